@@ -23,7 +23,7 @@ from registry.search.retrieval import SearchResult, find_messages
 from registry.search.scope import Scope
 from registry.storage.database import Database, ReadTransaction
 from registry.storage.tables import conversation
-from registry.text.request.syntax import read_search
+from registry.text.request.syntax import parse_search
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 EVERYTHING = Access("all", Level.ADMIN)
@@ -87,7 +87,7 @@ def lines(database: Database) -> Iterator[tuple[str, str, str, str]]:
 
 def _line(database: Database, access: Access, wanted: Sequence[str], scope: Scope) -> tuple[str, str, str]:
     def ask(tx: ReadTransaction) -> list[SearchResult]:
-        return [find_messages(tx, read_search(words, NOW), scope) for words in wanted]
+        return [find_messages(tx, parse_search(words, NOW), scope) for words in wanted]
 
     results = asyncio.run(database.seen_by(access).read(ask))
     digest = sha256("".join(map(told, results)).encode()).hexdigest()[:16]

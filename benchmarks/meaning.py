@@ -25,7 +25,7 @@ from registry.registry import Registry
 from registry.search import meaning
 from registry.search.retrieval import SearchResult, find_messages
 from registry.search.scope import Scope
-from registry.search.vectors import EmbeddingModel, Vector, keep_model, keep_vectors
+from registry.search.vectors import EmbeddingModel, Vector, save_model, save_vectors
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.tables import conversation
 
@@ -41,10 +41,10 @@ def embed(registry: Registry, dimensions: int) -> EmbeddingModel:
         vectors = [
             Vector(row.number, row.digest, dice.integers(-127, 128, dimensions, np.int8).tobytes()) for row in rows
         ]
-        keep_vectors(tx, model, vectors)
+        save_vectors(tx, model, vectors)
 
     async def work() -> EmbeddingModel:
-        model = await registry.write(lambda tx: keep_model(tx, "random", dimensions, 1, 0.0, 1 / dimensions**0.5))
+        model = await registry.write(lambda tx: save_model(tx, "random", dimensions, 1, 0.0, 1 / dimensions**0.5))
         query = select(conversation.c.number, conversation.c.digest).order_by(conversation.c.number)
         rows = await registry.read(lambda tx: tx.execute(query).all())
         for some in _batches(rows):

@@ -42,7 +42,7 @@ RULES: Mapping[str, Sequence[Change]] = {
     "other spellings of names": [(query, "_other_spellings", _nothing)],
     "typos": [(retrieval, "correct", _no_correction)],
     "half weight of general words": [(query, "_GENERIC", 1.0)],
-    "echoes": [(retrieval, "find_echoes", lambda *_: frozenset())],
+    "echoes": [(retrieval, "find_non_answers", lambda *_: frozenset())],
 }
 HEADS = ("without", "mean @1", "@5")
 

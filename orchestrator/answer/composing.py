@@ -41,7 +41,7 @@ def composed(request: ExtractRequest, data: Extraction, room: Room | None) -> tu
         tokens = FIRST_CHOICE if _is_choice(data) else ALONE
     weigh = _weigh_for(data)
     is_sure = bool(data.ranked) and data.confidence is not Confidence.LOW
-    if is_sure and not (request.is_shortened or data.kept or data.read.goes_on):
+    if is_sure and not (request.is_shortened or data.kept or data.read.is_continuation):
         data = _from_the_best_on(data)
     result = _answer(request, data, tokens, weigh)
     while tokens > 1 and not request.is_shortened:
@@ -69,7 +69,7 @@ def _is_choice(data: Extraction) -> bool:
 
     Asked for what held then, which of its turns is more in doubt than which conversation.
     """
-    return _is_guess(data) and not data.read.in_the_past and data.candidates[0].get("score", 1.0) > CLOSE
+    return _is_guess(data) and not data.read.is_about_past and data.candidates[0].get("score", 1.0) > CLOSE
 
 
 def _speaking(data: Extraction) -> list[MessageDict]:
@@ -109,21 +109,28 @@ def _weigh_for(data: Extraction) -> Weigh:
 def _answer(request: ExtractRequest, data: Extraction, tokens: int, weigh: Weigh) -> dict[str, Any]:
     few = request.query.limit if _is_choice(data) else max(2, tokens // 30)  # each has an id and a time, too
     budget = Budget(min(request.query.limit, few), tokens)
-    goes_on = (data.read.goes_on and not _is_choice(data)) or not (data.ranked or data.kept)
-    everything = _everything(data, budget) if goes_on else None
+    is_continuation = (data.read.is_continuation and not _is_choice(data)) or not (data.ranked or data.kept)
+    everything = _everything(data, budget) if is_continuation else None
     if everything is not None:
         selection = Selection(everything, len(data.turns))
     else:
-        end = data.end if goes_on else []
+        end = data.end if is_continuation else []
         ranked = [_speaking(data)] if _is_choice(data) and not request.is_shortened else data.ranked
         is_all = request.is_shortened or data.kept or ranked is not data.ranked
         until = [inf] * len(ranked) if is_all else _until(data)
         selection = select(
-            ranked, end, data.hits, budget, weigh, goes_on=goes_on, until=until, is_first_page=not data.kept
+            ranked,
+            end,
+            data.hits,
+            budget,
+            weigh,
+            is_continuation=is_continuation,
+            until=until,
+            is_first_page=not data.kept,
         )
     places = {seq: place for place, seq in enumerate(data.seqs)}
-    shown = _marked(data, with_gaps(selection.messages, places), goes_on=goes_on)
-    result = _result(data, shown, stands=goes_on)
+    shown = _marked(data, with_gaps(selection.messages, places), is_continuation=is_continuation)
+    result = _result(data, shown, stands=is_continuation)
     _name_what_is_left(result, data, selection, shown)
     return result
 
@@ -157,9 +164,9 @@ def _everything(data: Extraction, budget: Budget) -> list[MessageDict] | None:
     return whole(data.end, budget._replace(tokens=min(budget.tokens, WHOLE)))
 
 
-def _marked(data: Extraction, messages: list[MessageDict], *, goes_on: bool) -> list[MessageDict]:
+def _marked(data: Extraction, messages: list[MessageDict], *, is_continuation: bool) -> list[MessageDict]:
     """Mark why each message is shown, where something was asked for by words, and which ones a later one replaces."""
-    last = {message["number"] for turn in data.end[-1:] for message in turn} if goes_on else set[int]()
+    last = {message["number"] for turn in data.end[-1:] for message in turn} if is_continuation else set[int]()
 
     def why(message: MessageDict) -> str:
         if message["number"] in data.hits:

@@ -81,7 +81,7 @@ def select(
     budget: Budget,
     weigh: Weigh,
     *,
-    goes_on: bool,
+    is_continuation: bool,
     until: Sequence[float],
     is_first_page: bool = True,
 ) -> Selection:
@@ -93,7 +93,7 @@ def select(
     chosen = _Chosen(budget, weigh)
     most = int(0.45 * budget.tokens)  # for one message
     tail = [_essence(turn, hits) for turn in end]
-    if goes_on:
+    if is_continuation:
         _take_end(chosen, tail, most, leaving=0.4 if ranked else 0.0)
     taken = 0
     for one, limit in zip(ranked, until, strict=True):
@@ -111,7 +111,7 @@ def select(
         taken += 1
         if not is_whole:
             break
-    if goes_on and taken == len(ranked):
+    if is_continuation and taken == len(ranked):
         _take_end(chosen, tail, most)
     return Selection(sorted(chosen.messages.values(), key=place_in_time), taken)
 

@@ -13,7 +13,7 @@ from orchestrator.requests.shapes import MATCHES, SessionsQuery
 from orchestrator.state import Run
 from registry.domain import format_time
 from registry.search.retrieval import SearchResult
-from registry.search.sessions import surroundings
+from registry.search.sessions import read_messages_around
 from registry.storage.conversations.channels import channel_item, channels_by_number, tags_of
 from registry.storage.database import ReadTransaction
 from registry.text.ranking.snippets import passage, snippet
@@ -77,7 +77,7 @@ def _best_sessions(
     by_channel = _by_channel(near, 1) | _by_channel(found.kept)
     best = {number: [one.ranked.candidate.seq for one in some[: query.matches]] for number, some in by_channel.items()}
     places = {number: best[number] for number, _ in page if best.get(number)}
-    rows = surroundings(tx, places, query.context_window)
+    rows = read_messages_around(tx, places, query.context_window)
     shown = [
         {
             **items[number],
@@ -144,5 +144,5 @@ def within_client(run: Run, sessions: Sequence[Any]) -> list[Any]:
 def _best_wording(result: SearchResult, number: int) -> ParsedQuery:
     """Return the wording that a message holds most of."""
     found = result.candidates.get(number)
-    held = found.held if found else 0
-    return max(result.wordings, key=lambda wording: result.share(held, wording)).query
+    held = found.term_bits if found else 0
+    return max(result.wordings, key=lambda wording: result.wording_share(held, wording)).query

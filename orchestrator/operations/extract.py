@@ -71,10 +71,10 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction |
         span = spoken_span(scope, query.utc_offset_minutes)
         note = f"Nothing of it is from {span}, so that time was given up."
         relaxed = " and ".join(filter(None, ["time", data.relaxed]))
-        sure = data.confidence if said.goes_on else Confidence.LOW  # who continues names a time in passing
+        sure = data.confidence if said.is_continuation else Confidence.LOW  # who continues names a time in passing
         run.recorder.explain(understood=understood(said, data.result, relaxed=relaxed))
         return replace(data, relaxed=relaxed, confidence=sure, note=note)
-    is_enough = row is not None or not said.goes_on or _is_sure(data)
+    is_enough = row is not None or not said.is_continuation or _is_sure(data)
     stands = relaxation == AT_ANY_TIME and not data.relaxed and is_enough
     return replace(data, relaxation="" if run.attempt or stands else relaxation)
 
@@ -87,7 +87,7 @@ def _look(asked: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | Non
     recorder.explain(channel=row.name if row else None, **explanation(found), understood=understood(said, found))
     choice = Choice(found, judge(found), row) if row else chosen(asked, found, folder)
     if choice is None or (row and not found.is_supported(row.number, is_narrowed=said.is_narrowed)):
-        is_named = said.is_narrowed or (row is not None and said.goes_on)
+        is_named = said.is_narrowed or (row is not None and said.is_continuation)
         if not is_named:
             raise nothing_like(asked, found)
         return replace(last_messages(asked, row, relaxed="words"), confidence=Confidence.LOW)
@@ -104,7 +104,7 @@ def better(run: Run, request: ExtractRequest, earlier: Tried, relaxed: Tried) ->
     first, second = earlier.data, relaxed.data
     if relaxed.error or earlier.error:
         chosen = earlier if relaxed.error else relaxed
-    elif isinstance(first, Extraction) and first.read.goes_on and (request.channel or first.relaxed):
+    elif isinstance(first, Extraction) and first.read.is_continuation and (request.channel or first.relaxed):
         chosen = relaxed
     else:
         chosen = relaxed if isinstance(second, Extraction) and _is_sure(second) else earlier

@@ -18,12 +18,12 @@ from registry.domain import Role, new_id
 from registry.project import Project
 from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
-from registry.search.sessions import surroundings
+from registry.search.sessions import read_messages_around
 from registry.storage.conversations.messages import by_numbers
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.records.extract_results import has_result, latest_result, useless_results
 from registry.text.request.syntax import Search
-from registry.text.request.understanding import Understood
+from registry.text.request.understanding import ParsedRequest
 
 SILENCE: dict[str, Any] = {"hint": "", "channel": None, "told_of": []}
 SURE = 8.0  # evidence from which on a prompt is answered; see `evidence_in`
@@ -59,7 +59,7 @@ def evidence_in(found: SearchResult) -> float:
     if not scores:
         return 0.0
     lead = 1 - scores[1] / scores[0] if len(scores) > 1 else 1.0
-    return lead * found.rarity_in(found.channels[0].number)
+    return lead * found.matched_weight(found.channels[0].number)
 
 
 def _project(query: HintQuery) -> str | None:
@@ -93,7 +93,7 @@ def _with_prompt(tx: ReadTransaction, run: Run, query: HintQuery, own: list[int]
         return SILENCE
     best = choice.kept[0].ranked.candidate
     places = [best.turn, *range(best.seq - CURE_WITHIN, best.seq + CURE_WITHIN + 1)]
-    rows = surroundings(tx, {channel.number: places})[channel.number]
+    rows = read_messages_around(tx, {channel.number: places})[channel.number]
     near = list(map(message_dict, by_numbers(tx, [row.number for row in rows])))
     scores = {one.ranked.candidate.number: one.score for one in choice.inside}
     text, told = hint_of(channel, near, scores, found.query)
@@ -108,7 +108,7 @@ def _before_act(tx: ReadTransaction, run: Run, query: HintQuery, act: Act, own: 
     for one in found.ranked[:15]:
         candidate = one.candidate
         places[candidate.channel_id].update(range(candidate.seq, candidate.seq + CURE_WITHIN + 1))
-    around = surroundings(tx, {number: sorted(seqs) for number, seqs in places.items()})
+    around = read_messages_around(tx, {number: sorted(seqs) for number, seqs in places.items()})
     rows = by_numbers(tx, [row.number for some in around.values() for row in some])
     messages = sorted(map(message_dict, rows), key=lambda one: (one["timestamp"], one["number"]))
     recorder.explain(by="failed commands and commented edits of the project's chats", candidates=len(messages))
@@ -129,7 +129,7 @@ def _before_act(tx: ReadTransaction, run: Run, query: HintQuery, act: Act, own: 
 
 def _lookup(tx: ReadTransaction, run: Run, text: str, scope: Scope) -> Lookup[ExtractQuery]:
     # No word of a task is a time or a place to look in.
-    return Lookup(tx, run, ExtractQuery(text=text), Understood(Search(words=text)), scope)
+    return Lookup(tx, run, ExtractQuery(text=text), ParsedRequest(Search(words=text)), scope)
 
 
 def write_hint(tx: WriteTransaction, run: Run, request: HintRequest, state: GeneralState) -> dict[str, Any]:

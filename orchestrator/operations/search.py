@@ -10,7 +10,7 @@ from orchestrator.answer.finding.relevance import Found, explanation, is_about_s
 from orchestrator.requests.shapes import SearchQuery, SearchRequest
 from orchestrator.state import Operation, Run, Steps
 from registry.access import Level
-from registry.search.scope import messages_in
+from registry.search.scope import list_messages_in_scope
 from registry.storage.conversations.channels import get_channel
 from registry.storage.conversations.messages import MessageRow, by_numbers, list_messages
 from registry.storage.database import ReadTransaction
@@ -66,7 +66,7 @@ def _listed(rows: Sequence[MessageRow]) -> list[dict[str, Any]]:
 def _by_time(tx: ReadTransaction, query: SearchQuery, data: Found, order: Order) -> dict[str, Any]:
     wanted = Page(query.limit, query.cursor, order)
     if data.listed:
-        page = messages_in(tx, data.listed, wanted, _listed)
+        page = list_messages_in_scope(tx, data.listed, wanted, _listed)
     else:
         numbers = [judged.ranked.candidate.number for judged in data.kept]
         page = list_messages(tx, {"numbers": numbers}, wanted)

@@ -35,7 +35,7 @@ from orchestrator.tool import WHEN, Caller, Effect, Outcome, ProjectName, Tool, 
 from registry.access import Level
 from registry.domain import format_time, preview_of
 from registry.errors import InvalidRequest, NotFound
-from registry.search.sessions import latest_sessions
+from registry.search.sessions import list_latest_sessions
 from registry.storage.conversations.channels import channels_by_number
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
@@ -75,14 +75,14 @@ def _look(asked: Lookup[SessionsQuery]) -> SessionsFound:
     result = asked.find()
     found = Found(read, result, judge(result))
     best = best_channels(result, is_narrowed=read.is_narrowed)
-    if read.dates or read.in_the_end or read.in_the_past:
+    if read.dates or read.is_about_latest or read.is_about_past:
         first = [(row.number, score) for row, score in ordered_channels(asked, result)]
         best = [*first, *best[len(first) :]]
     data = SessionsFound(found, best)
     has_named = bool(read.search.when_words or read.sources)
     names_words = is_about_something(read, result)
     if not names_words or (has_named and not data.best):
-        latest, total = latest_sessions(tx, scope, query.limit, query.offset, newest_first=query.order != "asc")
+        latest, total = list_latest_sessions(tx, scope, query.limit, query.offset, newest_first=query.order != "asc")
         relaxed = "words" if names_words else ""
         data = replace(data, relaxed=relaxed, latest=dict(latest), latest_total=total)
         if relaxed and read.search.when_words:
@@ -140,16 +140,18 @@ def _confidence_shown(run: Run, data: SessionsFound) -> dict[str, Any]:
     if data.latest or not data.best:
         return {}
     read = data.found.read
-    sure = _confidence(data, is_narrowed=read.is_narrowed, goes_on=read.goes_on)
+    sure = _confidence(data, is_narrowed=read.is_narrowed, is_continuation=read.is_continuation)
     run.recorder.explain(confidence=sure.value)
     similar = data.found.result.similar
     note = {"note": f"Found by words alone: {similar.note}."} if similar and similar.note else {}
     return {"confidence": sure.value} | (note if sure is Confidence.LOW else {})
 
 
-def _confidence(data: SessionsFound, *, is_narrowed: bool = False, goes_on: bool = False) -> Confidence:
+def _confidence(data: SessionsFound, *, is_narrowed: bool = False, is_continuation: bool = False) -> Confidence:
     scores = [score for _, score in data.best]
-    return confidence_in(data.found.result, data.best[0][0], scores, is_narrowed=is_narrowed, goes_on=goes_on)
+    return confidence_in(
+        data.found.result, data.best[0][0], scores, is_narrowed=is_narrowed, is_continuation=is_continuation
+    )
 
 
 def _understood(data: SessionsFound) -> dict[str, Any]:

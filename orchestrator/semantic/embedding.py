@@ -22,17 +22,17 @@ from registry.registry import Registry
 from registry.search.meaning import pack, similarity
 from registry.search.vectors import (
     EmbeddingModel,
-    Unembedded,
+    UnembeddedMessage,
     Vector,
+    claim_embedding,
     count_unembedded,
+    delete_model,
+    delete_other_models,
     find_model,
-    forget_model,
-    forget_other_models,
-    keep_model,
-    keep_vectors,
-    newest_message,
-    take_turn,
-    unembedded,
+    list_unembedded,
+    newest_message_number,
+    save_model,
+    save_vectors,
 )
 from registry.storage.database import WriteTransaction
 
@@ -67,26 +67,26 @@ class Embedding:
         if not all(map(len, said)):
             raise Unavailable(f"{self._embedder.name} refuses short texts")
         kept = (self._embedder.name, len(said[0]), CALIBRATION_VERSION, *background_of(asked, said))
-        return await self._registry.write(lambda tx: keep_model(tx, *kept))
+        return await self._registry.write(lambda tx: save_model(tx, *kept))
 
     async def step(self, model: EmbeddingModel, above: int = 0) -> int:
         """Embed the next messages, newest first, and return how many; 0 while another process embeds.
 
         Raises Unavailable.
         """
-        found = await self._registry.read(lambda tx: unembedded(tx, model, above, LOOKED_AHEAD))
+        found = await self._registry.read(lambda tx: list_unembedded(tx, model, above, LOOKED_AHEAD))
         if not found or not await self._registry.write(lambda tx: self._take_turn(tx, model)):
             return 0
         batch = self._at_once(found)
         given = [text for _, parts in batch for text in parts]
         vectors = iter(await self._vectors(given))
         kept = [_kept(one, [next(vectors) for _ in parts], model) for one, parts in batch]
-        await self._registry.write(lambda tx: keep_vectors(tx, model, kept))
+        await self._registry.write(lambda tx: save_vectors(tx, model, kept))
         return len(kept)
 
-    def _at_once(self, found: Sequence[Unembedded]) -> list[tuple[Unembedded, list[str]]]:
+    def _at_once(self, found: Sequence[UnembeddedMessage]) -> list[tuple[UnembeddedMessage, list[str]]]:
         """Return the first messages, with their passages, that fit into one request; at least one."""
-        batch: list[tuple[Unembedded, list[str]]] = []
+        batch: list[tuple[UnembeddedMessage, list[str]]] = []
         room = 8_000  # characters of the passages embedded at once
         for one in found:
             parts = passages(one.text)
@@ -103,7 +103,7 @@ class Embedding:
     def _take_turn(self, tx: WriteTransaction, model: EmbeddingModel, for_s: float = 120.0) -> bool:
         """Let this process embed; others leave it alone for some seconds after its last batch."""
         until = now() + timedelta(seconds=for_s)
-        return take_turn(tx, model, self._holder, until, even_if_taken=self._is_asked_for)
+        return claim_embedding(tx, model, self._holder, until, even_if_taken=self._is_asked_for)
 
     async def _vectors(self, given: Sequence[str]) -> list[Sequence[float]]:
         """Return a vector for each text; an empty one for a text that the model refuses or never finishes."""
@@ -144,7 +144,7 @@ class Embedding:
             raise Unavailable(f"{self._embedder.name} did not answer within {limit:g} s") from exc
 
 
-def _kept(one: Unembedded, vectors: Sequence[Sequence[float]], model: EmbeddingModel) -> Vector:
+def _kept(one: UnembeddedMessage, vectors: Sequence[Sequence[float]], model: EmbeddingModel) -> Vector:
     for vector in vectors:
         if len(vector) not in (0, model.dimensions):
             raise Unavailable(other_dimensions(model.name, len(vector), model.dimensions))
@@ -159,7 +159,7 @@ async def embed_all(registry: Registry, embedder: Embedder, on_progress: Progres
     work = Embedding(registry, embedder, is_asked_for=True)
     model = await work.measured()
     if everything:  # only now, when the model is known to answer
-        await registry.write(lambda tx: forget_model(tx, embedder.name))
+        await registry.write(lambda tx: delete_model(tx, embedder.name))
         model = await work.measured()
     total = await registry.read(lambda tx: count_unembedded(tx, model))
     done = 0
@@ -169,7 +169,7 @@ async def embed_all(registry: Registry, embedder: Embedder, on_progress: Progres
             on_progress(min(done, total), total)
     finally:
         await work.end_turn(model)
-    await registry.write(lambda tx: forget_other_models(tx, embedder.name))
+    await registry.write(lambda tx: delete_other_models(tx, embedder.name))
     return done
 
 
@@ -182,10 +182,10 @@ async def keep_embedding(registry: Registry, embedder: Embedder, news: asyncio.E
         try:
             if clock() >= all_at:
                 above, all_at = 0, clock() + 600.0  # old messages whose text was corrected
-            model, newest = await work.model(), await registry.read(newest_message)
+            model, newest = await work.model(), await registry.read(newest_message_number)
             while await work.step(model, above):
                 pause.end()
-            if not await registry.read(partial(unembedded, model=model, above=above, limit=1)):
+            if not await registry.read(partial(list_unembedded, model=model, above=above, limit=1)):
                 above = newest
         except (Unavailable, RegistryError) as exc:
             wait_s = pause.begin()

@@ -117,7 +117,7 @@ class Meaning:
             if model:
                 await self.embedder.warm_up()
                 module = await asyncio.to_thread(import_module, "registry.search.meaning")
-                await self.registry.read(lambda tx: module.hold_vectors(tx, model))
+                await self.registry.read(lambda tx: module.preload_vectors(tx, model))
 
     def observe(self, _run: Execution) -> None:
         """Look soon for messages that an operation has stored."""

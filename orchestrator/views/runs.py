@@ -26,7 +26,7 @@ from registry.storage.records.executions import drop_expectation as drop_expecta
 from registry.storage.records.executions import get_execution as get_execution
 from registry.storage.records.executions import list_expectations as list_expectations
 from registry.storage.records.executions import rate_execution as rate_execution
-from registry.text.ranking.matching import matched_by, matched_words
+from registry.text.ranking.matching import match_test, matched_words
 from registry.text.ranking.term_weights import Term
 from registry.text.request.query import ParsedQuery, QueryWord, parse_query
 
@@ -233,7 +233,7 @@ class RecordedLookup:
         found = [Term(one["token"], one["weight"], 1) for one in terms if isinstance(one, dict)]
         words = parse_query(" ".join(map(str, self.noted.get("words", ())))).words
         return {
-            "unknown": [word.text for word in words if not matched_by(ParsedQuery((word,)), found)(_own(word, found))],
+            "unknown": [word.text for word in words if not match_test(ParsedQuery((word,)), found)(_own(word, found))],
             "nearest": max(judged, key=lambda one: float(one["coverage"]), default=None),
         }
 

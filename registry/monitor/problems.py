@@ -14,7 +14,7 @@ from registry.storage.database import ReadTransaction
 from registry.storage.index.message_index import index_of
 from registry.storage.tables import channel, conversation
 from registry.text.analysis.analyzer import analyze
-from registry.text.problems import problems_in
+from registry.text.problems import find_problems
 
 SHOWN, SESSIONS = 50, 10
 _SIGNS = ("error", "exception", "failed", "panicked", "fatal", "오류", "에러", "econnrefused", "eaddrinuse", "enoent")
@@ -47,7 +47,7 @@ def recurring_problems(tx: ReadTransaction) -> list[dict[str, Any]]:
     numbers = sorted(index_of(tx).holders(tx, [tokens]), reverse=True)[:2000]
     found: dict[str, list[Named]] = defaultdict(list)
     for row in sorted(tx.execute(_BY_NUMBERS, given(numbers)).all(), key=attrgetter("timestamp", "number")):
-        for problem, line in problems_in(row.text).items():
+        for problem, line in find_problems(row.text).items():
             found[problem].append(Named(row, line))
     told = [
         _as_item(problem, named)

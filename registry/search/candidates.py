@@ -1,4 +1,4 @@
-"""Choose candidates: the messages, and channel titles, in scope that hold most of the query's terms."""
+"""Select candidates: the messages and channel titles in scope that contain the most query terms, by weight."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from registry.domain import Role
 from registry.search.scope import (
     Scope,
     channel_conditions,
-    channels_in,
-    is_of_channels,
+    has_channel_conditions,
     message_conditions,
-    messages_in_scope,
+    searchable_message_conditions,
+    select_channels,
     time_conditions,
 )
 from registry.storage.conditions import given, given_conditions, is_in, is_one_of
@@ -27,185 +27,193 @@ from registry.storage.tables import channel, conversation
 from registry.text.ranking.scores import Candidate
 from registry.text.ranking.term_weights import Term, best_first, sum_weights
 
-CANDIDATES = 1000  # messages with the largest weights that are ranked
+CANDIDATES = 1000  # messages that are ranked, those with the largest weights
 CANDIDATES_IN_CHANNEL = 2000
-_FEW_CHANNELS = 20  # channels among all candidates, below which these are likely to hide the others
+_MIN_DISTINCT_CHANNELS = 20  # if the candidates come from fewer channels, search again without these channels
 
-WEIGHT_UNIT = 1_000_000  # weights are summed as integers, so that both databases get the same sums
+WEIGHT_UNIT = 1_000_000  # weights are summed as integers, so that both databases return the same sums
 
-_CHANNELS_AS_TOKENS = 64  # a filter that leaves so many channels at most is put into the index look-up
-_FEW_MESSAGES, _FEW_OF_A_TIME = 30_000, 5_000  # a filter that leaves so many messages at most is read before it
+_CHANNELS_AS_TOKENS = 64  # a filter that matches at most this many channels becomes tokens of the index query
+# A filter that matches at most this many messages is evaluated before the index query.
+_SMALL_SCOPE, _SMALL_TIME_SCOPE = 30_000, 5_000
 
 Conditions = Sequence[ColumnElement[bool]]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A scope as the index understands it, for one search.
+class IndexScope:
+    """A scope translated to index tokens and SQL conditions, for one search.
 
-    An entry in scope carries a token of each of `groups` and none of `without`, and its message meets `conditions`.
-    `allowed`: the messages that meet them, where they are few.
+    An index entry in scope has a token of each of `groups` and none of `excluded_tokens`, and its message meets
+    `conditions`. `allowed_messages`: the messages that meet them, if these are few; else None.
     """
 
     tx: ReadTransaction
     index: MessageIndex
     scope: Scope
     groups: Groups
-    without: Sequence[str]
+    excluded_tokens: Sequence[str]
     conditions: Conditions
-    allowed: AbstractSet[int] | None
+    allowed_messages: AbstractSet[int] | None
 
-    def holding(self, tokens: Sequence[str], among: Sequence[str]) -> dict[str, Collection[int]]:
-        """Return, by token, the messages in scope that hold it and, if given, one of `among`."""
+    def messages_by_token(self, tokens: Sequence[str], among: Sequence[str]) -> dict[str, Collection[int]]:
+        """Return the messages in scope that contain each token and, if `among` is given, also one of those tokens."""
         groups = [*self.groups, among] if among else self.groups
-        found = self.index.holders_of_each(self.tx, tokens, groups, self.without) if tokens else {}
+        found = self.index.holders_of_each(self.tx, tokens, groups, self.excluded_tokens) if tokens else {}
         return {
-            token: numbers if self.allowed is None else self.allowed & set(numbers) for token, numbers in found.items()
+            token: numbers if self.allowed_messages is None else self.allowed_messages & set(numbers)
+            for token, numbers in found.items()
         }
 
-    def read(self, numbers: Sequence[int]) -> dict[int, Sequence[Any]]:
-        """Return the rows of those of these messages that are in scope."""
+    def rows(self, numbers: Sequence[int]) -> dict[int, Sequence[Any]]:
+        """Return the rows of these messages by number, without those out of scope."""
         return {row[0]: row for row in self.index.messages(self.tx, numbers, self.conditions)}
 
-    def outside(self, channels: Collection[int]) -> Place:
-        """Return the same place without some channels."""
-        without = [*self.without, *map(channel_token, sorted(channels))]
-        return replace(self, without=without)
+    def without_channels(self, channels: Collection[int]) -> IndexScope:
+        """Return the same scope without some channels."""
+        excluded_tokens = [*self.excluded_tokens, *map(channel_token, sorted(channels))]
+        return replace(self, excluded_tokens=excluded_tokens)
 
 
-def place_of(tx: ReadTransaction, scope: Scope) -> Place:
-    """Translate a scope for the index."""
-    groups, without, conditions = _narrowed(tx, scope)
-    return Place(tx, index_of(tx), scope, groups, without, conditions, _few_messages(tx, scope) if conditions else None)
+def resolve_scope(tx: ReadTransaction, scope: Scope) -> IndexScope:
+    """Translate a scope to index tokens and SQL conditions."""
+    groups, excluded_tokens, conditions = _index_conditions(tx, scope)
+    allowed = _messages_of_small_scope(tx, scope) if conditions else None
+    return IndexScope(tx, index_of(tx), scope, groups, excluded_tokens, conditions, allowed)
 
 
-def find_candidates(place: Place, terms: Sequence[Term], budget: int) -> list[Candidate]:
-    """Return the messages with the largest weights; if a few channels hold them all, also those of the others.
+def find_candidates(index_scope: IndexScope, terms: Sequence[Term], budget: int) -> list[Candidate]:
+    """Return the messages with the largest weights; if few channels contain them all, also messages of other channels.
 
-    `budget`: postings that are read of the rarer terms; commoner ones are looked up in messages with one of these.
+    `budget`: postings to read for the rarer terms. Commoner terms are only looked up in messages with a rarer one.
     """
-    if place.scope.channel_number is not None:
-        return _best_candidates(place, terms, len(terms), CANDIDATES_IN_CHANNEL)
+    if index_scope.scope.channel_number is not None:
+        return _best_candidates(index_scope, terms, len(terms), CANDIDATES_IN_CHANNEL)
     rare = max(sum(so_far <= budget for so_far in accumulate(term.frequency for term in terms)), 1)
-    found = _best_candidates(place, terms, rare, CANDIDATES)
+    found = _best_candidates(index_scope, terms, rare, CANDIDATES)
     channels = {candidate.channel_id for candidate in found}
-    is_crowded = len(found) >= CANDIDATES and len(channels) < _FEW_CHANNELS
-    return [*found, *_best_candidates(place.outside(channels), terms, rare, CANDIDATES)] if is_crowded else found
+    is_crowded = len(found) >= CANDIDATES and len(channels) < _MIN_DISTINCT_CHANNELS
+    others = _best_candidates(index_scope.without_channels(channels), terms, rare, CANDIDATES) if is_crowded else []
+    return [*found, *others]
 
 
-def find_titles(place: Place, terms: Sequence[Term]) -> dict[int, int]:
-    """Return the terms (bits, as `Candidate.held`) that the title of each channel in scope holds, by channel number.
+def find_titles(index_scope: IndexScope, terms: Sequence[Term]) -> dict[int, int]:
+    """Return the terms in the title of each channel in scope, by channel number (bits as in `Candidate.term_bits`).
 
-    Nothing where only messages are asked for: of one role, without some words. The title of a channel in which every
-    question only asks for another conversation does not count.
+    Return nothing if the request filters messages by role or by excluded words. Ignore the title of a channel in which
+    every question only asks for another conversation.
     """
-    scope = place.scope
-    is_of_one_side = scope.roles and not {Role.USER, Role.ASSISTANT}.issubset(scope.roles)
-    if is_of_one_side or scope.without:
+    scope = index_scope.scope
+    is_of_one_role = scope.roles and not {Role.USER, Role.ASSISTANT}.issubset(scope.roles)
+    if is_of_one_role or scope.excluded_tokens:
         return {}
-    holding = place.index.titles_holding(place.tx, [term.token for term in terms])
+    channels_by_token = index_scope.index.titles_holding(index_scope.tx, [term.token for term in terms])
     found: dict[int, int] = {}
     for bit, term in enumerate(terms):
-        for number in holding.get(term.token, ()):
+        for number in channels_by_token.get(term.token, ()):
             found[-number] = found.get(-number, 0) | 1 << bit
     if scope.channel_number is not None:
-        found = {number: held for number, held in found.items() if number == scope.channel_number}
+        found = {number: term_bits for number, term_bits in found.items() if number == scope.channel_number}
     if not found:
         return {}
     conditions = [*channel_conditions(scope), *given_conditions((is_in, channel.c.source, scope.sources or None))]
-    query = _TITLED.where(*conditions) if conditions else _TITLED
-    inside = place.tx.execute(query, given(found)).scalars()
-    return {number: found[number] for number in inside}
+    query = _TITLED_CHANNELS.where(*conditions) if conditions else _TITLED_CHANNELS
+    in_scope = index_scope.tx.execute(query, given(found)).scalars()
+    return {number: found[number] for number in in_scope}
 
 
-def _asked(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Return the condition that a channel holds such a question."""
+def _holds_question(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+    """Return the condition that a channel contains a question that meets the conditions."""
     return exists().where(
         conversation.c.channel_number == channel.c.number, conversation.c.role == Role.USER, *conditions
     )
 
 
-_TITLED = select(channel.c.number).where(
-    is_one_of(channel.c.number), channel.c.deleted.is_(False), or_(_asked(conversation.c.length > 0), ~_asked())
+_TITLED_CHANNELS = select(channel.c.number).where(
+    is_one_of(channel.c.number),
+    channel.c.deleted.is_(False),
+    or_(_holds_question(conversation.c.length > 0), ~_holds_question()),
 )
 
 
 def candidate_of(row: Sequence[Any]) -> Candidate:
-    """Return the candidate of a row of `MessageIndex.messages`, without terms."""
+    """Convert a row of `MessageIndex.messages` to a candidate without terms."""
     number, channel_number, seq, role, length, turn = row
     return Candidate(number, channel_number, seq, role, length, 0.0, turn)
 
 
-def _best_candidates(place: Place, terms: Sequence[Term], rare: int, most: int) -> list[Candidate]:
-    """Return the messages in scope with the largest sums of term weights, of equal ones the newest."""
+def _best_candidates(index_scope: IndexScope, terms: Sequence[Term], rare: int, most: int) -> list[Candidate]:
+    """Return the messages in scope with the largest sums of term weights; the newer one if sums are equal."""
     tokens = [term.token for term in terms]
-    held = place.holding(tokens[:rare], ()) | place.holding(tokens[rare:], tokens[:rare])
-    sums = sum_weights(
-        [(token, round(term.weight * WEIGHT_UNIT)) for token, term in zip(tokens, terms, strict=True)], held
-    )
+    postings = index_scope.messages_by_token(tokens[:rare], ())
+    postings |= index_scope.messages_by_token(tokens[rare:], tokens[:rare])
+    weights = (round(term.weight * WEIGHT_UNIT) for term in terms)
+    sums = sum_weights(list(zip(tokens, weights, strict=True)), postings)
     ordered = best_first(sums, len(terms))
     mask = (1 << len(terms)) - 1
     found: list[Candidate] = []
     portion = most
     while len(found) < most and (numbers := list(islice(ordered, portion))):
-        rows = place.read(numbers)
+        rows = index_scope.rows(numbers)
         for number, channel_number, seq, role, length, turn in filter(None, map(rows.get, numbers)):
             total = sums[number]
             weight = (total >> len(terms)) / WEIGHT_UNIT
             found.append(Candidate(number, channel_number, seq, role, length, weight, turn, total & mask))
-        portion *= 4  # conditions on the message itself may leave few of the best ones
+        portion *= 4  # SQL conditions may remove most of the best messages
     return found[:most]
 
 
-# -- messages that hold no word themselves
+# -- messages that contain no query word
 
 
-def messages_said(tx: ReadTransaction, scope: Scope) -> list[Candidate]:
-    """Return the newest 500 searchable messages in a scope that is bound in time."""
-    conditions = messages_in_scope(scope)
+def newest_messages(tx: ReadTransaction, scope: Scope) -> list[Candidate]:
+    """Return the newest 500 searchable messages in a scope that is limited in time."""
+    conditions = searchable_message_conditions(scope)
     query = select(*COLUMNS).where(*conditions).order_by(conversation.c.number.desc()).limit(500)
     return [candidate_of(row) for row in tx.execute(query)]
 
 
 def channel_sizes(tx: ReadTransaction, numbers: Collection[int]) -> dict[int, tuple[int, int]]:
-    """Return the number of messages and of tokens of some channels."""
-    rows = tx.execute(_SIZES, given(numbers)) if numbers else ()
+    """Return (messages, tokens) of each of these channels."""
+    rows = tx.execute(_CHANNEL_SIZES, given(numbers)) if numbers else ()
     return {number: (messages, tokens) for number, messages, tokens in rows}
 
 
-_SIZES = select(channel.c.number, channel.c.message_count, channel.c.token_count).where(is_one_of(channel.c.number))
+_CHANNEL_SIZES = select(channel.c.number, channel.c.message_count, channel.c.token_count).where(
+    is_one_of(channel.c.number)
+)
 
 
 # -- scopes
 
 
-def _narrowed(tx: ReadTransaction, scope: Scope) -> tuple[Groups, Sequence[str], Conditions]:
-    """Return a scope as conditions on tokens (groups, without), and those that the messages themselves must meet."""
+def _index_conditions(tx: ReadTransaction, scope: Scope) -> tuple[Groups, Sequence[str], Conditions]:
+    """Return a scope as required token groups, excluded tokens, and SQL conditions on messages."""
     groups: list[Sequence[str]] = []
-    without = [*scope.without, *map(channel_token, scope.exclude_numbers)]
+    excluded_tokens = [*scope.excluded_tokens, *map(channel_token, scope.exclude_numbers)]
     if scope.channel_number is not None:
         groups.append([channel_token(scope.channel_number)])
     if scope.sources:
         groups.append([source_token(source) for source in scope.sources])
     conditions = message_conditions(scope)
     if not channel_conditions(scope):
-        return groups, without, conditions
-    chosen = channels_in(scope)
+        return groups, excluded_tokens, conditions
+    chosen = select_channels(scope)
     numbers = tx.execute(chosen.limit(_CHANNELS_AS_TOKENS + 1)).scalars().all()
     if len(numbers) <= _CHANNELS_AS_TOKENS:
         groups.append([channel_token(number) for number in numbers] or ["zznone"])
-    elif is_of_channels(scope):
+    elif has_channel_conditions(scope):
         conditions.append(conversation.c.channel_number.in_(chosen))
-    return groups, without, conditions
+    return groups, excluded_tokens, conditions
 
 
-def _few_messages(tx: ReadTransaction, scope: Scope) -> set[int] | None:
-    """Return the messages of the times and channels in scope, by the tables' own indexes; None if they are many."""
+def _messages_of_small_scope(tx: ReadTransaction, scope: Scope) -> set[int] | None:
+    """Return the messages of the times and channels in scope from the database's own indexes; None if they are many."""
     conditions = time_conditions(scope)
-    if is_of_channels(scope):
-        conditions.append(conversation.c.channel_number.in_(channels_in(scope)))
+    if has_channel_conditions(scope):
+        conditions.append(conversation.c.channel_number.in_(select_channels(scope)))
     if not conditions:
         return None
-    few = _FEW_MESSAGES if is_of_channels(scope) else _FEW_OF_A_TIME
-    numbers = tx.execute(select(conversation.c.number).where(*conditions).limit(few + 1)).scalars().all()
-    return set(numbers) if len(numbers) <= few else None
+    most = _SMALL_SCOPE if has_channel_conditions(scope) else _SMALL_TIME_SCOPE
+    numbers = tx.execute(select(conversation.c.number).where(*conditions).limit(most + 1)).scalars().all()
+    return set(numbers) if len(numbers) <= most else None

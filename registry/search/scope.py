@@ -1,4 +1,4 @@
-"""The scope of a search, and what is read in it without the index: messages by time, the chat that asks."""
+"""Define the scope of a search, and read from it without the index: messages by time, channels awaiting an answer."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -20,15 +20,15 @@ from registry.storage.database import ReadTransaction
 from registry.storage.index.message_index import RECALL, UNINDEXED
 from registry.storage.paging import ItemsOf, Page, read_page
 from registry.storage.tables import channel, conversation
-from registry.text.request.phrases import asks_to_recall, folded
+from registry.text.request.phrases import is_recall_request, normalise_request
 from registry.text.request.syntax import Search
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The part of the registry that is searched; None means everything. Times are instants, both ends included.
+    """The part of the registry to search; None means no filter. Times are instants, both ends included.
 
-    A message in scope carries none of the tokens in `without`.
+    A message in scope contains none of `excluded_tokens`.
     """
 
     channel_number: int | None = None
@@ -39,11 +39,11 @@ class Scope:
     from_: datetime | None = None
     to: datetime | None = None
     exclude_numbers: Sequence[int] = ()
-    without: Sequence[str] = ()
+    excluded_tokens: Sequence[str] = ()
 
 
-def narrow(scope: Scope, search: Search) -> Scope:
-    """Narrow a scope by the filters in a search; of two sources or projects the one in the search holds."""
+def narrow_scope(scope: Scope, search: Search) -> Scope:
+    """Narrow a scope by the filters of a search, whose source and project override those of the scope."""
     return replace(
         scope,
         sources=[search.source] if search.source else scope.sources,
@@ -68,7 +68,7 @@ def time_conditions(scope: Scope) -> list[ColumnElement[bool]]:
 
 
 def channel_conditions(scope: Scope) -> list[ColumnElement[bool]]:
-    """Return the conditions on a channel, also that it overlaps the times asked for."""
+    """Return the conditions on a channel; its time must overlap that of the scope."""
     return given_conditions(
         (is_of_project, channel.c.project_path, scope.project),
         *((is_tagged, channel.c.number, name) for name in scope.tags),
@@ -78,20 +78,20 @@ def channel_conditions(scope: Scope) -> list[ColumnElement[bool]]:
     )
 
 
-def is_of_channels(scope: Scope) -> bool:
-    """Return True if the scope has conditions on channels that no index token stands for."""
+def has_channel_conditions(scope: Scope) -> bool:
+    """Return True if the scope has conditions on channels for which the index has no tokens."""
     return scope.project is not None or bool(scope.tags)
 
 
-def channels_in(scope: Scope) -> Select[int]:
+def select_channels(scope: Scope) -> Select[int]:
     """Select the numbers of the channels in scope."""
     return select(channel.c.number).where(*channel_conditions(scope), channel.c.deleted.is_(False))
 
 
-_TURN = timedelta(hours=1)  # an agent may have worked so long on its turn before it asks
+_LONGEST_TURN = timedelta(hours=1)  # time that an agent may work on its turn before it calls the search
 
 
-_LATEST = (
+_RECENT_MESSAGES = (
     select(
         conversation.c.channel_number,
         conversation.c.role,
@@ -111,46 +111,51 @@ _LATEST = (
 )
 
 
-def asking_channels(tx: ReadTransaction, source: str, request: str, since: datetime) -> list[int]:
-    """Return the channels of a source, changed since, in whose last question this may be asked."""
+def channels_awaiting_answer(tx: ReadTransaction, source: str, request: str, since: datetime) -> list[int]:
+    """Return the channels of a source, changed since then, whose last question may be this request."""
     latest: dict[int, list[Any]] = defaultdict(list)
-    for row in tx.execute(_LATEST, {"source": source, "since": since, "turn": since - _TURN}):
+    for row in tx.execute(_RECENT_MESSAGES, {"source": source, "since": since, "turn": since - _LONGEST_TURN}):
         latest[row.channel_number].append(row)
-    return [number for number, rows in latest.items() if _waits(rows, request)]
+    return [number for number, rows in latest.items() if _is_awaiting_answer(rows, request)]
 
 
-def _waits(latest_first: Sequence[Any], request: str) -> bool:
-    """Return True if the last message is a question, or a recall under way, or the last question is this request."""
+def _is_awaiting_answer(latest_first: Sequence[Any], request: str) -> bool:
+    """Return True if the last message is a question or a pending recall, or if the last question is this request."""
     if latest_first[0].payload.get(UNINDEXED) == RECALL:
         return True
     spoken = [row for row in latest_first if row.role in ("user", "assistant")]
     if not spoken or spoken[0].role == "user":
         return bool(spoken)
-    question = next((folded(row.text) for row in spoken if row.role == "user"), "")
-    asked = folded(request)
-    return bool(asked) and asked in question and len(asked) >= 0.6 * len(question) and asks_to_recall(question)
+    question = next((normalise_request(row.text) for row in spoken if row.role == "user"), "")
+    normalised = normalise_request(request)
+    return (
+        bool(normalised)
+        and normalised in question
+        and len(normalised) >= 0.6 * len(question)
+        and is_recall_request(question)
+    )
 
 
-def messages_in_scope(scope: Scope) -> list[ColumnElement[bool]]:
+def searchable_message_conditions(scope: Scope) -> list[ColumnElement[bool]]:
     """Return the conditions on the searchable messages in a scope."""
     conditions = [*message_conditions(scope), conversation.c.deleted.is_(False), conversation.c.length > 0]
     if scope.channel_number is not None:
         conditions.append(conversation.c.channel_number == scope.channel_number)
     elif channel_conditions(scope):
-        conditions.append(conversation.c.channel_number.in_(channels_in(scope)))
+        conditions.append(conversation.c.channel_number.in_(select_channels(scope)))
     return conditions
 
 
-def messages_in(tx: ReadTransaction, scope: Scope, page: Page, items_of: ItemsOf) -> dict[str, Any]:
-    """Return a page of the searchable messages in scope by time."""
-    return read_page(tx, conversation.c.timestamp, messages_in_scope(scope), page, items_of)
+def list_messages_in_scope(tx: ReadTransaction, scope: Scope, page: Page, items_of: ItemsOf) -> dict[str, Any]:
+    """Return a page of the searchable messages in scope, by time."""
+    return read_page(tx, conversation.c.timestamp, searchable_message_conditions(scope), page, items_of)
 
 
 def nearest_times(tx: ReadTransaction, scope: Scope) -> list[datetime]:
-    """Return when something was said in the same place just before and just after the time of a scope."""
-    inside = messages_in_scope(replace(scope, from_=None, to=None))
+    """Return the times of the last message before, and the first one after, the time span of a scope."""
+    conditions = searchable_message_conditions(replace(scope, from_=None, to=None))
     at = conversation.c.timestamp
-    before = select(func.max(at)).where(*inside, at < scope.from_) if scope.from_ else None
-    after = select(func.min(at)).where(*inside, at > scope.to) if scope.to else None
+    before = select(func.max(at)).where(*conditions, at < scope.from_) if scope.from_ else None
+    after = select(func.min(at)).where(*conditions, at > scope.to) if scope.to else None
     found = (tx.execute(query).scalar() for query in (before, after) if query is not None)
     return [moment for moment in found if moment is not None]

@@ -1,4 +1,4 @@
-"""Read the latest sessions in scope, and the messages around the matches of each."""
+"""Read the latest sessions in scope, and the messages around matches."""
 
 from collections.abc import Mapping, Sequence
 from operator import eq
@@ -11,7 +11,7 @@ from registry.storage.conditions import given, given_conditions, is_pair_of
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, conversation
 
-_SHOWN = (
+_COLUMNS = (
     conversation.c.number,
     conversation.c.channel_number,
     conversation.c.id,
@@ -24,28 +24,28 @@ _SHOWN = (
 )
 
 
-def surroundings(
-    tx: ReadTransaction, places: Mapping[int, Sequence[int]], window: int = 0
+def read_messages_around(
+    tx: ReadTransaction, positions: Mapping[int, Sequence[int]], window: int = 0
 ) -> dict[int, list[Row[Any]]]:
-    """Return, by channel, the messages at these positions (seq) and `window` around the first of them, in order."""
-    rows: dict[int, list[Any]] = {number: [] for number in places}
-    around = [range(max(some[0] - window, 0), some[0] + window + 1) for some in places.values()]
-    wanted = zip(places.items(), around, strict=True)
-    pairs = {(number, seq) for (number, some), near in wanted for seq in (*some, *near)}
-    for row in tx.execute(_STANDING, given(sorted(pairs))) if pairs else ():
+    """Return the messages at these positions (seq) of each channel, and `window` around the first one, in order."""
+    rows: dict[int, list[Any]] = {number: [] for number in positions}
+    windows = [range(max(seqs[0] - window, 0), seqs[0] + window + 1) for seqs in positions.values()]
+    wanted = zip(positions.items(), windows, strict=True)
+    pairs = {(number, seq) for (number, seqs), window_of_first in wanted for seq in (*seqs, *window_of_first)}
+    for row in tx.execute(_AT_POSITIONS, given(sorted(pairs))) if pairs else ():
         rows[row.channel_number].append(row)
     return {number: sorted(of_channel, key=lambda row: row.seq) for number, of_channel in rows.items()}
 
 
-_STANDING = select(*_SHOWN).where(
+_AT_POSITIONS = select(*_COLUMNS).where(
     is_pair_of(conversation.c.channel_number, conversation.c.seq), conversation.c.deleted.is_(False)
 )
 
 
-def latest_sessions(
+def list_latest_sessions(
     tx: ReadTransaction, scope: Scope, limit: int, offset: int, *, newest_first: bool = True
 ) -> tuple[list[tuple[int, int]], int]:
-    """Return a page of the channels in scope, by time, with their message counts in scope; and the total."""
+    """Return a page of (channel, its messages in scope), by time, and the total number of channels in scope."""
     of_channel = given_conditions((eq, channel.c.deleted, False), (eq, channel.c.number, scope.channel_number))
     of_channel += channel_conditions(scope)
     of_message = message_conditions(scope)

@@ -1,4 +1,4 @@
-"""Correct typos: for a query word that occurs nowhere, find the words of the registry that may be meant."""
+"""Correct typos: for a query word that occurs nowhere, find similar words that occur in the registry."""
 
 import re
 from bisect import bisect_right
@@ -8,20 +8,20 @@ from dataclasses import dataclass, replace
 from registry.storage.database import ReadTransaction
 from registry.storage.index.message_index import MessageIndex
 from registry.text.analysis.analyzer import identifier_parts, stem
-from registry.text.analysis.edit_distance import SHORTEST, hangul_neighbours, neighbours
+from registry.text.analysis.edit_distance import MIN_LETTERS, similar_hangul_words, words_one_edit_away
 from registry.text.ranking.term_weights import occurs_at_all
 from registry.text.request.query import ParsedQuery, QueryWord
 
 MOST_CORRECTIONS = 3
 _TWO_SYLLABLES = re.compile("[가-힣]{2}")
-# Tokens with the same first two letters are read at once, as most words one edit away have them; with one letter more
-# in a registry of so many entries, then with two more.
+# Read at once all tokens with the same first two letters, which most words one edit away have; with three letters in a
+# registry of more than 5 000 entries, four above 100 000.
 _LARGER = (5_000, 100_000)
 
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """A query in which the corrections of unknown words are other spellings; `typos`: the corrections by word."""
+    """A query with corrections added to its unknown words as variants; `typos`: the corrections by word."""
 
     query: ParsedQuery
     frequencies: Mapping[str, int]
@@ -31,7 +31,7 @@ class Corrected:
 def correct(
     tx: ReadTransaction, index: MessageIndex, query: ParsedQuery, frequencies: Mapping[str, int], total: int
 ) -> Corrected:
-    """Correct the typos of a query; most queries have none and cost nothing."""
+    """Correct the typos of a query. A query without unknown words costs nothing."""
     typos: dict[str, list[str]] = {}
     known = dict(frequencies)
     changed: list[QueryWord] = []
@@ -40,28 +40,28 @@ def correct(
         if tokens:
             known |= index.frequencies(tx, tokens, total)
             typos[word.text] = tokens
-            word = replace(word, others=(*word.others, *tokens))
+            word = replace(word, variants=(*word.variants, *tokens))
         changed.append(word)
     return Corrected(ParsedQuery(tuple(changed)), known, typos)
 
 
 def _may_be_typo(word: QueryWord) -> bool:
     is_plain = word.text.isascii() and word.text.isalpha() and len(identifier_parts(word.text)) == 1
-    # Of bathing only four letters tell something, and bash has as many.
+    # An inflected word counts by its stem: "bathing" has four significant letters, as few as "bash".
     stemmed = stem(word.text.lower())
-    told = len(word.text) if len(word.text) - len(stemmed) <= 1 else len(stemmed)
-    return is_plain and told >= SHORTEST
+    significant_letters = len(word.text) if len(word.text) - len(stemmed) <= 1 else len(stemmed)
+    return is_plain and significant_letters >= MIN_LETTERS
 
 
 def _corrections(tx: ReadTransaction, index: MessageIndex, word: QueryWord, total: int) -> list[str]:
-    """Return the stems of similar words that occur, one edit away, the most frequent first."""
+    """Return the stems of existing words one edit away, the most frequent first."""
     if _TWO_SYLLABLES.fullmatch(word.text):
-        alike = index.count_many(tx, hangul_neighbours(word.text), word.text[0])
+        alike = index.count_many(tx, similar_hangul_words(word.text), word.text[0])
         return sorted(alike, key=lambda token: (-alike[token], token))[:MOST_CORRECTIONS]
     if not _may_be_typo(word):
         return []
     typed = word.text.lower()
-    stems = dict.fromkeys(map(stem, neighbours(typed)))
+    stems = dict.fromkeys(map(stem, words_one_edit_away(typed)))
     beginning = typed[: 2 + bisect_right(_LARGER, total)]
     found = index.count_many(tx, [token for token in stems if token not in word.exact], beginning)
     return sorted(found, key=lambda token: (-found[token], token))[:MOST_CORRECTIONS]

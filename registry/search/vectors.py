@@ -1,6 +1,6 @@
-"""Store the vectors of messages, by embedding model. They are derived from the messages, and optional.
+"""Store the vectors of messages by embedding model. Vectors are optional, and derived from the messages.
 
-A vector goes with its message: deleted for good they leave together, and of one softly deleted nothing is shown.
+Deleting a message permanently deletes its vector; a softly deleted message keeps it, but no search returns it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,13 +16,13 @@ from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import EMBEDDABLE, conversation, embedding_model, message_vector
 
-_LOCK = 0x63747876  # any number of ours, for PostgreSQL's advisory lock
+_ADVISORY_LOCK = 0x63747876  # arbitrary key of PostgreSQL's advisory lock
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingModel:
-    """A model whose vectors are stored. `background` and `spread`: mean and standard deviation of the similarities
-    it gives to texts that have nothing to do with each other."""
+    """A model with stored vectors. `background`, `spread`: mean and standard deviation of its similarities between
+    unrelated texts."""
 
     number: int
     name: str
@@ -32,8 +32,8 @@ class EmbeddingModel:
     spread: float
 
 
-class Unembedded(NamedTuple):
-    """A message without a vector of its present text."""
+class UnembeddedMessage(NamedTuple):
+    """A message whose current text has no vector."""
 
     number: int
     digest: bytes
@@ -41,14 +41,14 @@ class Unembedded(NamedTuple):
 
 
 class Vector(NamedTuple):
-    """The vectors of a message's passages, packed one after the other; `digest` is its text's."""
+    """The packed vectors of a message's passages, concatenated; `digest` is the digest of its text."""
 
     number: int
     digest: bytes
     packed: bytes
 
 
-_MODEL = (
+_MODEL_COLUMNS = (
     embedding_model.c.number,
     embedding_model.c.name,
     embedding_model.c.dimensions,
@@ -59,74 +59,79 @@ _MODEL = (
 
 
 def find_model(tx: ReadTransaction, name: str) -> EmbeddingModel | None:
-    """Return the model of that name, if it was used here before."""
-    row = tx.execute(select(*_MODEL).where(embedding_model.c.name == name)).first()
+    """Return the stored model of that name, if any."""
+    row = tx.execute(select(*_MODEL_COLUMNS).where(embedding_model.c.name == name)).first()
     return EmbeddingModel(*row) if row else None
 
 
-def keep_model(
+def save_model(
     tx: WriteTransaction, name: str, dimensions: int, calibration: int, background: float, spread: float
 ) -> EmbeddingModel:
-    """Store what is known of a model; vectors of other dimensions are deleted."""
-    found = {"calibration": calibration, "background": background, "spread": spread}
+    """Store a model's properties; delete its vectors if its dimensions changed."""
+    values = {"calibration": calibration, "background": background, "spread": spread}
     known = find_model(tx, name)
     if known and known.dimensions == dimensions:
-        tx.execute(update(embedding_model).where(embedding_model.c.number == known.number).values(**found))
+        tx.execute(update(embedding_model).where(embedding_model.c.number == known.number).values(**values))
     else:
-        forget_model(tx, name)
-        tx.execute(insert(embedding_model).values(name=name, dimensions=dimensions, **found))
-    kept = find_model(tx, name)
-    assert kept is not None  # noqa: S101, written just now
-    return kept
+        delete_model(tx, name)
+        tx.execute(insert(embedding_model).values(name=name, dimensions=dimensions, **values))
+    saved = find_model(tx, name)
+    assert saved is not None  # noqa: S101, written above
+    return saved
 
 
-def forget_model(tx: WriteTransaction, name: str) -> None:
+def delete_model(tx: WriteTransaction, name: str) -> None:
     """Delete the vectors of a model."""
     tx.execute(delete(embedding_model).where(embedding_model.c.name == name))
 
 
-def forget_other_models(tx: WriteTransaction, name: str) -> None:
+def delete_other_models(tx: WriteTransaction, name: str) -> None:
     """Delete the vectors of all other models."""
     tx.execute(delete(embedding_model).where(embedding_model.c.name != name))
 
 
-def unembedded(tx: ReadTransaction, model: EmbeddingModel, above: int, limit: int) -> list[Unembedded]:
-    """Return messages with a number above that lack a vector of their present text, the newest first."""
+def list_unembedded(tx: ReadTransaction, model: EmbeddingModel, above: int, limit: int) -> list[UnembeddedMessage]:
+    """Return messages with a larger number whose current text has no vector, the newest first."""
     query = select(conversation.c.number, conversation.c.digest, conversation.c.text)
-    query = query.where(conversation.c.number > above, *_lacking(model)).order_by(conversation.c.number.desc())
-    return [Unembedded(number, bytes(digest), said) for number, digest, said in tx.execute(query.limit(limit))]
+    query = query.where(conversation.c.number > above, *_lacks_vector(model)).order_by(conversation.c.number.desc())
+    return [
+        UnembeddedMessage(number, bytes(digest), message_text)
+        for number, digest, message_text in tx.execute(query.limit(limit))
+    ]
 
 
 def count_unembedded(tx: ReadTransaction, model: EmbeddingModel) -> int:
-    """Count the messages that lack a vector of their present text."""
-    return tx.execute(select(func.count()).select_from(conversation).where(*_lacking(model))).scalar_one()
+    """Count the messages whose current text has no vector."""
+    return tx.execute(select(func.count()).select_from(conversation).where(*_lacks_vector(model))).scalar_one()
 
 
-_caught_up_to: WeakKeyDictionary[Engine, dict[int, int]] = WeakKeyDictionary()
+_embedded_up_to: WeakKeyDictionary[Engine, dict[int, int]] = WeakKeyDictionary()
 
 
-def is_caught_up(tx: ReadTransaction, model: EmbeddingModel) -> bool:
-    """Return True if all messages have vectors, but for a few new ones (at most 64, and 5 %).
+def is_embedding_complete(tx: ReadTransaction, model: EmbeddingModel) -> bool:
+    """Return True if all messages have vectors, except a few new ones (at most 64, and 5 %).
 
-    Each process looks through all messages once, then only through those that came later.
+    Each process checks all messages once, then only newer ones.
     """
-    known = _caught_up_to.setdefault(tx.engine, {})
-    newest = newest_message(tx)
+    checked = _embedded_up_to.setdefault(tx.engine, {})
+    newest = newest_message_number(tx)
     few = min(64, newest // 20)
-    lacking = select(conversation.c.number).where(conversation.c.number > known.get(model.number, 0), *_lacking(model))
+    lacking = select(conversation.c.number).where(
+        conversation.c.number > checked.get(model.number, 0), *_lacks_vector(model)
+    )
     if len(ask_all(tx, lacking.limit(few + 1)).all()) > few:
         return False
-    known[model.number] = max(newest - few, known.get(model.number, 0))
+    checked[model.number] = max(newest - few, checked.get(model.number, 0))
     return True
 
 
-def newest_message(tx: ReadTransaction) -> int:
+def newest_message_number(tx: ReadTransaction) -> int:
     """Return the number of the newest message, 0 if there is none."""
     newest: int = ask_all(tx, select(func.coalesce(func.max(conversation.c.number), 0))).scalar_one()
     return newest
 
 
-def _lacking(model: EmbeddingModel) -> Sequence[ColumnElement[bool]]:
+def _lacks_vector(model: EmbeddingModel) -> Sequence[ColumnElement[bool]]:
     is_present = and_(
         message_vector.c.message_number == conversation.c.number,
         message_vector.c.model_number == model.number,
@@ -135,20 +140,20 @@ def _lacking(model: EmbeddingModel) -> Sequence[ColumnElement[bool]]:
     return (*EMBEDDABLE, ~exists().where(is_present))
 
 
-def keep_vectors(tx: WriteTransaction, model: EmbeddingModel, vectors: Sequence[Vector]) -> None:
-    """Store vectors, in place of older ones; those of messages that are gone, or changed meanwhile, are dropped."""
-    if tx.dialect.name == "postgresql":  # numbers become visible in their order, or a reader would miss some
-        tx.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-    asked = select(conversation.c.number, conversation.c.digest)
-    asked = asked.where(conversation.c.number.in_([vector.number for vector in vectors]))
-    present = {row.number: row for row in tx.execute(asked.with_for_update(read=True, key_share=True))}
-    kept = [one for one in vectors if one.number in present and bytes(present[one.number].digest) == one.digest]
-    if not kept or not _is_known(tx, model):
+def save_vectors(tx: WriteTransaction, model: EmbeddingModel, vectors: Sequence[Vector]) -> None:
+    """Store vectors, replacing older ones; drop those of messages that were deleted or changed meanwhile."""
+    if tx.dialect.name == "postgresql":  # commit in the order of numbers, or a reader of `vectors_after` misses some
+        tx.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
+    query = select(conversation.c.number, conversation.c.digest)
+    query = query.where(conversation.c.number.in_([vector.number for vector in vectors]))
+    present = {row.number: row for row in tx.execute(query.with_for_update(read=True, key_share=True))}
+    current = [one for one in vectors if one.number in present and bytes(present[one.number].digest) == one.digest]
+    if not current or not _is_model_stored(tx, model):
         return
     old = delete(message_vector).where(
         message_vector.c.model_number == model.number, message_vector.c.message_number == bindparam("of")
     )
-    tx.execute(old, [{"of": vector.number} for vector in kept])
+    tx.execute(old, [{"of": vector.number} for vector in current])
     tx.execute(
         insert(message_vector),
         [
@@ -158,36 +163,36 @@ def keep_vectors(tx: WriteTransaction, model: EmbeddingModel, vectors: Sequence[
                 "digest": vector.digest,
                 "vector": vector.packed,
             }
-            for vector in kept
+            for vector in current
         ],
     )
 
 
-def _is_known(tx: ReadTransaction, model: EmbeddingModel) -> bool:
-    """Return False if the model was deleted meanwhile."""
+def _is_model_stored(tx: ReadTransaction, model: EmbeddingModel) -> bool:
+    """Return False if another process deleted the model."""
     return tx.execute(select(1).where(embedding_model.c.number == model.number)).first() is not None
 
 
-def take_turn(
+def claim_embedding(
     tx: WriteTransaction, model: EmbeddingModel, holder: str, until: datetime, *, even_if_taken: bool = False
 ) -> bool:
-    """Make `holder` the one process that embeds until then; False if another one is."""
-    taken = update(embedding_model).where(embedding_model.c.number == model.number)
+    """Lease embedding to the process `holder` until then; return False if another process has the lease."""
+    claim = update(embedding_model).where(embedding_model.c.number == model.number)
     if not even_if_taken:
         holder_is_gone = or_(embedding_model.c.held_until.is_(None), embedding_model.c.held_until < now())
-        taken = taken.where(or_(embedding_model.c.holder == holder, holder_is_gone))
-    return bool(tx.execute(taken.values(holder=holder, held_until=until)).rowcount)
+        claim = claim.where(or_(embedding_model.c.holder == holder, holder_is_gone))
+    return bool(tx.execute(claim.values(holder=holder, held_until=until)).rowcount)
 
 
 def vectors_after(
     tx: ReadTransaction, model: EmbeddingModel, last: int, most: int
 ) -> tuple[int, Sequence[Sequence[Any]]]:
-    """Return the number of the last of the next vectors after `last`, and these (message number, packed)."""
+    """Return the number of the last vector of the next batch after `last`, and the batch (message number, packed)."""
     vector = message_vector.c
     query = select(vector.number, vector.message_number, vector.vector)
     query = query.where(vector.model_number == model.number, vector.number > last).order_by(vector.number).limit(most)
     rows = tx.execute(query).all()
-    return rows[-1][0] if rows else last, _sound((row[1:] for row in rows), model)
+    return rows[-1][0] if rows else last, _valid_vectors((row[1:] for row in rows), model)
 
 
 def vectors_of(tx: ReadTransaction, model: EmbeddingModel, messages: Sequence[int]) -> Sequence[Sequence[Any]]:
@@ -198,14 +203,14 @@ def vectors_of(tx: ReadTransaction, model: EmbeddingModel, messages: Sequence[in
         here = vector.message_number.in_(messages[start : start + _CHUNK])
         query = select(vector.message_number, vector.vector).where(vector.model_number == model.number, here)
         found += tx.execute(query).all()
-    return _sound(found, model)
+    return _valid_vectors(found, model)
 
 
 _CHUNK = 400  # values in one statement
 
 
-def _sound(rows: Iterable[Sequence[Any]], model: EmbeddingModel) -> list[Sequence[Any]]:
-    """Drop vectors of other dimensions than the model's; a message has one for each passage."""
+def _valid_vectors(rows: Iterable[Sequence[Any]], model: EmbeddingModel) -> list[Sequence[Any]]:
+    """Drop rows whose packed vectors do not have the model's dimensions."""
     return [row for row in rows if row[1] and len(row[1]) % model.dimensions == 0]
 
 
@@ -217,4 +222,4 @@ def vectors_where(
     of_messages = message_vector.join(conversation, conversation.c.number == vector.message_number)
     query = select(vector.message_number, vector.vector).select_from(of_messages)
     rows = tx.execute(query.where(vector.model_number == model.number, *conditions).limit(most)).all()
-    return _sound(rows, model)
+    return _valid_vectors(rows, model)

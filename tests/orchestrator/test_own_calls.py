@@ -63,7 +63,7 @@ async def found(orchestrator: Orchestrator, words: str = "fibonacci memoize func
     """The texts that hold a word of these, best first."""
 
     def work(tx: Any) -> list[str]:
-        own = [one.candidate.number for one in find_messages(tx, words, Scope()).ranked if one.own]
+        own = [one.candidate.number for one in find_messages(tx, words, Scope()).ranked if one.base_score]
         texts = {row.number: row.text for row in by_numbers(tx, own)}
         return [texts[number] for number in own]
 
@@ -332,7 +332,7 @@ async def test_neither_gains_by_having_been_said_on_the_day_that_is_asked_for(
     await run_sync(orchestrator, empty_home)
     day = Span(claude_code_files.BEGIN, claude_code_files.BEGIN + timedelta(days=1))
     ranked = await orchestrator.registry.read(lambda tx: find_messages(tx, "nothing", Scope(), dates=[day]).ranked)
-    assert [one.candidate.role for one in ranked if one.own] == ["assistant"]
+    assert [one.candidate.role for one in ranked if one.base_score] == ["assistant"]
 
 
 async def test_a_question_stays_unfound_when_its_channel_turns_out_to_be_another(orchestrator: Orchestrator) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from orchestrator.answer.delivery import tokens_in, within
 from registry.domain import local_day, preview_of
 from registry.project import REMEMBERED
-from registry.text.request.phrases import asks_to_recall
+from registry.text.request.phrases import is_recall_request
 
 STANDING = 2
 """Conversations whose state the note tells ..."""
@@ -57,7 +57,7 @@ def without_the_new_one(latest: Iterable[Mapping[str, Any]], session_id: str | N
 
 def _only_asks(session: Mapping[str, Any]) -> bool:
     """Return whether a chat asked for another conversation and did nothing else."""
-    return session["message_count"] <= ASKING and asks_to_recall(session["first_message_preview"] or "")
+    return session["message_count"] <= ASKING and is_recall_request(session["first_message_preview"] or "")
 
 
 def told(latest: Sequence[Standing], remembered: Sequence[str] = (), session_id: str | None = None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from orchestrator.answer.delivery import tokens_of
 from registry.domain import Role, format_time, preview_of
 from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
-from registry.search.sessions import surroundings
+from registry.search.sessions import read_messages_around
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import messages_of
 from registry.storage.database import ReadTransaction
@@ -38,7 +38,7 @@ def candidates_of(
     for one in found.ranked:
         if places.get(one.candidate.channel_id) == []:
             places[one.candidate.channel_id] = list(range(one.candidate.seq, one.candidate.seq + 4))
-    lines = surroundings(tx, {number: some for number, some in places.items() if some})
+    lines = read_messages_around(tx, {number: some for number, some in places.items() if some})
     shown = {number: with_outcome([dict(row._mapping) for row in rows]) for number, rows in lines.items()}
     room = min(CHOICE_TOKENS, ALL_CHOICES // max(len(further), 1))
     return [candidate(row, shown.get(row.number, ()), found, score, room) for row, score in further]

@@ -14,10 +14,10 @@ from registry.domain import is_within, now, preview_of
 from registry.errors import NotFound
 from registry.search.candidates import CANDIDATES
 from registry.search.retrieval import SearchResult
-from registry.search.sessions import latest_sessions
+from registry.search.sessions import list_latest_sessions
 from registry.storage.conversations.channels import ChannelRow, channels_by_number, recent_channels
 from registry.text.ranking.confidence import Confidence
-from registry.text.request.understanding import Understood
+from registry.text.request.understanding import ParsedRequest
 
 CHOICES = 5  # conversations that an unsure answer offers
 
@@ -75,14 +75,14 @@ def ordered_channels(asked: Lookup[Any], found: SearchResult, folder: str | None
     scores = best_channels(found, is_narrowed=said.is_narrowed)[:CHOICES]
     known = channels_by_number(asked.tx, [number for number, _ in scores])
     best = [(known[number], score) for number, score in scores if number in known]
-    if folder is not None and not said.in_other_project:
-        most = 0.6 * found.covered(best[0][0].number) if best else 0.0
+    if folder is not None and not said.is_about_other_project:
+        most = 0.6 * found.coverage(best[0][0].number) if best else 0.0
         gained = [
-            (row, score / (0.5 if found.covered(row.number) >= most else 0.85) if _is_in(row, folder) else score)
+            (row, score / (0.5 if found.coverage(row.number) >= most else 0.85) if _is_in(row, folder) else score)
             for row, score in best
         ]
         best = sorted(gained, key=lambda one: -one[1])
-    if said.in_the_end and best:
+    if said.is_about_latest and best:
         close = [one for one in best if one[1] >= 0.5 * best[0][1]]
         latest = max(close, key=lambda one: one[0].updated_at)
         best = [(latest[0], best[0][1]), *(one for one in best if one is not latest)]
@@ -91,7 +91,7 @@ def ordered_channels(asked: Lookup[Any], found: SearchResult, folder: str | None
     return best
 
 
-def _as_of_then(candidates: list[Scored], said: Understood) -> list[Scored]:
+def _as_of_then(candidates: list[Scored], said: ParsedRequest) -> list[Scored]:
     """Put first the conversation that held at the time a request asks for: the last before a date that it names, or,
     asked for what was before a change, the one before the latest."""
     if len(candidates) < 2:
@@ -102,13 +102,13 @@ def _as_of_then(candidates: list[Scored], said: Understood) -> list[Scored]:
     older: list[ChannelRow] = []
     if end and chosen.created_at > end:
         older = [row for row in near if row.created_at <= end]
-    if not older and said.in_the_past and not any(row.created_at > chosen.created_at for row in near):
+    if not older and said.is_about_past and not any(row.created_at > chosen.created_at for row in near):
         older = near
     first = [one for one in candidates if one[0] in older[:1]]
     return [*first, *(one for one in candidates if one not in first)]
 
 
-def past_ends(said: Understood) -> list[datetime]:
+def past_ends(said: ParsedRequest) -> list[datetime]:
     """Return the ends of the past times that a request names."""
     return [span.end for span in said.dates if span.end and span.end < now()]
 
@@ -122,7 +122,7 @@ def sure_of(asked: Lookup[ExtractQuery], choice: Choice) -> Confidence:
     scores = [score for _, score in choice.candidates]
     said = asked.said
     return confidence_in(
-        choice.found, choice.channel.number, scores, is_narrowed=said.is_narrowed, goes_on=said.goes_on
+        choice.found, choice.channel.number, scores, is_narrowed=said.is_narrowed, is_continuation=said.is_continuation
     )
 
 
@@ -135,7 +135,7 @@ def latest(asked: Lookup[ExtractQuery], *, relaxed: str) -> list[ChannelRow]:
             raise nothing_found(asked.query.text)
         rows = recent_channels(tx, CHOICES)
     else:
-        active, _ = latest_sessions(tx, scope, CHOICES, 0)
+        active, _ = list_latest_sessions(tx, scope, CHOICES, 0)
         known = channels_by_number(tx, [number for number, _ in active])
         rows = [known[number] for number, _ in active if number in known]
         if not rows:

@@ -47,7 +47,7 @@ def nearest_about(asked: Lookup[Query]) -> About | None:
     tx, found = asked.tx, anywhen.find()
     verdicts = [one for one in judge(found) if one.reason is None and one.coverage > 0]
     scores = best_channels(found)
-    close = [number for number, score in scores if score >= CLOSE * scores[0][1] and found.covered(number) >= HELD]
+    close = [number for number, score in scores if score >= CLOSE * scores[0][1] and found.coverage(number) >= HELD]
     best = {one.ranked.candidate.channel_id: one.ranked.candidate.number for one in reversed(verdicts)}
     lines = {row.channel_number: row for row in by_numbers(tx, [best[number] for number in close if number in best])}
     abouts = [_about(row, lines.get(row.number)) for row in channels_by_number(tx, close).values()]

@@ -15,12 +15,18 @@ from orchestrator.state import Run
 from registry.domain import Role, format_time, now
 from registry.errors import InvalidRequest
 from registry.search.retrieval import SearchResult, find_messages
-from registry.search.scope import Scope, asking_channels, narrow
+from registry.search.scope import Scope, channels_awaiting_answer, narrow_scope
 from registry.storage.conversations.facets import known_names
 from registry.storage.database import ReadTransaction
 from registry.text.ranking.similar import SimilarMessages
 from registry.text.request.query import parse_query
-from registry.text.request.understanding import Known, Understood, project_called, source_called, understand
+from registry.text.request.understanding import (
+    KnownNames,
+    ParsedRequest,
+    parse_request,
+    resolve_project,
+    resolve_source,
+)
 from sources.clients import CLIENTS
 
 if TYPE_CHECKING:
@@ -50,7 +56,7 @@ _IS_PATH = re.compile(r"[/\\]")
 
 
 def _known_project(tx: ReadTransaction, given: str | None) -> str | None:
-    return given if given is None or _IS_PATH.search(given) else project_called(given, known_names(tx).projects)
+    return given if given is None or _IS_PATH.search(given) else resolve_project(given, known_names(tx).projects)
 
 
 def _known_source(tx: ReadTransaction, given: str) -> str:
@@ -58,7 +64,7 @@ def _known_source(tx: ReadTransaction, given: str) -> str:
     if given in here:
         return given
     written = {name.casefold(): name for name in [*(client.source for client in CLIENTS), *here]}
-    if called := source_called(given, here):
+    if called := resolve_source(given, here):
         return called
     if given.casefold() in written:
         return written[given.casefold()]
@@ -79,10 +85,10 @@ def scope_of(query: WordsQuery, channel_number: int | None) -> Scope:
     )
 
 
-def ask(tx: ReadTransaction, text: str, utc_offset_minutes: int | None, given: Scope) -> tuple[Understood, Scope]:
+def ask(tx: ReadTransaction, text: str, utc_offset_minutes: int | None, given: Scope) -> tuple[ParsedRequest, Scope]:
     """Parse a request in its writer's time zone; return it with its scope, narrowed by the filters in its words."""
-    read = understand(text, local_time(utc_offset_minutes), Known(*known_names(tx)))
-    scope = narrow(given, read.search)
+    read = parse_request(text, local_time(utc_offset_minutes), KnownNames(*known_names(tx)))
+    scope = narrow_scope(given, read.search)
     if read.sources and not given.sources:
         scope = replace(scope, sources=read.sources)
     return read, scope
@@ -95,7 +101,7 @@ def without_the_asking_chat(tx: ReadTransaction, run: Run, source: str, request:
     """
     if run.recorder.client is None or source == UNKNOWN or scope.channel_number is not None:
         return scope
-    asking = asking_channels(tx, source, request, now() - timedelta(minutes=10))
+    asking = channels_awaiting_answer(tx, source, request, now() - timedelta(minutes=10))
     return replace(scope, exclude_numbers=[*scope.exclude_numbers, *asking])
 
 
@@ -105,7 +111,7 @@ def local_time(utc_offset_minutes: int | None) -> datetime:
     return now().astimezone(zone)
 
 
-def find(tx: ReadTransaction, run: Run, read: Understood, scope: Scope, also: Sequence[str] = ()) -> SearchResult:
+def find(tx: ReadTransaction, run: Run, read: ParsedRequest, scope: Scope, also: Sequence[str] = ()) -> SearchResult:
     """Find the messages and channels in scope by words and, if a model is configured, by meaning.
 
     What was said is found by what its tools printed, too: an error is often seen there alone.
@@ -113,7 +119,7 @@ def find(tx: ReadTransaction, run: Run, read: Understood, scope: Scope, also: Se
     if scope.roles and {*scope.roles} == {*SPOKEN}:
         scope = replace(scope, roles=[*SPOKEN, Role.TOOL])
     moment = local_time(None)
-    others = [words for text in also if (words := understand(text, moment).search.words)]
+    others = [words for text in also if (words := parse_request(text, moment).search.words)]
     compare = partial(_similar, run.meant) if run.meant else None
     return find_messages(tx, read.search, scope, also=others, dates=read.dates, compare=compare)
 
@@ -136,7 +142,7 @@ class Lookup(Generic[Query]):
     tx: ReadTransaction
     run: Run
     query: Query
-    said: Understood
+    said: ParsedRequest
     scope: Scope
 
     def find(self) -> SearchResult:
@@ -155,7 +161,7 @@ class Lookup(Generic[Query]):
         if attempt != A_WEEK_BEFORE or not self.said.week_before:
             return self
         said = replace(self.said, search=replace(self.said.search, when=self.said.week_before))
-        scope = narrow(replace(self.scope, from_=self.query.from_, to=self.query.to), said.search)
+        scope = narrow_scope(replace(self.scope, from_=self.query.from_, to=self.query.to), said.search)
         return replace(self, said=said, scope=scope)
 
     def relaxation(self, *, has_channel: bool) -> str:
@@ -163,12 +169,12 @@ class Lookup(Generic[Query]):
 
         Who wants to continue may name a time in passing; "last Tuesday" on a Thursday may mean that of last week.
         """
-        if self.said.goes_on and self.said.search.when_words and (has_channel or self.said.has_words):
+        if self.said.is_continuation and self.said.search.when_words and (has_channel or self.said.has_words):
             return AT_ANY_TIME
         return A_WEEK_BEFORE if self.said.week_before else ""
 
 
-def understood(read: Understood, result: SearchResult | None, *, relaxed: str = "") -> dict[str, Any]:
+def understood(read: ParsedRequest, result: SearchResult | None, *, relaxed: str = "") -> dict[str, Any]:
     """Return how a request was understood, without empty fields."""
     search = read.search
     said = {
@@ -182,7 +188,7 @@ def understood(read: Understood, result: SearchResult | None, *, relaxed: str = 
         "dates": [f"{_time(span.start)}/{_time(span.end)}" for span in read.dates],
         "sources": list(read.sources),
         "project": search.project,
-        "continues": read.goes_on,
+        "continues": read.is_continuation,
         "typos": dict(result.typos) if result else {},
         "relaxed": relaxed,
     }
@@ -191,7 +197,7 @@ def understood(read: Understood, result: SearchResult | None, *, relaxed: str = 
 
 def subject_of(text: str) -> str:
     """Return the words of a request without what it says of time and place."""
-    return understand(text, local_time(None)).search.words
+    return parse_request(text, local_time(None)).search.words
 
 
 def _time(given: datetime | None) -> str | None:

@@ -14,7 +14,7 @@ from orchestrator.answer.finding.choosing import Choice, past_ends
 from orchestrator.answer.finding.looking_up import Lookup
 from registry.domain import Role, format_time
 from registry.search.retrieval import SearchResult
-from registry.search.sessions import surroundings
+from registry.search.sessions import read_messages_around
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow, by_numbers, messages_of
 from registry.storage.database import ReadTransaction
@@ -23,7 +23,7 @@ from registry.text.analysis.analyzer import analyze
 from registry.text.ranking.snippets import passage
 from registry.text.ranking.term_weights import idf
 from registry.text.request.query import ParsedQuery
-from registry.text.request.understanding import Understood
+from registry.text.request.understanding import ParsedRequest
 
 STRETCH = 4  # messages in which a suggestion is made, taken up and carried out
 # weight of the repeated rare words, in a conversation that holds the whole request and scores as the best, from which
@@ -49,7 +49,7 @@ NO_CHANGE = Change(None, {})
 def change_of(asked: Lookup[Any], choice: Choice) -> Change:
     """Return the later statement on the same thing, in another conversation in scope or later in this one."""
     tx, said = asked.tx, asked.said
-    if said.in_the_past or _is_dated(choice.channel, said):
+    if said.is_about_past or _is_dated(choice.channel, said):
         return NO_CHANGE
     best = choice.kept[0].score if choice.kept else 0.0
     spoken = _spoken(tx, [one.ranked.candidate.number for one in choice.kept[:READ] if one.score >= NEAR * best])
@@ -81,14 +81,14 @@ def _repeats_most(tx: ReadTransaction, choice: Choice, hit: MessageRow) -> Messa
     """
     found, own = choice.everywhere, hit.channel_number
     scores = {row.number: score for row, score in choice.candidates} or {own: 1.0}
-    shares = {number: found.covered(number) * score / max(scores.values()) for number, score in scores.items()}
+    shares = {number: found.coverage(number) * score / max(scores.values()) for number, score in scores.items()}
     later = [
         (row, frozenset(analyze(row.text)))
         for number in scores
         for row in messages_of(tx, number, limit=READ, roles=[Role.USER], from_=hit.timestamp)
         if number != own or (row.turn != hit.turn and any(_changing(row.text)))
     ]
-    earlier = surroundings(tx, {own: [hit.seq]}, READ // 2)[own]
+    earlier = read_messages_around(tx, {own: [hit.seq]}, READ // 2)[own]
     said = {*_asked_for(found), *chain.from_iterable(analyze(row.text) for row in earlier if row.role in _SPOKEN)}
     rare = _rare(tx, said.intersection(chain.from_iterable(tokens for _, tokens in later)), found.corpus.size)
     best, rank = None, (False, 0.0)
@@ -116,11 +116,11 @@ def _changed(tx: ReadTransaction, found: SearchResult, earlier: MessageRow, late
 
 def _stretch(tx: ReadTransaction, channel_number: int, seq: int, length: int = STRETCH) -> list[Any]:
     """Return the spoken messages from a position on, in which a suggestion is taken up and carried out."""
-    around = surroundings(tx, {channel_number: list(range(seq, seq + length))})[channel_number]
+    around = read_messages_around(tx, {channel_number: list(range(seq, seq + length))})[channel_number]
     return [row for row in around if row.role in _SPOKEN]
 
 
-def _is_dated(chosen: ChannelRow, said: Understood) -> bool:
+def _is_dated(chosen: ChannelRow, said: ParsedRequest) -> bool:
     """Return True if a date in the request asks for what held then, and does not only speak of that day."""
     return any(chosen.created_at <= end for end in past_ends(said))
 

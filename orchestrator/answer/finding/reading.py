@@ -15,13 +15,13 @@ from orchestrator.requests.shapes import ExtractQuery
 from registry.domain import Role
 from registry.errors import NotFound
 from registry.search.retrieval import SearchResult
-from registry.search.sessions import surroundings
+from registry.search.sessions import read_messages_around
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import by_numbers, messages_of, seqs_of, turns_of
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import place_of
 from registry.text.ranking.confidence import Confidence
-from registry.text.request.understanding import Understood
+from registry.text.request.understanding import ParsedRequest
 
 END = 80
 """Last messages of a channel that its state is read from."""
@@ -47,7 +47,7 @@ class Extraction:
     """
 
     channel: ChannelRow
-    read: Understood
+    read: ParsedRequest
     ranked: list[list[MessageDict]] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
     hits: Mapping[int, int] = field(default_factory=dict)
@@ -180,7 +180,7 @@ def _with_following(
     if not (wanted and ranked):
         return ranked
     number = ranked[0][0]["channel_number"]
-    around = surroundings(tx, {number: wanted})[number]
+    around = read_messages_around(tx, {number: wanted})[number]
     rows = {row.seq: message_dict(row) for row in by_numbers(tx, [one.number for one in around])}
     return [[*turn, *_behind(turn, behind, rows)] for turn in ranked]
 
@@ -200,11 +200,11 @@ def _behind(
 
 def _end_of(asked: Lookup[ExtractQuery], row: ChannelRow) -> dict[str, Any]:
     """The channel's last turns; all of it where somebody wants to go on with it and it is not too long."""
-    tx, roles, goes_on = asked.tx, asked.query.roles, asked.said.goes_on
+    tx, roles, is_continuation = asked.tx, asked.query.roles, asked.said.is_continuation
     rows = messages_of(tx, row.number, limit=END)
     recent = list(map(message_dict, rows))
     spoken = [message for message in recent if message["role"] in roles]
-    wanted = (WHOLE if goes_on else END) - len(spoken)
+    wanted = (WHOLE if is_continuation else END) - len(spoken)
     if wanted and len(rows) == END:
         place = rows[0].timestamp, rows[0].number
         earlier = messages_of(tx, row.number, limit=wanted, roles=roles, before=place)

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import Turn
 from orchestrator.recording.recorder import KEPT_ITEMS
-from registry.search.retrieval import CALLED, SearchResult
+from registry.search.retrieval import FULL_COVERAGE, SearchResult
 from registry.search.scope import Scope
 from registry.text.ranking import weights
 from registry.text.ranking.confidence import Confidence, confidence_of
 from registry.text.ranking.scores import SEQ_BITS, Ranked
-from registry.text.request.understanding import Understood
+from registry.text.request.understanding import ParsedRequest
 
 CLOSE = 0.85  # of the best channel's score: a channel that may as well be meant
 LEAST_COVERAGE = 0.2  # of a wording: a message that holds less of every one is no hit in a list of hits
@@ -51,8 +51,8 @@ class Judged(NamedTuple):
             "role": found.role,
             "channel_number": found.channel_id,
             "score": round(self.ranked.score, 3),
-            "own": round(self.ranked.own, 3),
-            "neighbours": round(self.ranked.neighbours, 3),
+            "own": round(self.ranked.base_score, 3),
+            "neighbours": round(self.ranked.neighbour_score, 3),
             "coverage": round(self.coverage, 3),
             "wording": self.wording,
             "kept": self.reason is None,
@@ -67,7 +67,7 @@ def judge(found: SearchResult) -> list[Judged]:
     that the request names in a conversation that holds a word.
     """
     similar = found.similar
-    near = similar.standing_out if similar else frozenset[int]()
+    near = similar.hits if similar else frozenset[int]()
     matched = found.matched | near
     some = [one.candidate for one in found.ranked]
     holding = {one[1] << SEQ_BITS | one[2] for one in some if one[0] in matched}
@@ -76,7 +76,7 @@ def judge(found: SearchResult) -> list[Judged]:
     verdicts = []
     for one, message in zip(found.ranked, some, strict=True):
         number = message[0]
-        covered, best = shares(message.held)
+        covered, best = shares(message.term_bits)
         reason = None
         if number not in matched:
             place = message[1] << SEQ_BITS | message[2]
@@ -89,23 +89,23 @@ def judge(found: SearchResult) -> list[Judged]:
 
 def _most_covered(found: SearchResult, held: int) -> tuple[float, int]:
     """Return the largest share of a wording that these terms are, and the index of that wording."""
-    shares = [found.share(held, wording) for wording in found.wordings]
+    shares = [found.wording_share(held, wording) for wording in found.wordings]
     best = max(shares, default=0.0)
     return best, shares.index(best) if shares else 0
 
 
 def explanation(found: SearchResult) -> dict[str, Any]:
     """Return what was looked up, and what was not and why, as an execution's step records it."""
-    held = [one.held for one in found.candidates.values()]
+    held = [one.term_bits for one in found.candidates.values()]
     others = [
-        {"text": one.text, "candidates": sum(bool(some & one.bits) for some in held)} for one in found.wordings[1:]
+        {"text": one.text, "candidates": sum(bool(some & one.term_bits) for some in held)} for one in found.wordings[1:]
     ]
     similar = found.similar
     meaning = similar and (
         {"not_asked": similar.note}
         if similar.note
-        else {"model": similar.model, "vectors": similar.vectors, "least_similarity": round(similar.least, 3)}
-        | {"similar": len(similar.standing_out)}
+        else {"model": similar.model, "vectors": similar.vectors, "least_similarity": round(similar.threshold, 3)}
+        | {"similar": len(similar.hits)}
     )
     return {
         "by": f"the {found.index} message index",
@@ -118,7 +118,7 @@ def explanation(found: SearchResult) -> dict[str, Any]:
         "taken_for_typos": dict(found.typos),
         "candidates": len(found.candidates),
         "ranked": len(found.ranked),
-        "echoes": len(found.echoes),
+        "echoes": len(found.non_answers),
         **({"also": others} if others else {}),
         **({"meaning": meaning} if meaning else {}),
     }
@@ -145,7 +145,7 @@ class Found:
     `listed`: the scope of which everything is meant, because a time or place is named and no words are.
     """
 
-    read: Understood
+    read: ParsedRequest
     result: SearchResult
     verdicts: Sequence[Judged]
     listed: Scope | None = None
@@ -154,7 +154,7 @@ class Found:
     def kept(self) -> list[Judged]:
         """Return the messages that have to do with the request themselves, without their neighbours."""
         matched = self.result.matched
-        similar = self.result.similar.standing_out if self.result.similar else frozenset[int]()
+        similar = self.result.similar.hits if self.result.similar else frozenset[int]()
         return [
             one
             for one in self.verdicts
@@ -163,7 +163,7 @@ class Found:
         ]
 
 
-def is_about_something(read: Understood, result: SearchResult) -> bool:
+def is_about_something(read: ParsedRequest, result: SearchResult) -> bool:
     """Return True if more is asked for than a time or a place."""
     return bool(result.terms or read.has_words or read.search.excluded)
 
@@ -187,7 +187,7 @@ def confidence_in(
     scores: Sequence[float] = (),
     *,
     is_narrowed: bool = False,
-    goes_on: bool = False,
+    is_continuation: bool = False,
 ) -> Confidence:
     """Return how sure it is that a channel answers. `scores`: those of the best channels, where it was chosen.
 
@@ -197,13 +197,15 @@ def confidence_in(
     many rare words.
     """
     lead = 1 - scores[1] / scores[0] if len(scores) > 1 and scores[0] > 0 else 1.0
-    covered = found.covered(channel_number)
+    covered = found.coverage(channel_number)
     is_meant = (
         (is_narrowed and covered >= 0.45)
-        or found.is_called(channel_number)
-        or (goes_on and covered >= CALLED and not found.typos)
+        or found.has_matching_title(channel_number)
+        or (is_continuation and covered >= FULL_COVERAGE and not found.typos)
     )
     is_on_subject_alone = (
-        len(found.wordings) > 2 and covered < CALLED and found.rare_words_in(channel_number) < weights.SURE_WORDS
+        len(found.wordings) > 2
+        and covered < FULL_COVERAGE
+        and found.rare_word_count(channel_number) < weights.SURE_WORDS
     )
-    return confidence_of(0.0 if is_on_subject_alone else covered, lead, is_meant=is_meant)
+    return confidence_of(0.0 if is_on_subject_alone else covered, lead, is_explicit=is_meant)

@@ -1,6 +1,6 @@
-"""Turn a text into the tokens it is indexed by, the same for every database.
+"""Convert a text to its index tokens, the same for every database.
 
-Increase `ANALYZER_VERSION` with any change to the tokens of a text: rows of the index are deleted by analysing the
+Increase `ANALYZER_VERSION` with any change to the tokens of a text: rows are deleted from the index by analysing the
 stored text again.
 """
 
@@ -19,13 +19,13 @@ IDENTIFIER_PREFIX = "zzid"
 LONGEST_TOKEN = 64
 _RESERVED = "zz"
 _LONGEST_RUN = 200
-# of each cache: 11 MB with the pieces below. With 50_000 pieces they take 23 MB, and prose that was analysed before is
-# analysed a quarter faster
+# Entries of each cache. All caches take 11 MB; with 50_000 entries they take 23 MB, and repeated prose is analysed a
+# quarter faster.
 _CACHED_WORDS = 20_000
 
 
 class Kind(StrEnum):
-    """The way in which a raw word is split into tokens."""
+    """Determines how a raw word is split into tokens."""
 
     IDENTIFIER = "identifier"
     HANGUL = "hangul"
@@ -34,7 +34,7 @@ class Kind(StrEnum):
 
 
 class Word(NamedTuple):
-    """A raw word: normalised, with its case."""
+    """A raw word: normalised, but with its case."""
 
     text: str
     kind: Kind
@@ -56,7 +56,7 @@ _PART = re.compile("[A-Z]{2,}s?(?![a-z])|[A-Z]?[a-z]+|[A-Z]|[0-9]+")
 _IS_HANGUL = re.compile(f"[{_HANGUL}]").match
 _IS_SPACELESS = re.compile(f"[{_SPACELESS}]").match
 
-# Accents are removed, but not from kana: a voicing mark makes another letter.
+# Accents are removed, but not the voicing marks of kana, which make another letter.
 _ACCENTED = re.compile("[^\x00-\x7f\u3005-\u3098\u309b-\u30ff\u3400-\u9fff\uac00-\ud7a3]+")
 _LETTERS = str.maketrans(
     {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ı": "i"}
@@ -69,13 +69,13 @@ _ZERO_WIDTH_SPACE = "\u200b"
 def analyze(text: str) -> list[str]:
     """Return the distinct tokens of a text, in order of first occurrence.
 
-    A token has 1 to 64 lower-case letters and digits (Unicode L*, N*), nothing else: both FTS5's unicode61 and
-    PostgreSQL's tsvector take it as one word.
+    A token has 1 to 64 lower-case letters and digits (Unicode L*, N*) only, so that FTS5's unicode61 and PostgreSQL's
+    tsvector accept it as one word.
     """
-    return list(dict.fromkeys(_tokens_of(dict.fromkeys(text.split()))))  # long texts repeat their pieces
+    return list(dict.fromkeys(_tokens_of(dict.fromkeys(text.split()))))  # long texts repeat words
 
 
-def held_of(tokens: frozenset[str], text: str) -> frozenset[str]:
+def tokens_in_text(tokens: frozenset[str], text: str) -> frozenset[str]:
     """Return the tokens that a text contains."""
     return tokens.intersection(_tokens_of(text.split()))
 
@@ -115,7 +115,7 @@ def identifier_part_spans(raw: str) -> list[tuple[int, int]]:
 
 @lru_cache(_CACHED_WORDS)
 def stem(word: str) -> str:
-    """Return the English stem of a lower-case ASCII word. The stemmer keeps state, so each call makes a new one."""
+    """Return the English stem of a lower-case ASCII word. Stemmers have state, so each call makes a new one."""
     stemmed: str = stemmer("english").stemWord(word)
     return stemmed
 
@@ -159,7 +159,7 @@ def _identifier(raw: str) -> tuple[str, ...]:
 
 
 def _whole(parts: list[str]) -> list[str]:
-    """Return no second token for a plain word, unless it begins like our own prefixes."""
+    """Return the token of the whole identifier; none for a plain word that does not begin with a reserved prefix."""
     if len(parts) == 1 and not parts[0].startswith(_RESERVED):
         return []
     whole = IDENTIFIER_PREFIX + "".join(parts)

@@ -1,4 +1,4 @@
-"""Strip Korean endings, so that 서버에서는 and 서버 are the same word."""
+"""Strip Korean particles and verb endings, so that 서버에서는 and 서버 are the same word."""
 
 SHORTEST_STEM = 2
 _MOST_ENDINGS = 3
@@ -30,7 +30,7 @@ def is_syllable(char: str) -> bool:
 
 
 def strip_particles(word: str) -> str:
-    """Return a Hangul word without particles and verb endings; at least two syllables are left."""
+    """Return a Hangul word without particles and verb endings, at least two syllables long."""
     for _ in range(_MOST_ENDINGS):
         ending = _ending_of(word)
         if not ending:
@@ -40,7 +40,7 @@ def strip_particles(word: str) -> str:
 
 
 def with_particles(syllable: str) -> tuple[str, ...]:
-    """Return a one-syllable noun with each particle (키를, 키가 …): the index has only bigrams."""
+    """Return a one-syllable noun with each particle (키를, 키가 …), because the index has bigrams only."""
     fitting = _AFTER_VOWEL | {"로"} if _final(syllable) == 0 else _AFTER_CONSONANT
     return tuple(syllable + particle for particle in sorted(fitting | _AFTER_BOTH | {"도"}))
 
@@ -54,7 +54,7 @@ def _ending_of(word: str) -> str:
 
 
 def _is_particle(char: str, after: str) -> bool:
-    """Particles agree with the sound before them, so 전문가 and 매니저 end in none."""
+    """Return True for a particle that agrees with the sound before it; 전문가 and 매니저 end in none."""
     if char in _AFTER_BOTH:
         return True
     final = _final(after)

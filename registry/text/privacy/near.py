@@ -287,7 +287,7 @@ class _Tie(NamedTuple):
     """A word that leads to a value precedes it: "is", "to"."""
     is_pair: bool
     """It follows a user's name: kim / …"""
-    is_meant: bool
+    is_explicit: bool
     """A pronoun stands for it: "it's …"."""
     is_place: bool
     """A preposition or an article precedes it: it is a place or a product."""
@@ -299,7 +299,7 @@ def _tie(text: str, first: int, start: int, stop: int) -> _Tie:
         is_told=_TOLD.match(text, stop) is not None,
         is_led=_LEAD.search(before) is not None,
         is_pair=_PAIR.search(before) is not None,
-        is_meant=_PRONOUN.search(before) is not None,
+        is_explicit=_PRONOUN.search(before) is not None,
         is_place=_PLACE.search(before) is not None,
     )
 
@@ -325,7 +325,7 @@ def _needed(text: str, start: int, stop: int, cue: Cue, tie: _Tie) -> Form:
     if cue.is_strong:
         is_likely = is_behind and sum(map(str.isdigit, value)) > 1
         return Form.NUMBERED if is_led or is_likely else Form.ODD
-    if is_pair or tie.is_meant:
+    if is_pair or tie.is_explicit:
         return Form.NUMBERED
     if _WIFI.fullmatch(value):
         return Form.NEVER

@@ -1,7 +1,7 @@
-"""Decide how sure an answer is, from the share of the request that the conversation holds. Pure.
+"""Decide the confidence in an answer from the share of the request that the conversation contains. Pure.
 
-A threshold on single messages says nothing: the best of many always holds something. `benchmarks/RESULTS.md` has how
-often each level is right.
+A threshold on single messages would not work: the best of many messages always contains some words.
+`benchmarks/RESULTS.md` says how often each level is right.
 """
 
 from enum import StrEnum
@@ -10,21 +10,20 @@ from registry.text.ranking import weights
 
 
 class Confidence(StrEnum):
-    """Confidence that a conversation answers: right in 95 %, in 80 %, or one of a few to choose from."""
+    """Confidence that the conversation is the right one: in 95 % of cases, in 80 %, or less (the user chooses)."""
 
     HIGH = "high"
     MEDIUM = "medium"
     LOW = "low"
 
 
-def confidence_of(covered: float, lead: float = 1.0, *, is_meant: bool = False) -> Confidence:
-    """Return the level.
+def confidence_of(coverage: float, lead: float = 1.0, *, is_explicit: bool = False) -> Confidence:
+    """Return the confidence in a conversation.
 
-    `covered`: the share of the request that the conversation holds (`SearchResult.covered`). `lead`: the share of its
-    score by which it leads the next one, 1 for one that was named. `is_meant`: the request names its time, client,
-    project or title.
+    `coverage`: its share of the request (`SearchResult.coverage`). `lead`: its distance to the next one, as a share of
+    its score; 1 if the user named it. `is_explicit`: the request names its time, client, project or title.
     """
-    if covered >= weights.HIGH and lead >= weights.HIGH_LEAD:
+    if coverage >= weights.HIGH and lead >= weights.HIGH_LEAD:
         return Confidence.HIGH
-    is_medium = covered >= weights.MEDIUM and lead >= weights.MEDIUM_LEAD
-    return Confidence.MEDIUM if is_meant or is_medium else Confidence.LOW
+    is_medium = coverage >= weights.MEDIUM and lead >= weights.MEDIUM_LEAD
+    return Confidence.MEDIUM if is_explicit or is_medium else Confidence.LOW

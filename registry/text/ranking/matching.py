@@ -1,24 +1,24 @@
-"""Tell which words of a query a message contains, from its text or from the terms that it was found by. Pure."""
+"""Decide which query words a message contains, from its text or from its matched terms. Pure."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from registry.text.analysis.analyzer import held_of
+from registry.text.analysis.analyzer import tokens_in_text
 from registry.text.ranking.term_weights import Term
 from registry.text.request.query import ParsedQuery, QueryWord
 
-_MOSTLY = 2 / 3  # of a word's tokens
+_MIN_TOKEN_SHARE = 2 / 3  # of a word's tokens
 
 
 def matched_words(query: ParsedQuery, text: str) -> tuple[str, ...]:
-    """Return the query words that a text contains: most of their tokens, or another spelling."""
-    tokens = held_of(_tokens_of(query), text)
+    """Return the query words that a text contains: at least two thirds of their tokens, or a variant."""
+    tokens = tokens_in_text(_tokens_of(query), text)
     return tuple(word.text for word in query.words if _is_matched(word, tokens))
 
 
 def matching_tokens(query: ParsedQuery, text: str) -> frozenset[str]:
-    """Return the tokens of a text by which it contains the query's words (see `matched_words`)."""
-    tokens = held_of(_tokens_of(query), text)
+    """Return the tokens of a text that are part of its matched query words (see `matched_words`)."""
+    tokens = tokens_in_text(_tokens_of(query), text)
     return tokens.intersection(token for word in query.words if _is_matched(word, tokens) for token in word.tokens)
 
 
@@ -29,19 +29,19 @@ def _tokens_of(query: ParsedQuery) -> frozenset[str]:
 
 def _is_matched(word: QueryWord, tokens: frozenset[str]) -> bool:
     found = sum(token in tokens for token in word.exact)
-    return found >= _MOSTLY * len(word.exact) or not tokens.isdisjoint(word.others)
+    return found >= _MIN_TOKEN_SHARE * len(word.exact) or not tokens.isdisjoint(word.variants)
 
 
-def matched_by(query: ParsedQuery, terms: Sequence[Term]) -> Callable[[int], bool]:
-    """Return a test of `Candidate.held`: whether it contains a word of the query, as `matched_words` would find."""
+def match_test(query: ParsedQuery, terms: Sequence[Term]) -> Callable[[int], bool]:
+    """Return a function of `Candidate.term_bits`: True if `matched_words` would find a query word."""
     bit = {term.token: 1 << place for place, term in enumerate(terms)}
-    ways = [way for word in query.words for way in _ways(word, bit)]
-    return lambda held: any((held & mask).bit_count() >= least for mask, least in ways)
+    conditions = [condition for word in query.words for condition in _match_conditions(word, bit)]
+    return lambda term_bits: any((term_bits & mask).bit_count() >= least for mask, least in conditions)
 
 
-def _ways(word: QueryWord, bit: Mapping[str, int]) -> Iterator[tuple[int, float]]:
-    """Yield the sets of terms by which a message may contain a word, and how many of each it must hold."""
+def _match_conditions(word: QueryWord, bit: Mapping[str, int]) -> Iterator[tuple[int, float]]:
+    """Yield (bits of terms, how many of them a message must contain) for each way to match a word."""
     exact = [bit[token] for token in word.exact if token in bit]
     if exact:
-        yield sum(exact), max(_MOSTLY * len(word.exact) if len(exact) == len(word.exact) else len(exact), 1)
-    yield from ((bit[token], 1) for token in word.others if token in bit)
+        yield sum(exact), max(_MIN_TOKEN_SHARE * len(word.exact) if len(exact) == len(word.exact) else len(exact), 1)
+    yield from ((bit[token], 1) for token in word.variants if token in bit)

@@ -1,4 +1,4 @@
-"""Cut a message to the part that shows why it was found, on one line, with the hits marked. Pure."""
+"""Make snippets: the part of a message with the most matches, on one line, with the matches marked. Pure."""
 
 import re
 import unicodedata
@@ -10,10 +10,10 @@ from registry.text.analysis.analyzer import IDENTIFIER_PREFIX, Kind, analyze, id
 from registry.text.ranking.matching import matching_tokens
 from registry.text.request.query import ParsedQuery
 
-MARK = "**"  # before and after each hit; those of the message itself are removed
+MARK = "**"  # before and after each match; marks in the message itself are removed
 WIDTH = 240
-_LEAD = 60
-_LONGEST = 20_000
+_CONTEXT_BEFORE = 60
+_MAX_TEXT = 20_000
 
 Range = tuple[int, int]
 
@@ -24,41 +24,41 @@ _JOINER = "\u200d"
 
 
 def snippet(text: str, query: ParsedQuery, width: int = WIDTH) -> str:
-    """Return at most `width` characters of a text around what the query's words hit in it, the hits marked.
+    """Return at most `width` characters of a text around its matches, which are marked.
 
-    Without a hit the text's beginning. Cut at spaces where there are some, never inside one visible character.
+    Return the beginning of a text without matches. Cut at spaces if possible, never inside a visible character.
     """
     line = one_line(text)
-    hits = _merged(_word_hits(line, query))
+    hits = _merge_ranges(_word_hits(line, query))
     start, end = _window(line, hits, width)
-    shown = _marked(line, [hit for hit in hits if start <= hit[0] and hit[1] <= end], start, end)
+    shown = _mark_hits(line, [hit for hit in hits if start <= hit[0] and hit[1] <= end], start, end)
     return ("…" if start else "") + shown + ("…" if end < len(line) else "")
 
 
 def passage(text: str, query: ParsedQuery, width: int = WIDTH) -> str:
-    """Return the same without marks; a text that fits is returned whole."""
+    """Return a snippet without marks; the whole text if it fits."""
     line = one_line(text)
-    start, end = (0, len(line)) if len(line) <= width else _window(line, _merged(_word_hits(line, query)), width)
+    start, end = (0, len(line)) if len(line) <= width else _window(line, _merge_ranges(_word_hits(line, query)), width)
     return ("…" if start else "") + line[start:end] + ("…" if end < len(line) else "")
 
 
 def one_line(text: str) -> str:
-    """Return the text composed, on one line, without our marks; of a very long one the beginning."""
-    return " ".join(unicodedata.normalize("NFC", text[:_LONGEST]).replace(MARK, "").split())
+    """Return the text (or its first 20 000 characters) in NFC, on one line, without marks."""
+    return " ".join(unicodedata.normalize("NFC", text[:_MAX_TEXT]).replace(MARK, "").split())
 
 
 def _word_hits(line: str, query: ParsedQuery) -> Iterator[Range]:
     tokens = matching_tokens(query, line)
     at = 0
     for part in line.split(" ") if tokens else ():
-        if not tokens.isdisjoint(_tokens_in_part(part)):  # of few
+        if not tokens.isdisjoint(_tokens_in_part(part)):  # a part has few tokens
             yield from ((at + start, at + end) for start, end in _hits_in_part(part, tokens))
         at += len(part) + 1
 
 
 @lru_cache(1_000)
 def _hits_in_part(part: str, tokens: frozenset[str]) -> tuple[Range, ...]:
-    """Cached: a list of results repeats the words that were asked for."""
+    """Cached because a list of results repeats the query's words."""
     return tuple(
         (chunk.start() + start, chunk.start() + end)
         for chunk in _CHUNK.finditer(part)
@@ -68,7 +68,7 @@ def _hits_in_part(part: str, tokens: frozenset[str]) -> tuple[Range, ...]:
 
 @lru_cache(10_000)
 def _tokens_in_part(part: str) -> frozenset[str]:
-    """Cached: most of what stands between spaces occurs in several messages."""
+    """Cached because most parts occur in several messages."""
     pieces = chain.from_iterable(map(_PIECE.findall, _CHUNK.findall(part)))
     return frozenset[str]().union(*map(_tokens_of, pieces))
 
@@ -80,7 +80,7 @@ def _chunk_hits(chunk: str, tokens: frozenset[str]) -> Iterator[Range]:
 
 
 def _piece_hits(piece: str, tokens: frozenset[str]) -> Iterator[Range]:
-    """Yield the hits: of a Korean word its bigrams, of an identifier its parts or the whole."""
+    """Yield the matches: bigrams of a Korean word, parts of an identifier or all of it."""
     found = tokens & _tokens_of(piece)
     if not found:
         return
@@ -105,8 +105,8 @@ def _is_whole(token: str) -> bool:
     return token.startswith(IDENTIFIER_PREFIX)
 
 
-def _merged(hits: Iterable[Range]) -> list[Range]:
-    """Join overlapping and touching hits."""
+def _merge_ranges(hits: Iterable[Range]) -> list[Range]:
+    """Join overlapping and adjacent ranges."""
     merged: list[Range] = []
     for start, end in sorted(hits):
         if merged and start <= merged[-1][1]:
@@ -120,27 +120,27 @@ def _merged(hits: Iterable[Range]) -> list[Range]:
 
 
 def _window(line: str, hits: Sequence[Range], width: int) -> Range:
-    """Return the earliest span that contains most different hits."""
+    """Return the first window with the most different matches."""
     if len(line) <= width:
         return 0, len(line)
     best, most = 0, 0
     for start, _ in hits:
-        different = {line[a:b].casefold() for a, b in hits if start <= a and b <= start + width - _LEAD}
+        different = {line[a:b].casefold() for a, b in hits if start <= a and b <= start + width - _CONTEXT_BEFORE}
         if len(different) > most:
             best, most = start, len(different)
-    start = _cut_before(line, max(best - _LEAD, 0), limit=best) if best > _LEAD else 0
+    start = _cut_before(line, max(best - _CONTEXT_BEFORE, 0), limit=best) if best > _CONTEXT_BEFORE else 0
     end = _cut_after(line, min(start + width, len(line)), limit=start)
     return start, end
 
 
 def _cut_before(line: str, at: int, limit: int) -> int:
-    """Return the first position from `at` on where a word begins, `limit` at the latest."""
+    """Return the start of the first word between `at` and `limit`."""
     space = line.find(" ", at, limit)
     return space + 1 if space >= 0 else _whole_character(line, at)
 
 
 def _cut_after(line: str, at: int, limit: int) -> int:
-    """Return the last position until `at` where a word ends, if that does not cost half of the span."""
+    """Return the end of the last word before `at`, unless that drops half of the window."""
     if at == len(line):
         return at
     space = line.rfind(" ", limit, at + 1)
@@ -148,7 +148,7 @@ def _cut_after(line: str, at: int, limit: int) -> int:
 
 
 def _whole_character(line: str, at: int) -> int:
-    """Return the position itself, or the one before the visible character that it would cut in two."""
+    """Return the position, moved to the beginning of the visible character that it is in."""
     while 0 < at < len(line) and (_continues(line[at]) or line[at - 1] == _JOINER):
         at -= 1
     return at
@@ -163,6 +163,6 @@ def _continues(letter: str) -> bool:
     )
 
 
-def _marked(line: str, hits: Sequence[Range], start: int, end: int) -> str:
-    places = [start, *(place for hit in hits for place in hit), end]
-    return MARK.join(line[a:b] for a, b in pairwise(places))
+def _mark_hits(line: str, hits: Sequence[Range], start: int, end: int) -> str:
+    ends = [start, *(end_of_hit for hit in hits for end_of_hit in hit), end]
+    return MARK.join(line[a:b] for a, b in pairwise(ends))

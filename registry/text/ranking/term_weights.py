@@ -1,4 +1,4 @@
-"""Weigh terms by their rarity and by how they stand for a word, and sum them by message. Pure."""
+"""Weigh terms by their rarity and their share of a word, and sum the weights by message. Pure."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -10,12 +10,12 @@ from registry.text.analysis.analyzer import IDENTIFIER_PREFIX
 from registry.text.request.query import ParsedQuery, QueryWord
 from registry.text.request.request_words import is_generic_word
 
-COMMON_TERMS = 4  # beyond the budget that are looked up, in messages with a rarer one
+COMMON_TERMS = 4  # terms beyond the budget that are still looked up, in messages with a rarer term
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A token to look up: its weight, and how many messages hold it."""
+    """A token to look up, with its weight and its document frequency."""
 
     token: str
     weight: float
@@ -27,24 +27,22 @@ def weighted_terms(
 ) -> tuple[list[Term], list[Term]]:
     """Return the terms to look up, rarest first, and those beyond the budget.
 
-    `budget`: postings; the next `COMMON_TERMS` are looked up, too. `frequencies`: how many of the `total`
-    messages hold a token; one that is missing occurs nowhere.
+    `budget`: postings; the next `COMMON_TERMS` terms are looked up too. `frequencies`: document frequency of each token
+    among `total` messages; a missing token occurs nowhere.
     """
     shares: dict[str, float] = {}
     for word in query.words:
-        _keep_largest(shares, _word_shares(word))
+        _merge_largest(shares, _word_shares(word))
     terms = (_term(token, share, frequencies.get(token, 0), total) for token, share in shares.items())
     known = (term for term in terms if term.frequency)
     return _within_budget(sorted(known, key=lambda term: (term.frequency, -term.weight, term.token)), budget)
 
 
-def full_weight(
-    query: ParsedQuery, frequencies: Mapping[str, int], total: int, not_looked_up: Collection[str] = ()
-) -> float:
-    """Return the weight of a message that contains every word of the query as asked, as far as it was looked up.
+def full_weight(query: ParsedQuery, frequencies: Mapping[str, int], total: int, skipped: Collection[str] = ()) -> float:
+    """Return the weight of a message that contains every query word exactly, without the `skipped` tokens.
 
-    The unknown part of a word counts as at most one token of frequency 0, however many bigrams it has. A general word
-    ("decide") that occurs nowhere is not missed.
+    The unknown part of a word counts at most as one token of frequency 0, however many bigrams it has. A generic word
+    ("decide") that occurs nowhere does not count.
     """
     shares: dict[str, float] = {}
     unknown = 0.0
@@ -53,11 +51,9 @@ def full_weight(
             continue
         exact = _exact_shares(word)
         known = {token: share for token, share in exact.items() if frequencies.get(token)}
-        _keep_largest(shares, known)
+        _merge_largest(shares, known)
         unknown += min(sum(exact.values()) - sum(known.values()), word.share)
-    counted = sum(
-        share * idf(frequencies[token], total) for token, share in shares.items() if token not in not_looked_up
-    )
+    counted = sum(share * idf(frequencies[token], total) for token, share in shares.items() if token not in skipped)
     return counted + unknown * idf(0, total)
 
 
@@ -67,7 +63,7 @@ def idf(frequency: int, total: int) -> float:
 
 
 def occurs_at_all(word: QueryWord, frequencies: Mapping[str, int]) -> bool:
-    """Return True if a word occurs, at least in part, or another spelling of it."""
+    """Return True if a part or a variant of a word occurs."""
     return any(map(frequencies.get, word.tokens))
 
 
@@ -76,18 +72,18 @@ def occurs_at_all(word: QueryWord, frequencies: Mapping[str, int]) -> bool:
 
 def _word_shares(word: QueryWord) -> dict[str, float]:
     shares = _exact_shares(word)
-    _keep_largest(shares, dict.fromkeys(word.others, word.share))
+    _merge_largest(shares, dict.fromkeys(word.variants, word.share))
     return shares
 
 
 def _exact_shares(word: QueryWord) -> dict[str, float]:
-    """Return the share of each token: n parts have 1/sqrt(n) of the word's, the whole of an identifier all of it."""
+    """Return the share of each token: 1/sqrt(n) of the word's for each of n parts, all of it for a whole identifier."""
     wholes = [token for token in word.exact if token.startswith(IDENTIFIER_PREFIX)]
     parts = [token for token in word.exact if token not in wholes]
     return dict.fromkeys(wholes, word.share) | dict.fromkeys(parts, word.share / sqrt(max(len(parts), 1)))
 
 
-def _keep_largest(shares: dict[str, float], more: Mapping[str, float]) -> None:
+def _merge_largest(shares: dict[str, float], more: Mapping[str, float]) -> None:
     for token, share in more.items():
         shares[token] = max(share, shares.get(token, 0.0))
 
@@ -105,28 +101,28 @@ def _within_budget(terms: Sequence[Term], budget: int) -> tuple[list[Term], list
 # -- the messages with the largest sums
 
 
-def sum_weights(terms: Sequence[tuple[str, int]], held: Mapping[str, Collection[int]]) -> dict[int, int]:
-    """Return, by message, the sum over the terms (token, weight) it holds; `held`: the messages that hold a token.
+def sum_weights(terms: Sequence[tuple[str, int]], postings: Mapping[str, Collection[int]]) -> dict[int, int]:
+    """Return the sum of the weights of the terms (token, weight) in each message; `postings`: messages of each token.
 
-    A sum carries two things in one integer, so that a posting costs one addition: the weights in its upper part, in
-    its lower `len(terms)` bits which of the terms they come from.
+    A sum packs two values in one integer, so that a posting costs one addition: the weight in its upper part, the bits
+    of its terms in its lower `len(terms)` bits.
     """
     bits = len(terms)
     sums: dict[int, int] = {}
-    for place, (token, weight) in enumerate(terms):
-        gain = weight << bits | 1 << place
-        for number in held[token]:
+    for position, (token, weight) in enumerate(terms):
+        gain = weight << bits | 1 << position
+        for number in postings[token]:
             sums[number] = sums.get(number, 0) + gain
     return sums
 
 
 def best_first(sums: Mapping[int, int], bits: int) -> Iterator[int]:
-    """Yield the messages with the largest sums first, of equal ones the newest.
+    """Yield messages by descending sum; the newer one first if sums are equal.
 
-    Messages are many and their weights few: only those that are consumed get sorted.
+    Many messages share few weights, so only the messages that are consumed get sorted.
     """
-    alike: dict[int, list[int]] = defaultdict(list)
+    numbers_by_weight: dict[int, list[int]] = defaultdict(list)
     for number, total in sums.items():
-        alike[total >> bits].append(number)
-    for weight in sorted(alike, reverse=True):
-        yield from sorted(alike[weight], reverse=True)
+        numbers_by_weight[total >> bits].append(number)
+    for weight in sorted(numbers_by_weight, reverse=True):
+        yield from sorted(numbers_by_weight[weight], reverse=True)

@@ -1,19 +1,20 @@
-"""All fitted constants of finding. `python -m benchmarks.retrieval --ablate` measures what each gains."""
+"""All fitted constants of search. `python -m benchmarks.retrieval --ablate` measures the gain of each."""
 
-# A conversation's score: its score by words, times the share of the request that the best one holds, and
-TITLE = 0.5  # for a title that holds a whole wording, less for one that holds a part of it
-MODEL = 0.6  # for messages whose similarity lies FAR standard deviations above the mean of all, less below
+# A conversation's score is its score by words, times the best conversation's share of the request, plus
+TITLE = 0.5  # for a title that contains a whole wording; proportionally less for a part of it
+MODEL = 0.6  # for messages whose similarity is FAR standard deviations above the mean; proportionally less below
 FAR = 4.0
 
-# A message's score: the weights of the terms in it, and
-NEIGHBOUR = 0.3  # of its neighbours' scores, a third of that two places away
-DATE = 0.5  # of the best score, if it was said on a date that the request names
+# A message's score is the weight of its terms, plus
+NEIGHBOUR = 0.3  # times the scores of the two neighbours; a third of that for those two positions away
+DATE = 0.5  # times the best score, if its date is in the request
 
-# Confidence: the share of the request that the conversation holds, and how far it leads the next one
+# Thresholds of confidence: the conversation's share of the request, and its lead over the next one
 HIGH, HIGH_LEAD = 0.8, 0.2
 MEDIUM, MEDIUM_LEAD = 0.65, 0.15
-SURE_WORDS = 5.0  # of three wordings and more, each word as rare as can be; fewer only share the subject
-# Nothing is answered below this score, with the model, by which all messages score; nor, of several wordings, by a
-# conversation that holds fewer words than these, each as rare as can be
+# With three or more wordings: matched weight, in words of maximal rarity. Below, only the subject is the same.
+SURE_WORDS = 5.0
+# Nothing is answered below these: FLOOR_MODEL is a conversation's score if the model is used (all messages then have a
+# score); RARE_WORDS is its matched weight, in words of maximal rarity, if there are several wordings
 FLOOR_MODEL = 0.4
 RARE_WORDS = 2.0

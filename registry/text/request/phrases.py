@@ -1,4 +1,4 @@
-"""Recognise what a request says beside its subject: to continue, to recall, for now or for then. Pure."""
+"""Recognise the intent of a request: to continue, to recall, to get the latest or an earlier state. Pure."""
 
 import re
 
@@ -6,7 +6,7 @@ from registry.text.analysis.particles import strip_particles
 from registry.text.request.request_words import is_request_word
 
 # asks to continue a conversation
-GOES_ON = re.compile(
+CONTINUE = re.compile(
     r"""^\s*(?:(?:please|can\ (?:you|we)|could\ (?:you|we)|shall\ we|let['’]?s|let\ us|i\ want\ to|i['’]d\ like\ to
               |we\ should|ok,?|hey,?|now|so|and)\ )*
         (?:continu(?:e|ing)(?!\ (?:statement|keyword|command|button|label|flag|block|clause|token|inside|vs\.?|versus
@@ -30,36 +30,36 @@ GOES_ON = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-# the same to the end of its word
-GOING_ON = re.compile(rf"(?:{GOES_ON.pattern})[가-힣]*", re.VERBOSE | re.IGNORECASE)
-# asks for what holds now
-IN_THE_END = re.compile(
+# CONTINUE including the rest of its last Korean word
+CONTINUE_PHRASE = re.compile(rf"(?:{CONTINUE.pattern})[가-힣]*", re.VERBOSE | re.IGNORECASE)
+# asks for the current state
+ASKS_LATEST = re.compile(
     r"\b(?:in the end|eventually|currently|at the moment|nowadays|these days|most recently"
     r"|final(?:ly)?|the latest|last word)\b|\bnow\W*$"
     r"|결국|최종|현재|지금|요즘|(?:제일|가장) ?최근|마지막에|이제는",
     re.IGNORECASE,
 )
-_THEN = (
+_PAST_CONJUNCTION = (
     r"(?:before(?! (?:last|\w+ing|\d|\w+ \d))|until|over the|(?:right|just|shortly) after|at launch|at the time"
     r"|first (?:pick|choice|plan|idea))"
 )
 _WHILE = r"(?:when|while|during)"
-# asks for what held before a change, and not for what happened: "When did she ...", "how did he feel when he ..."
-IN_THE_PAST = re.compile(
+# asks for the state before a change, but not for an event: "When did she ...", "how did he feel when he ..."
+ASKS_PAST = re.compile(
     r"\bbefore\s*(?:[,?.]|$)|\b(?:before (?:we|i|the|it|that|switch\w*|mov\w*|chang\w*)|used to|original(?:ly)?"
     r"|at first|initially|as of (?!today|now)"
     r"|back (?:then|in|when)|previous(?:ly)?|earlier|did (?:we|i|it|they|you|our|my|the) .{1,40}\bfirst"
     r"|(?:in|at) the (?:beginning|start)|(?:start|begin|began) (?:out|with)"
     r"|(?:at|in|under|my|our|its|the|was|were|did|had|we|\w+ed) first\b(?! (?:time|thing|aid|name|step|week|of|\d))"
-    rf"|(?:was|were|did|had)\b.*\b{_THEN}|(?:was|were|had|did (?:we|i|our|my))\b.*\b{_WHILE})\b"
-    rf"|^(?:{_THEN}|{_WHILE}(?! (?:did|was|were|had)\b))\b.*\b(?:was|were|did|had)\b"
+    rf"|(?:was|were|did|had)\b.*\b{_PAST_CONJUNCTION}|(?:was|were|had|did (?:we|i|our|my))\b.*\b{_WHILE})\b"
+    rf"|^(?:{_PAST_CONJUNCTION}|{_WHILE}(?! (?:did|was|were|had)\b))\b.*\b(?:was|were|did|had)\b"
     r"|[가-힣]기 ?전|원래|전에는|이전에|예전|처음(?!부터)|기존|당시|(?<![월달년주])(?<![월달년주] )초에|시절|까지는"
     r"|때 [가-힣]+던|최초|초창기|(?<!\w)그 ?전|때(?:는|엔|에는)|전에 [가-힣]+던|(?:쓰|다니|타|먹|사|받|모이)던 "
     r"|(?<![고라] )[었했였갔났됐봤썼냈]었",
     re.IGNORECASE,
 )
-# what to do with the conversation, and nothing of its subject
-LEADS_IN = re.compile(
+# asks to load a conversation; not part of its subject
+LOAD_PHRASE = re.compile(
     r"^(?:please |can you |could you )?(?:pull (?:in|up)|load|fetch|open|check|bring (?:in|up|back))"
     r" (?:the |my |our |that )?(?:context|sessions?|conversations?|chats?|discussions?)"
     r"(?: (?:from when|from|of|about|where|on|with)(?: we (?:worked|were working) on)?)?(?!\w)",
@@ -71,7 +71,7 @@ OTHER_PROJECT = re.compile(
     re.IGNORECASE,
 )
 
-_LONGEST_REQUEST = 300  # characters: a longer text tells something itself
+_MAX_REQUEST = 300  # characters; a longer text has content of its own
 _RECALLS = re.compile(
     r"""\b(?:what|where|which|how|why|when)\ did\ (?:we|i)\ (?:\w+\ )?
           (?:discuss|talk|decide|say|settle|agree|conclude|choose|pick|land|end)\b
@@ -88,25 +88,25 @@ _RECALLS = re.compile(
           (?:했|됐|였|랬|정했|잡았|썼)(?:었)?(?:지|더라|더라고|나)\s*[?.!]*$""",
     re.VERBOSE | re.IGNORECASE,
 )
-_LIST_WORDS = 15  # a list has so many words at least
+_MIN_LIST_WORDS = 15
 _PLAIN = re.compile(r"[^\W\d_]+,?")
 
 
-def asks_to_recall(text: str) -> bool:
-    """Return True for a short message that asks for what was said in another conversation, or to continue one."""
-    said = text.strip()
-    return len(said) <= _LONGEST_REQUEST and bool(GOES_ON.search(said) or _RECALLS.search(said))
+def is_recall_request(text: str) -> bool:
+    """Return True for a short message that asks about another conversation, or to continue one."""
+    request = text.strip()
+    return len(request) <= _MAX_REQUEST and bool(CONTINUE.search(request) or _RECALLS.search(request))
 
 
 def is_word_list(text: str) -> bool:
-    """Return True for keywords without sentences; a log or code, which has other characters, is none."""
+    """Return True for a list of keywords: no sentences, and no logs or code, which have other characters."""
     words = text.split()
-    if len(words) < _LIST_WORDS or sum(bool(_PLAIN.fullmatch(word)) for word in words) < 0.9 * len(words):
+    if len(words) < _MIN_LIST_WORDS or sum(bool(_PLAIN.fullmatch(word)) for word in words) < 0.9 * len(words):
         return False
     plain = [word.strip(",").lower() for word in words]
     return sum(is_request_word(word) or strip_particles(word) != word for word in plain) < 0.05 * len(words)
 
 
-def folded(text: str) -> str:
-    """Return a request as it is compared with another one: without case, spaces and the mark at its end."""
+def normalise_request(text: str) -> str:
+    """Normalise case, spaces and final punctuation, to compare two requests."""
     return " ".join(text.casefold().split()).strip(" .?!~")

@@ -1,4 +1,4 @@
-"""Recognise words that ask rather than tell; they are not searched for. Pure."""
+"""Recognise words that belong to the request and not to its subject; they are not searched for. Pure."""
 
 import re
 import unicodedata
@@ -53,7 +53,7 @@ _JAPANESE = """
 話 の話 会話 何を 何が 何の 内容 続き 前回 件 の件 相談 教え
 """
 
-_ALONE = """
+_AMBIGUOUS_WORDS = """
 work works worked working session sessions chat chats week weeks list lists summary summaries summarize summarise recap
 overview progress all 작업 일 세션 채팅 목록 내역 현황 적 부분 作業 仕事
 """
@@ -92,15 +92,15 @@ _PARTICLES = """
 이나 이란 이라는 라는 보다 마다 대로 이고 인데 이며 에서는 에서도 으로는 이야 입니다 인지
 """
 
-_ASKING = """
+_REQUEST_VERBS = """
 찾아 보여 알려 말해 설명해 가르쳐 불러와 불러 가져와 가져다 꺼내 정리해 요약해 기억해 이어서해 계속해 진행해
 """
-_POLITE = """
+_POLITE_ENDINGS = """
 줘 줘요 줄래 줄래요 주세요 주십시오 주라 줄 봐 봐줘 보자 달라고 야 서
 """
 
 # question words with any ending: 뭐로, 뭘로, 얼마까지였지, 언제야, 몇분
-_ASKS_FOR = re.compile(
+_QUESTION_WORD = re.compile(
     r"""(?:(?:뭐|뭘|무엇|어디|언제|누구|누가|얼마|어떻게|어떡|어케|왜(?!도|란))(?:뭐|어디)?|머(?=[였엿라했햇로]|더라))
         (?:하|해|할|한)?
         (?:부터|까지|에서|한테|에게|이랑|랑|보다|정도|쯤|씩|만|로|를|을|가|이|에|의|은|는|도|나|고|면|기로|라고|려고|다가)*
@@ -110,18 +110,18 @@ _ASKS_FOR = re.compile(
     re.VERBOSE,
 )
 
-_RECALLED = "지 죠 지요 더라 더라고 더라구 나 나요 냐 니 는지 던가 던지 던거 던 었지 었더라 었어 었나 었는지 었던"
-_PAST = 20  # the final consonant of a verb that is past or to come: 고쳤더라, 잡겠지
+_RECALL_ENDINGS = "지 죠 지요 더라 더라고 더라구 나 나요 냐 니 는지 던가 던지 던거 던 었지 었더라 었어 었나 었는지 었던"
+_PAST = 20  # number of the final consonant ㅆ, which past and future verbs have: 고쳤더라, 잡겠지
 
-_INITIALS = 3  # different single letters may be a word's initials: ㅊㅅㄱㅅ; fewer are none: ㅋㅋ, ㅇㅈ
+_MIN_INITIALS = 3  # different single letters that may be a word's initials (ㅊㅅㄱㅅ); fewer are chat: ㅋㅋ, ㅇㅈ
 _LAUGHTER = set(unicodedata.normalize("NFKC", "ㅋㅎㅇㅠㅜ큐"))
 
 _SPACELESS = frozenset(_JAPANESE.split())
-_ASKED = ("".join(pair) for pair in product(_ASKING.split(), ("", *_POLITE.split())))
-_HANGUL = frozenset((*_KOREAN.split(), *_PARTICLES.split(), *_ASKED))
+_REQUEST_FORMS = ("".join(pair) for pair in product(_REQUEST_VERBS.split(), ("", *_POLITE_ENDINGS.split())))
+_HANGUL = frozenset((*_KOREAN.split(), *_PARTICLES.split(), *_REQUEST_FORMS))
 _LATIN = frozenset(_ENGLISH.split())
-_ASKING_ALONE = frozenset(_ALONE.split())
-_SMALL = 2  # digits of a number that counts, or is part of a date
+_AMBIGUOUS = frozenset(_AMBIGUOUS_WORDS.split())
+_SMALL_DIGITS = 2  # digits of a number that is a count or part of a date
 _GENERIC = frozenset((*_GENERIC_KOREAN.split(), *_GENERIC_ENGLISH.split()))
 
 
@@ -129,13 +129,13 @@ def is_request_word(word: str) -> bool:
     """Return True if a lower-case Latin or a Hangul word belongs to the request and not to its subject."""
     if word.isascii():
         return word in _LATIN
-    is_chat = "\u1100" <= word[:1] <= "\u11ff" and len(set(word) - _LAUGHTER) < _INITIALS
-    return word in _HANGUL or bool(_ASKS_FOR.match(word)) or _recalls(word) or is_chat
+    is_chat = "\u1100" <= word[:1] <= "\u11ff" and len(set(word) - _LAUGHTER) < _MIN_INITIALS
+    return word in _HANGUL or bool(_QUESTION_WORD.match(word)) or _is_recall_verb(word) or is_chat
 
 
-def _recalls(word: str) -> bool:
-    """Return True for a verb that asks for what was done: 고쳤지, 바꿨더라, 샀었나; 청소했더라 has a subject."""
-    verbs = (word[: -len(ending)] for ending in _RECALLED.split() if word.endswith(ending))
+def _is_recall_verb(word: str) -> bool:
+    """Return True for a verb that asks what was done: 고쳤지, 바꿨더라; not 청소했더라, which has a subject."""
+    verbs = (word[: -len(ending)] for ending in _RECALL_ENDINGS.split() if word.endswith(ending))
     return any(is_past(verb[-1:]) and (len(verb) == 1 or verb[-1] not in "했됐") for verb in verbs)
 
 
@@ -144,19 +144,19 @@ def is_request_piece(piece: str) -> bool:
     return piece in _SPACELESS
 
 
-def is_asking_alone(word: str) -> bool:
-    """Return True for a word of requests that may begin a subject: "session cookie", 작업 큐."""
-    return word in _ASKING_ALONE
+def is_ambiguous_request_word(word: str) -> bool:
+    """Return True for a request word that may also begin a subject: "session cookie", 작업 큐."""
+    return word in _AMBIGUOUS
 
 
 def is_generic_word(word: str) -> bool:
-    """Return True for a lower-case Latin or a Hangul word that occurs in talk about anything."""
-    return word in _GENERIC or (word.isdigit() and len(word) <= _SMALL) or is_past(word)
+    """Return True for a lower-case Latin or a Hangul word that occurs in conversations on any subject."""
+    return word in _GENERIC or (word.isdigit() and len(word) <= _SMALL_DIGITS) or is_past(word)
 
 
 _FIRST, _LAST, _FINALS = ord("가"), ord("힣"), 28
 
 
 def is_past(word: str) -> bool:
-    """Return True for a Korean verb of what was or will be, which is seldom said again in the same form."""
+    """Return True for a past or future Korean verb, which seldom occurs again in the same form."""
     return any(_FIRST <= ord(char) <= _LAST and (ord(char) - _FIRST) % _FINALS == _PAST for char in word)

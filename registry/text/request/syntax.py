@@ -1,7 +1,7 @@
 """Parse the operators of a search: -word, tag:x, project:x, source:x, role:x, after:2026-03. Pure.
 
 Everything else is plain text: a hyphenated word, a command's option, a URL, `C++`, `a - b`, an unknown `name:`, and any
-text of several lines, which was pasted and not typed.
+text of several lines, which was pasted.
 """
 
 import re
@@ -16,7 +16,7 @@ from registry.text.times.time_words import parse_span
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A parsed search. `words` are ranked by; all other fields are filters. `when_words` is the text behind `when`."""
+    """A parsed search: the `words` to rank by, and filters. `when_words` is the text that `when` was parsed from."""
 
     words: str = ""
     excluded: tuple[str, ...] = ()
@@ -31,16 +31,16 @@ class Search:
 
     @property
     def from_(self) -> datetime | None:
-        """Return the first instant asked for."""
+        """Return the start of the time filter."""
         return max((at for at in (self.after, self.when.start) if at), default=None)
 
     @property
     def to(self) -> datetime | None:
-        """Return the last instant asked for."""
+        """Return the end of the time filter."""
         return min((at for at in (self.before, self.when.end) if at), default=None)
 
     def at_any_time(self) -> Self:
-        """Return the search without its time."""
+        """Return the search without the time in its words."""
         return replace(self, when=EVER, when_words="")
 
 
@@ -56,8 +56,8 @@ _SOURCE = re.compile(r"[a-z][a-z0-9-]{0,63}").fullmatch
 _COMMAND = re.compile(r"(?:^|\s)(?:--\w|\$ |sudo |git |docker |kubectl |npm |pip |curl |grep |tar |ssh |rm )")
 
 
-def read_search(text: str, now: datetime) -> Search:
-    """Parse a search as it was typed; times are read with the clock and the offset of `now`."""
+def parse_search(text: str, now: datetime) -> Search:
+    """Parse a search as typed. Times are relative to `now` and in its UTC offset."""
     if "\n" in text.strip():
         return Search(words=text)
     search, kept, at = Search(), [], 0
@@ -77,7 +77,7 @@ def _excluded(search: Search, match: re.Match[str], is_command: bool) -> dict[st
 
 
 def _filter(search: Search, match: re.Match[str], now: datetime) -> dict[str, Any]:
-    """Return the changed fields; empty if the value is not valid, so that it stays text."""
+    """Return the fields that the operator sets; empty for an invalid value, which stays text."""
     field, value = match["field"].lower(), str(match["quoted"] or match["value"]).strip()
     if field in ("after", "before"):
         span = parse_span(value, now)

@@ -1,7 +1,7 @@
-"""Time expressions and the spans they mean: "last Tuesday", "3 days ago", "mid July", "지난주", "작년 봄". Pure.
+"""Resolve time expressions to spans: "last Tuesday", "3 days ago", "mid July", "지난주", "작년 봄". Pure.
 
-Days are those of the offset that `now` carries; weeks begin on Monday; both ends of a span belong to it. A date without
-a year is the latest such date that is not to come.
+Days are in the UTC offset of `now`; weeks begin on Monday; both ends of a span are included. A date without a year is
+the latest such date that is not in the future.
 """
 
 import re
@@ -15,13 +15,13 @@ from typing import Any
 from registry.text.times.spans import SPANS, TICK, Span, between, day_of, month_of, months_of, week_of, weekend_of
 
 WORDS: dict[str, Any] = tomllib.loads(files(__package__).joinpath("words.toml").read_text(encoding="utf-8"))
-AROUND = timedelta(days=3)  # to each side of a day that is only about right
+MARGIN = timedelta(days=3)  # added on each side of an approximate day
 Match = re.Match[str]
-Reading = Callable[[datetime, Match], Span]
+Resolver = Callable[[datetime, Match], Span]
 
 
 def _latest(now: datetime, year: int | None, span_in: Callable[[int], Span]) -> Span:
-    """Return the span in the year named, else the latest one that has begun."""
+    """Return the span in the given year, or the latest one that has begun."""
     if year is not None:
         return span_in(year)
     this_year = span_in(now.year)
@@ -42,8 +42,8 @@ def _month(match: Match) -> int:
     return int(named) if named.isdigit() else 1 + [month[:3] for month in WORDS["months"]].index(named[:3])
 
 
-def _part(whole: Span, part: str | None) -> Span:
-    """Return the beginning, the middle or the end of a month or a year."""
+def _third(whole: Span, part: str | None) -> Span:
+    """Return the beginning, middle or end of a month or a year."""
     if not part or whole.start is None or whole.end is None:
         return whole
     third = WORDS["parts"][part.strip().lower()]
@@ -64,11 +64,11 @@ def _in_month(now: datetime, match: Match) -> Span:
     whole = _latest(now, _year(now, match), lambda year: months_of(year, month, 1, now))
     if named.get("which") in ("last", "past") and whole.end and whole.end > now:  # one that is over
         return months_of(now.year - 1, month, 1, now)
-    return _part(whole, named.get("part"))
+    return _third(whole, named.get("part"))
 
 
 def _in_year(now: datetime, match: Match) -> Span:
-    return _part(months_of(_year(now, match) or now.year, 1, 12, now), match.groupdict().get("part"))
+    return _third(months_of(_year(now, match) or now.year, 1, 12, now), match.groupdict().get("part"))
 
 
 def _iso(now: datetime, match: Match) -> Span:
@@ -77,19 +77,19 @@ def _iso(now: datetime, match: Match) -> Span:
 
 
 def _feast(now: datetime, match: Match) -> Span:
-    """A feast is spoken of for some days: "last Christmas" is the latest one, three days to each side."""
+    """Resolve a feast; "last Christmas" is the latest one, with three days on each side."""
     month, day = WORDS["feasts"][match["feast"].lower().replace("’", "'").removesuffix(" day")]
     found = _latest(now, _year(now, match), lambda year: day_of(now.replace(year=year, month=month, day=day)))
-    return about(found) if match.groupdict().get("which") else found
+    return with_margin(found) if match.groupdict().get("which") else found
 
 
-def about(span: Span) -> Span:
-    """Return a span with some days to each side."""
-    return Span(*(at and at + step for at, step in zip(span, (-AROUND, AROUND), strict=True)))
+def with_margin(span: Span) -> Span:
+    """Return a span with some days added on each side."""
+    return Span(*(at and at + step for at, step in zip(span, (-MARGIN, MARGIN), strict=True)))
 
 
 def _season(now: datetime, match: Match) -> Span:
-    """Three months: of the year that is named; of "last summer" the latest that is over, else the latest that began."""
+    """Return three months: of the given year, the latest ones that are over ("last summer"), or that began."""
     first, year = WORDS["seasons"][match["season"].lower()], _year(now, match)
     if year is not None:
         return months_of(year, first, 3, now)
@@ -99,8 +99,8 @@ def _season(now: datetime, match: Match) -> Span:
     return months_of(now.year - 1, first, 3, now) if is_last and not is_over else found
 
 
-def _on_the(now: datetime, match: Match) -> Span:
-    """The latest such day of a month: "on the 12th", 12일에."""
+def _day_of_month(now: datetime, match: Match) -> Span:
+    """Return the latest such day of a month: "on the 12th", 12일에."""
     for back in range(3):
         month = month_of(now, back)
         if month.start and month.end and month.start + timedelta(days=int(match["day"]) - 1) <= min(now, month.end):
@@ -108,8 +108,8 @@ def _on_the(now: datetime, match: Match) -> Span:
     raise ValueError("no such day")
 
 
-def _counted(match: Match) -> tuple[str, int, int]:
-    """Return the unit, and the most and the least of them."""
+def _count(match: Match) -> tuple[str, int, int]:
+    """Return (unit, largest count, smallest count)."""
     named = match.groupdict()
     unit = named.get("unit") or "day"
     unit = WORDS["units"].get(unit, unit.lower())
@@ -125,25 +125,25 @@ def _counted(match: Match) -> tuple[str, int, int]:
 
 
 def _ago(now: datetime, match: Match) -> Span:
-    unit, most, least = _counted(match)
+    unit, most, least = _count(match)
     if unit == "week" and most == least and most > 1:  # two weeks ago may be twelve days
         week = week_of(now, most)
         ends = week.end, day_of(now, 7 * most - 4).end
         return Span(min(filter(None, (week.start, day_of(now, 7 * most + 2).start))), max(filter(None, ends)))
     span = Span(SPANS[unit](now, most).start, SPANS[unit](now, least).end)
-    return about(span) if unit == "day" and least >= 7 else span
+    return with_margin(span) if unit == "day" and least >= 7 else span
 
 
-def _past(now: datetime, match: Match) -> Span:
-    """ "the last 3 days": up to now."""
-    unit, most, _ = _counted(match)
+def _last_units(now: datetime, match: Match) -> Span:
+    """Resolve "the last 3 days", which end now."""
+    unit, most, _ = _count(match)
     return Span(SPANS[unit](now, most).start, now)
 
 
-def _back(now: datetime, match: Match) -> Span:
-    """ "last week", "early this year", 지난달 초."""
+def _relative_unit(now: datetime, match: Match) -> Span:
+    """Resolve "last week", "early this year", 지난달 초."""
     unit = WORDS["units"].get(match["unit"], match["unit"].lower())
-    return _part(SPANS[unit](now, WORDS["back"][match["which"].lower()]), match.groupdict().get("part"))
+    return _third(SPANS[unit](now, WORDS["back"][match["which"].lower()]), match.groupdict().get("part"))
 
 
 def _before_last(now: datetime, match: Match) -> Span:
@@ -151,7 +151,7 @@ def _before_last(now: datetime, match: Match) -> Span:
 
 
 def _weekday(now: datetime, match: Match) -> Span:
-    """ "last Tuesday" is the latest before today, "Tuesday" may be today, "Tuesday last week" is counted in weeks."""
+    """Resolve "last Tuesday" (before today), "Tuesday" (may be today) and "Tuesday last week" (counted in weeks)."""
     named, names = match.groupdict(), WORDS["weekdays"]
     wanted = next(at for at, day in enumerate(names) if day.startswith(match["day"].lower()[:3]))
     if week := named.get("week"):
@@ -173,24 +173,26 @@ def _latest_weekend(now: datetime, _: Match) -> Span:
     return weekend_of(now, 0 if now.weekday() > 4 else 1)
 
 
-_FOR_NOW = re.compile(r"^\s*(?:what|which|who|where|how)\b|(?:\S+\s+){3}today\W*$", re.IGNORECASE)
-_OF_A_TALK = re.compile(r"\b(?:we|i|you|did|was|were|from|earlier|sessions?|chats?|conversations?)\b", re.IGNORECASE)
+_ASKS_CURRENT_STATE = re.compile(r"^\s*(?:what|which|who|where|how)\b|(?:\S+\s+){3}today\W*$", re.IGNORECASE)
+_MENTIONS_CONVERSATION = re.compile(
+    r"\b(?:we|i|you|did|was|were|from|earlier|sessions?|chats?|conversations?)\b", re.IGNORECASE
+)
 
 
 def _today(now: datetime, match: Match) -> Span:
-    """ "which tool makes the PDFs today?" and "export format of the stock list today" ask for now."""
-    if _FOR_NOW.search(match.string) and not _OF_A_TALK.search(match.string):
+    """Resolve "today", but not in "which tool makes the PDFs today?", which asks for the current state."""
+    if _ASKS_CURRENT_STATE.search(match.string) and not _MENTIONS_CONVERSATION.search(match.string):
         raise ValueError("not when it was said")
     return day_of(now)
 
 
 def hours_of(day: Span, part: str) -> Span:
-    """Return a part of a day by its name; a night goes on past midnight."""
+    """Return the named part of a day; a night continues after midnight."""
     first, last = WORDS["hours"][part.lower()]
     return between(day.start + timedelta(hours=first), day.start + timedelta(hours=last)) if day.start else day
 
 
-def _day(back: int, part: str = "") -> Reading:
+def _day(back: int, part: str = "") -> Resolver:
     return lambda now, _: hours_of(day_of(now, back), part) if part else day_of(now, back)
 
 
@@ -198,31 +200,31 @@ def _named_day(now: datetime, match: Match) -> Span:
     return day_of(now, WORDS["days_back"][match["named"]])
 
 
-def one_of(names: Iterable[str]) -> str:
-    """Return a pattern for any of these words, the longer ones first."""
+def alternatives(names: Iterable[str]) -> str:
+    """Return a pattern for any of these words; longer ones are tried first."""
     return "|".join(sorted(names, key=len, reverse=True))
 
 
 def english(kind: str) -> str:
     """Return a pattern for any of the English words of a kind."""
-    return one_of(word.replace("'", "['’]") for word in WORDS[kind] if word.isascii())
+    return alternatives(word.replace("'", "['’]") for word in WORDS[kind] if word.isascii())
 
 
 def korean(kind: str) -> str:
     """Return a pattern for any of the Korean words of a kind."""
-    return one_of(word for word in WORDS[kind] if not word.isascii())
+    return alternatives(word for word in WORDS[kind] if not word.isascii())
 
 
-# Neither inside an identifier, a path or an address nor inside a longer word.
+# not inside an identifier, a path, an address or a longer word
 _BEFORE, _AFTER = r"(?<![\w./@#-])", r"(?![\w/@-]|\.\w)"
-_CLOCK = r"(?:,? (?:at|around|about) (?:\d{1,2}(?::[0-5]\d)? ?[ap]\.?m\.?|noon))?"  # read over: the day is enough
+_CLOCK = r"(?:,? (?:at|around|about) (?:\d{1,2}(?::[0-5]\d)? ?[ap]\.?m\.?|noon))?"  # ignored: the day is enough
 _ENGLISH_END = rf"(?:,? (?:(?:in the|at) )?(?P<hours>{english('hours')}))?{_CLOCK}(?:['’]s)?{_AFTER}"
 _KOREAN_END = (
     rf"(?: ?(?P<hours>{korean('hours')}))?(?: ?\d{{1,2}}시(?: ?반| ?\d{{1,2}}분)?)?(?: ?(?:{korean('nearly')}))?"
     rf"(?:에|의|은|는|도|엔|부터|에는|에도|까지|까지는| ?이후(?:로|에)?| ?이전(?:에)?)?{_AFTER}"
 )
 _ENDS = {"en": _ENGLISH_END, "ko": _KOREAN_END}
-_MONTH = rf"(?P<month>{one_of({*WORDS['months'], *(month[:3] for month in WORDS['months']), 'sept'})})\.?"
+_MONTH = rf"(?P<month>{alternatives({*WORDS['months'], *(month[:3] for month in WORDS['months']), 'sept'})})\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _COMMA_YEAR = rf"(?:,? {_YEAR}| (?:of )?(?P<said>{english('years_back')}))?"
@@ -239,7 +241,7 @@ _KOREAN_COUNT = (
     rf"(?:(?:(?P<count>\d{{1,3}}|{korean('counts')})|(?P<some>{korean('some')})) ?(?P<unit>{korean('units')})"
     rf"|(?P<days>{korean('korean_days')})|며칠)"
 )
-_HOW_LONG_BEFORE = r"(?:몇 ?\S+|며칠) ?전(?:까지|이[지야었]|[ ?]*$)"  # asks for a number, and names no time
+_HOW_LONG_BEFORE = r"(?:몇 ?\S+|며칠) ?전(?:까지|이[지야었]|[ ?]*$)"  # asks for a number and is no time
 _WEEKDAY = rf"(?P<day>{'|'.join(WORDS['weekdays'])})"
 _SHORT_WEEKDAY = rf"(?P<day>{'|'.join(WORDS['weekdays'])}|mon|tues?|weds?|thu(?:rs?)?|fri)"
 _KOREAN_WEEKDAY = rf"(?P<day>[{WORDS['korean_weekdays']}])요일"
@@ -247,33 +249,33 @@ _WHICH = f"(?P<which>{korean('back')})"
 _DURING = "(?:(?:in|over|within|during|from|for) )?"
 BOUNDED = "|".join(map(english, ("from_then", "up_to", "earlier", "nearly")))
 
-# what was said then: pattern, how it is read, language whose endings may follow
-_RULES: tuple[tuple[str, Reading, str], ...] = (
+# times of conversations: pattern, resolver, language of the endings that may follow
+_RULES: tuple[tuple[str, Resolver, str], ...] = (
     (r"(?:the )?day before yesterday", _day(2), "en"),
     (r"(?:since )?yesterday", _day(1), "en"),
     (r"(?:earlier |from )?today", _today, "en"),
     (r"(?:earlier )?this(?= (?:morning|afternoon|evening))", _day(0), "en"),
     (r"last night", _day(1, "night"), "en"),
     (rf"(?:(?:about|around|roughly|some|a) )?{_COUNT} {_UNIT} (?:ago|back)", _ago, "en"),
-    (rf"{_DURING}(?:the )?(?:last|past) {_COUNT} {_UNIT}", _past, "en"),
+    (rf"{_DURING}(?:the )?(?:last|past) {_COUNT} {_UNIT}", _last_units, "en"),
     (r"(?:in |during )?(?:the )?(?P<unit>week|weekend|month|year) before last", _before_last, "en"),
     (rf"(?:(?:around|at|in|from|over|on|earlier) )?(?:the )?(?:{_PART} (?:the )?)?(?P<which>this|last|previous|past) "
-     r"(?P<unit>week|month|year|weekend)", _back, "en"),
+     r"(?P<unit>week|month|year|weekend)", _relative_unit, "en"),
     (rf"(?:on )?(?:the )?{_WEEKDAY}(?: of)? (?P<week>last|this) week", _weekday, "en"),
     (rf"(?P<week>last) week['’]?s? {_WEEKDAY}", _weekday, "en"),
     (rf"(?:on )?(?P<which>last) {_SHORT_WEEKDAY}", _weekday, "en"),
     (rf"(?:on |this |since ){_SHORT_WEEKDAY}", _weekday, "en"),
     (rf"{_WHICH} ?(?P<week>주 ?)?{_KOREAN_WEEKDAY}", _korean_weekday, "ko"),
-    (rf"{_WHICH} ?(?:주 ?)?(?P<unit>주말)", _back, "ko"),
-    (rf"{_WHICH} ?(?P<unit>주|달){_KOREAN_PART}", _back, "ko"),
+    (rf"{_WHICH} ?(?:주 ?)?(?P<unit>주말)", _relative_unit, "ko"),
+    (rf"{_WHICH} ?(?P<unit>주|달){_KOREAN_PART}", _relative_unit, "ko"),
     (f"(?P<named>{korean('days_back')})", _named_day, "ko"),
     (r"(?:어젯밤|간밤|지난밤)", _day(1, "밤"), "ko"),
     (rf"(?!(?<=. ){_HOW_LONG_BEFORE})(?:(?:약|대략|한) )?{_KOREAN_COUNT}(?: ?(?:쯤|정도))? ?전", _ago, "ko"),
-    (rf"(?:최근|지난|요) ?{_KOREAN_COUNT}(?: ?(?:동안|간|사이))?", _past, "ko"),
+    (rf"(?:최근|지난|요) ?{_KOREAN_COUNT}(?: ?(?:동안|간|사이))?", _last_units, "ko"),
     (_SAID_YEAR + _KOREAN_PART, _in_year, "ko"),
 )  # fmt: skip
-# what may have been spoken about: these name a time only if the request speaks of our talk then
-_DATE_RULES: tuple[tuple[str, Reading, str], ...] = (
+# dates that may be the subject: a time of the conversation only if the request mentions a conversation
+_DATE_RULES: tuple[tuple[str, Resolver, str], ...] = (
     (rf"(?:{_KOREAN_YEAR}|{_WHICH}) ?(?P<season>{korean('seasons')})", _season, "ko"),
     (rf"(?P<season>{korean('seasons')})(?=에|엔)", _season, "ko"),
     (rf"(?:in |over |during )?(?P<which>this|last|past) {_SEASON}", _season, "en"),
@@ -292,10 +294,10 @@ _DATE_RULES: tuple[tuple[str, Reading, str], ...] = (
     (rf"{_MONTH} {_YEAR}", _in_month, "en"),
     (rf"{_IN}{_YEAR}", _in_year, "en"),
     (rf"(?:in )?(?:the )?(?P<which>last|this|past) {_MONTH}", _in_month, "en"),
-    (rf"(?<!\d )(?P<month>{one_of(m for m in WORDS['months'] if m not in ('march', 'may'))})"
+    (rf"(?<!\d )(?P<month>{alternatives(m for m in WORDS['months'] if m not in ('march', 'may'))})"
      r"(?=\s*[.?!]*$|,? (?:we|i|you)\b)", _in_month, "en"),
     (r"(?:on|since|until|from) the (?P<day>\d{1,2})(?:st|nd|rd|th)"
-     r"(?=\s*(?:[,.?!]|$|(?:we|i|you|about|with|in|when)\b))", _on_the, "en"),
+     r"(?=\s*(?:[,.?!]|$|(?:we|i|you|about|with|in|when)\b))", _day_of_month, "en"),
     (rf"{_ON}(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)(?:-(?P<day>\d\d))?", _iso, "en"),
     (rf"{_YEAR}[./](?P<month>\d{{1,2}})[./](?P<day>\d{{1,2}})", _on_day, "ko"),
     (rf"(?:on |at |over )?(?:(?P<which>last|this past) )?{_FEAST}(?: {_YEAR})?", _feast, "en"),
@@ -303,13 +305,13 @@ _DATE_RULES: tuple[tuple[str, Reading, str], ...] = (
     (rf"(?:{_KOREAN_YEAR} ?)?(?P<month>1[0-2]|[1-9])월 ?(?P<day>\d{{1,2}})일(?:날)?", _on_day, "ko"),
     (rf"(?:{_KOREAN_YEAR} ?)?(?P<month>1[0-2]|[1-9])월(?! ?\d{{1,2}} ?일){_KOREAN_PART}(?:달)?", _in_month, "ko"),
     (rf"{_YEAR} ?년(?:도)?{_KOREAN_PART}", _in_year, "ko"),
-    (r"(?P<day>\d{1,2})일(?=에(?! ?한 ?번)|날)(?:날)?", _on_the, "ko"),
+    (r"(?P<day>\d{1,2})일(?=에(?! ?한 ?번)|날)(?:날)?", _day_of_month, "ko"),
 )  # fmt: skip
 
 
 @lru_cache(1)
-def patterns() -> tuple[tuple[re.Pattern[str], Reading, bool], ...]:
-    """Every pattern, how it is read, and whether it is a date; made when first needed: they take a while."""
+def patterns() -> tuple[tuple[re.Pattern[str], Resolver, bool], ...]:
+    """Return (pattern, resolver, is a date) of every rule. Compiled at first use, because it takes a while."""
     return tuple(
         (re.compile(_BEFORE + pattern + _ENDS[language], re.IGNORECASE), read, is_date)
         for rules, is_date in ((_RULES, False), (_DATE_RULES, True))

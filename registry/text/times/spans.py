@@ -1,4 +1,4 @@
-"""Spans of time: days, weeks, months and years around an instant, in the offset it carries. Pure."""
+"""Compute spans of time: days, weeks, months and years around an instant, in its UTC offset. Pure."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -8,7 +8,7 @@ TICK = timedelta(milliseconds=1)  # the registry's resolution: one span ends a t
 
 
 class Span(NamedTuple):
-    """From one instant to another, both included; None is open."""
+    """A time span, both ends included; None is open."""
 
     start: datetime | None
     end: datetime | None
@@ -23,30 +23,30 @@ def between(start: datetime, end: datetime) -> Span:
 
 
 def midnight(at: datetime) -> datetime:
-    """The beginning of a day."""
+    """Return the beginning of a day."""
     return at.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def day_of(at: datetime, back: int = 0) -> Span:
-    """The day of an instant, or one so many days earlier."""
+    """Return the day of an instant, or the day `back` days earlier."""
     start = midnight(at) - timedelta(days=back)
-    return Span(start, start + (timedelta(days=1) - TICK))  # the last day of all has no next one
+    return Span(start, start + (timedelta(days=1) - TICK))  # the last representable day has no next one
 
 
 def week_of(at: datetime, back: int = 0) -> Span:
-    """Monday to Sunday."""
+    """Return the week of an instant, Monday to Sunday, or an earlier one."""
     monday = midnight(at) - timedelta(days=at.weekday() + 7 * back)
     return between(monday, monday + timedelta(days=7))
 
 
 def weekend_of(at: datetime, back: int = 0) -> Span:
-    """Saturday and Sunday of the week of an instant, or of an earlier one."""
+    """Return Saturday and Sunday of the week of an instant, or of an earlier one."""
     monday = midnight(at) - timedelta(days=at.weekday() + 7 * back)
     return between(monday + timedelta(days=5), monday + timedelta(days=7))
 
 
 def months_of(year: int, first: int, count: int, at: datetime) -> Span:
-    """Return so many months from that one on; it may be more than 12 months from the beginning of the year, or less."""
+    """Return `count` months from month `first` of a year on; `first` may be below 1 or above 12."""
     begin, end = (
         midnight(at).replace(year=year + month // 12, month=month % 12 + 1, day=1)
         for month in (first - 1, first - 1 + count)
@@ -55,22 +55,22 @@ def months_of(year: int, first: int, count: int, at: datetime) -> Span:
 
 
 def month_of(at: datetime, back: int = 0) -> Span:
-    """A calendar month."""
+    """Return a calendar month."""
     return months_of(at.year, at.month - back, 1, at)
 
 
 def year_of(at: datetime, back: int = 0) -> Span:
-    """A calendar year."""
+    """Return a calendar year."""
     return months_of(at.year - back, 1, 12, at)
 
 
 def minutes_around(at: datetime, back: int = 0) -> Span:
-    """Return the span of a rounded number of minutes: from twice as many, and some more, to half as many."""
+    """Return a span around `back` minutes ago, a rounded number: from twice as many (and 5) to half as many."""
     return Span(at - timedelta(minutes=2 * back + 5), at - timedelta(minutes=back // 2))
 
 
 def hour_around(at: datetime, back: int = 0) -> Span:
-    """Return an hour to each side: a spoken hour is not exact."""
+    """Return an hour on each side of `back` hours ago: such a number is not exact."""
     return Span(at - timedelta(hours=back + 1), at - timedelta(hours=max(back - 1, 0)))
 
 

@@ -1,6 +1,6 @@
 """Parse the times in a request ("last Tuesday", "3 days ago", "since Monday", "지난주") as spans. Pure.
 
-Days are those of the offset that `now` carries; weeks begin on Monday; both ends of a span belong to it.
+Days are in the UTC offset of `now`; weeks begin on Monday; both ends of a span are included.
 """
 
 import re
@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from registry.domain import reckonable
-from registry.text.times.named_times import BOUNDED, WORDS, Reading, about, hours_of, korean, patterns
+from registry.text.times.named_times import BOUNDED, WORDS, Resolver, hours_of, korean, patterns, with_margin
 from registry.text.times.spans import SPANS, TICK, Span, day_of, month_of, year_of
 
 
-class TimeWord(NamedTuple):
-    """A span and where a text names it: `text[begin:end]`. `is_date`: a date outright, or a day's bare name, which may
-    be what was spoken about and not when it was said."""
+class TimeExpression(NamedTuple):
+    """A span and its words, `text[begin:end]`. `is_date`: an explicit date or the bare name of a day, which may be the
+    subject of a request and not the time of the conversation."""
 
     span: Span
     begin: int
@@ -22,17 +22,18 @@ class TimeWord(NamedTuple):
     is_date: bool = False
 
 
-def find_times(text: str, now: datetime) -> list[TimeWord]:
-    """Return the time words of a text in order, the longest of those that begin at the same place."""
+def find_times(text: str, now: datetime) -> list[TimeExpression]:
+    """Return the time expressions of a text in order; the longest one if several begin at the same position."""
     every = [
-        # A part of a month or year is when something was said, and hardly ever what was spoken about.
-        _bounded(text, TimeWord(span, match.start(), match.end(), is_date and not match.groupdict().get("part")), now)
-        for pattern, read, is_date in patterns()
+        # A part of a month or year is almost always the time of the conversation, not its subject.
+        TimeExpression(span, match.start(), match.end(), is_date and not match.groupdict().get("part"))
+        for pattern, resolver, is_date in patterns()
         for match in pattern.finditer(text)
-        if (span := _read(read, now, match)) is not None
+        if (span := _resolve(resolver, now, match)) is not None
     ]
-    found: list[TimeWord] = []
-    for word in sorted(every, key=lambda one: (one.begin, -one.end)):
+    found: list[TimeExpression] = []
+    bounded = [_apply_bound(text, one, now) for one in every]
+    for word in sorted(bounded, key=lambda one: (one.begin, -one.end)):
         if not found or word.begin >= found[-1].end:
             found.append(word)
     return found
@@ -42,31 +43,31 @@ _BOUND = re.compile(rf"(?:^|\s)(?P<word>{BOUNDED}) (?:the )?$", re.IGNORECASE)
 _NEARLY = re.compile(f"(?:{korean('nearly')})(?:에|의|은|는)?$")
 
 
-def _bounded(text: str, word: TimeWord, now: datetime) -> TimeWord:
-    """ "since Monday", 어제부터: until now; "until Monday", 어제까지: with it; "before Monday": without it; "around
-    Monday", 월요일쯤: some days to each side."""
-    said = text[word.begin : word.end].lower()
+def _apply_bound(text: str, word: TimeExpression, now: datetime) -> TimeExpression:
+    """Apply the word before or after a time: "since Monday" (어제부터) lasts until now, "until Monday" (어제까지)
+    includes it, "before Monday" does not, "around Monday" (월요일쯤) adds some days on each side."""
+    expression = text[word.begin : word.end].lower()
     before = _BOUND.search(text[: word.begin])
-    named = before["word"].lower() if before else said.split(" ", 1)[0]
+    named = before["word"].lower() if before else expression.split(" ", 1)[0]
     begin = before.start("word") if before else word.begin
     start, end = word.span
 
-    def is_one(kind: str) -> bool:
-        return named in WORDS[kind] or said.endswith(tuple(one for one in WORDS[kind] if not one.isascii()))
+    def has_kind(kind: str) -> bool:
+        return named in WORDS[kind] or expression.endswith(tuple(one for one in WORDS[kind] if not one.isascii()))
 
-    if is_one("from_then") and start:
+    if has_kind("from_then") and start:
         return word._replace(span=Span(end + TICK if named == "after" and end else start, max(now, start)), begin=begin)
-    if is_one("up_to"):
+    if has_kind("up_to"):
         return word._replace(span=Span(None, end), begin=begin)
-    if is_one("earlier") and start:
+    if has_kind("earlier") and start:
         return word._replace(span=Span(None, start - TICK), begin=begin)
-    is_near = named in WORDS["nearly"] or bool(_NEARLY.search(said))
-    if is_near and start and end and timedelta(hours=23) < end - start < timedelta(days=1):
-        return word._replace(span=about(word.span), begin=begin)
+    is_approximate = named in WORDS["nearly"] or bool(_NEARLY.search(expression))
+    if is_approximate and start and end and timedelta(hours=23) < end - start < timedelta(days=1):
+        return word._replace(span=with_margin(word.span), begin=begin)
     return word
 
 
-def _read(read: Reading, now: datetime, match: re.Match[str]) -> Span | None:
+def _resolve(read: Resolver, now: datetime, match: re.Match[str]) -> Span | None:
     try:
         span = read(now, match)
     except OverflowError:  # before the year 1
@@ -77,7 +78,7 @@ def _read(read: Reading, now: datetime, match: re.Match[str]) -> Span | None:
     if not hours:
         return span
     part = hours_of(span, hours)
-    is_to_come = part.start is not None and part.start > now  # past midnight, "this morning" is that of the day before
+    is_to_come = part.start is not None and part.start > now  # after midnight, "this morning" is that of the day before
     return Span(*(at and at - timedelta(days=1) for at in part)) if is_to_come else part
 
 
@@ -87,7 +88,7 @@ _SHORT_UNITS = {"h": "hour", "d": "day", "w": "week", "m": "month", "y": "year"}
 
 
 def parse_span(value: str, now: datetime) -> Span | None:
-    """The span of a date (2026, 2026-03, 2026-03-05), an instant (ISO 8601), a time word or 7d; None for others."""
+    """Parse a date (2026, 2026-03, 2026-03-05), an ISO 8601 instant, a time expression or 7d; None for others."""
     value = value.strip()
     if match := _DATE.fullmatch(value):
         year, month, day = (int(part) if part else 1 for part in match.groups())
@@ -99,7 +100,7 @@ def parse_span(value: str, now: datetime) -> Span | None:
             return None
     if match := _SHORT.fullmatch(value.lower()):
         span_of = SPANS[_SHORT_UNITS[match["unit"]]]
-        return _read(lambda at, found: Span(span_of(at, int(found["count"])).start, at), now, match)
+        return _resolve(lambda at, found: Span(span_of(at, int(found["count"])).start, at), now, match)
     for words in (value, f"on {value}", f"in {value}"):
         found = find_times(words, now)
         if found and (found[0].begin, found[0].end) == (0, len(words)):

@@ -11,7 +11,7 @@ from registry.registry import Registry
 from registry.search import meaning
 from registry.search.meaning import pack, similar_messages, similarity
 from registry.search.scope import Scope
-from registry.search.vectors import EmbeddingModel, Vector, keep_model, keep_vectors, unembedded
+from registry.search.vectors import EmbeddingModel, Vector, list_unembedded, save_model, save_vectors
 from registry.text.ranking.scores import Candidate
 from registry.text.ranking.similar import SimilarMessages
 
@@ -28,21 +28,21 @@ def direction(number: int) -> list[float]:
 @pytest.fixture
 async def registry(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Registry]:
     """A registry that holds everything in memory it compares."""
-    monkeypatch.setattr(meaning, "_held", meaning._Held())
+    monkeypatch.setattr(meaning, "_sign_cache", meaning._SignCache())
     registry = Registry(database_url)
     yield registry
     registry.close()
 
 
 async def model_of(registry: Registry, background: float = 0.0, spread: float = 0.2) -> EmbeddingModel:
-    return await registry.write(lambda tx: keep_model(tx, "toy", DIMENSIONS, 1, background, spread))
+    return await registry.write(lambda tx: save_model(tx, "toy", DIMENSIONS, 1, background, spread))
 
 
 async def embed(registry: Registry, model: EmbeddingModel) -> None:
     """Every message gets the direction of its number."""
-    lacking = await registry.read(lambda tx: unembedded(tx, model, 0, 10_000))
+    lacking = await registry.read(lambda tx: list_unembedded(tx, model, 0, 10_000))
     vectors = [Vector(one.number, one.digest, pack(direction(one.number))) for one in lacking]
-    await registry.write(lambda tx: keep_vectors(tx, model, vectors))
+    await registry.write(lambda tx: save_vectors(tx, model, vectors))
 
 
 async def similar_to(
@@ -84,7 +84,7 @@ async def test_the_question_of_a_recall_is_no_longer_similar_to_anything(registr
     await registry.save_conversation("c", [asked, answer], "cursor")
     assert await similar_to(registry, model, direction(1)) == []
     await registry.save_conversation("d", [asked, answer], "cursor")
-    assert await registry.read(lambda tx: unembedded(tx, model, 0, 10)) == []
+    assert await registry.read(lambda tx: list_unembedded(tx, model, 0, 10)) == []
 
 
 async def test_nothing_is_similar_while_a_part_is_not_embedded(registry: Registry) -> None:
@@ -112,7 +112,13 @@ async def test_vectors_that_came_one_by_one_are_as_good_as_all_at_once(registry:
 async def test_of_many_vectors_those_are_compared_whose_signs_agree(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, few in {"LOOKED_AT_IN_FULL": 5, "FIRST_PICK": 5, "SAMPLE": 20, "PORTION": 7, "FEW_VECTORS": 3}.items():
+    for name, few in {
+        "FULLY_COMPARED": 5,
+        "FIRST_BATCH": 5,
+        "SAMPLE": 20,
+        "READ_BATCH": 7,
+        "SMALL_SCOPE_VECTORS": 3,
+    }.items():
         monkeypatch.setattr(meaning, name, few)
     await say(registry, "c", 60)
     model = await model_of(registry)
@@ -139,17 +145,17 @@ async def test_only_what_stands_out_from_unrelated_texts_is_similar(registry: Re
     await say(registry, "c", 50)
     model = await model_of(registry, spread=0.2)
     await embed(registry, model)
-    assert (await compared(registry, model, direction(1))).standing_out == {1}
-    assert (await compared(registry, model, direction(1000))).standing_out == set()
+    assert (await compared(registry, model, direction(1))).hits == {1}
+    assert (await compared(registry, model, direction(1000))).hits == set()
 
 
 async def test_vectors_of_a_model_thrown_away_meanwhile_are_dropped(registry: Registry) -> None:
     await say(registry, "c", 3)
     model = await model_of(registry)
-    await registry.write(lambda tx: keep_model(tx, "toy", DIMENSIONS + 1, 1, 0.0, 0.1))
-    lacking = await registry.read(lambda tx: unembedded(tx, model, 0, 10))
+    await registry.write(lambda tx: save_model(tx, "toy", DIMENSIONS + 1, 1, 0.0, 0.1))
+    lacking = await registry.read(lambda tx: list_unembedded(tx, model, 0, 10))
     vectors = [Vector(one.number, one.digest, pack(direction(one.number))) for one in lacking]
-    await registry.write(lambda tx: keep_vectors(tx, model, vectors))
+    await registry.write(lambda tx: save_vectors(tx, model, vectors))
     assert await similar_to(registry, model, direction(1)) == []
 
 
@@ -170,4 +176,4 @@ def test_a_channel_counts_by_its_three_most_similar_messages_and_a_short_one_by_
     of = {number: Candidate(number, 1 if number < 5 else 2, number, "user", 9, 0.0) for number in range(1, 7)}
     values = {5: 0.6, 1: 0.6, 2: 0.4, 6: 0.4, 3: 0.3, 4: 0.3}
     similar = SimilarMessages(similarities=values, candidates=of, background=0.2, deviation=0.1)
-    assert similar.of_channels({1: 9, 2: 2}) == pytest.approx({1: (1 + 0.5 + 0.25) / 3, 2: (1 + 0.5) / 2})
+    assert similar.channel_shares({1: 9, 2: 2}) == pytest.approx({1: (1 + 0.5 + 0.25) / 3, 2: (1 + 0.5) / 2})

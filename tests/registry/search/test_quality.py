@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from registry.text.analysis.analyzer import analyze
 from registry.text.ranking.matching import matched_words
-from registry.text.ranking.scores import Candidate, own_scores, rank
+from registry.text.ranking.scores import Candidate, bm25_scores, rank
 from registry.text.ranking.term_weights import full_weight, weighted_terms
 from registry.text.request.query import ParsedQuery, parse_query
 
@@ -142,7 +142,7 @@ class Registry:
 
     def first(self, text: str) -> int:
         """The number of the best message; -1 when there is none."""
-        ranked = rank(own_scores(self.candidates(parse_query(text)), self.average), self.everything)
+        ranked = rank(bm25_scores(self.candidates(parse_query(text)), self.average), self.everything)
         return ranked[0].candidate.number if ranked else -1
 
     def best_coverage(self, text: str) -> float:

@@ -16,8 +16,8 @@ from registry.access import Access, Level
 from registry.registry import Registry
 from registry.search import candidates
 from registry.search.retrieval import SearchResult, corpus_of, find_messages
-from registry.search.scope import Scope, narrow
-from registry.search.sessions import latest_sessions, surroundings
+from registry.search.scope import Scope, narrow_scope
+from registry.search.sessions import list_latest_sessions, read_messages_around
 from registry.search.spelling import correct
 from registry.storage.conversations.channels import get_channel
 from registry.storage.conversations.messages import delete_channel, seqs_of
@@ -107,7 +107,7 @@ async def test_a_scope_holds_and_leaves_out_nothing_else(registry: Registry, sub
 async def test_a_scope_of_many_channels_or_messages_holds_as_one_of_few(
     registry: Registry, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    for limit in ("_CHANNELS_AS_TOKENS", "_FEW_MESSAGES", "_FEW_OF_A_TIME"):
+    for limit in ("_CHANNELS_AS_TOKENS", "_SMALL_SCOPE", "_SMALL_TIME_SCOPE"):
         monkeypatch.setattr(candidates, limit, few)
     assert await found(registry, "redis", project="/home/me/shop") == [1, 2, 3]
     assert await found(registry, "redis", tags=("infra",)) == [4]
@@ -126,15 +126,15 @@ async def test_a_word_that_nearly_all_messages_hold_is_found_in_the_few_that_are
 
 def test_what_is_written_into_a_search_narrows_its_scope() -> None:
     given = Scope(from_=day(1, 1), to=day(3, 1), tags=("a",), sources=("cursor",), project="p", roles=("user",))
-    assert narrow(given, Search()) == Scope(
+    assert narrow_scope(given, Search()) == Scope(
         from_=day(1, 1), to=day(3, 1), tags=["a"], sources=("cursor",), project="p", roles=("user",)
     )
     written = Search(after=day(2, 1), before=day(2, 2), tags=("b",), source="claude", project="q", roles=("system",))
-    assert narrow(given, written) == Scope(
+    assert narrow_scope(given, written) == Scope(
         from_=day(2, 1), to=day(2, 2), tags=["a", "b"], sources=["claude"], project="q", roles=("system",)
     )
     wider = Search(after=datetime(2025, 1, 1, tzinfo=UTC), before=datetime(2027, 1, 1, tzinfo=UTC))
-    assert narrow(given, wider) == narrow(given, Search())
+    assert narrow_scope(given, wider) == narrow_scope(given, Search())
 
 
 async def test_a_search_holds_to_its_roles(registry: Registry) -> None:
@@ -155,7 +155,7 @@ async def test_a_deleted_message_is_not_found_and_not_shown_around_one_that_is(r
     [_, second, _] = [message["id"] for message in await registry.get_conversations("shop")]
     await registry.delete_conversation(second)
     assert await found(registry, "redis") == [1, 3, 4]
-    around = await registry.read(lambda tx: surroundings(tx, {1: [0]}, 2))
+    around = await registry.read(lambda tx: read_messages_around(tx, {1: [0]}, 2))
     assert [row.text for row in around[1]] == ["redis one", "redis three"]
 
 
@@ -187,7 +187,7 @@ async def test_titles_are_found_of_channels_in_scope_that_are_not_deleted(regist
 
 async def test_the_latest_sessions_come_by_their_last_message_in_scope(registry: Registry) -> None:
     async def latest(scope: Scope, limit: int = 10, offset: int = 0) -> Any:
-        return await registry.read(lambda tx: latest_sessions(tx, scope, limit, offset))
+        return await registry.read(lambda tx: list_latest_sessions(tx, scope, limit, offset))
 
     assert await latest(Scope()) == ([(3, 1), (2, 2), (1, 3)], 3)
     assert await latest(Scope(), limit=1, offset=1) == ([(2, 2)], 3)
@@ -285,7 +285,7 @@ async def test_a_list_of_words_is_no_evidence(registry: Registry) -> None:
     await say(registry, "stuffed", words, "ok", at="2026-05-02")
     result = await ask(registry, "canary deploy health check timeout")
     assert [one.number for one in result.channels] == [4]
-    assert result.echoes == {9}
+    assert result.non_answers == {9}
 
 
 async def test_a_planted_fact_is_found_in_a_language_without_spaces(registry: Registry) -> None:
@@ -307,7 +307,7 @@ async def test_how_sure_an_answer_is_depends_on_what_the_conversation_holds(regi
 
     async def confidence(words: str, *also: str) -> Confidence:
         result = await ask(registry, words, also=also)
-        return confidence_of(result.covered(result.channels[0].number))
+        return confidence_of(result.coverage(result.channels[0].number))
 
     assert await confidence("canary deploy health check timeout") is Confidence.HIGH
     assert await confidence("kubernetes canary ingress certificate renewal broke") is Confidence.LOW
@@ -392,7 +392,7 @@ async def test_a_budget_leaves_out_the_commonest_words_first(registry: Registry)
 async def test_a_word_beyond_the_budget_counts_in_messages_with_a_rarer_one(registry: Registry) -> None:
     await say(registry, "w", "the stripes of a zebra", "zebra", "stripes", "stripes again", at="2026-06-01")
     held = (await ask(registry, "zebra stripes", budget=1)).candidates
-    assert {number: one.held.bit_count() for number, one in held.items()} == {7: 2, 8: 1}
+    assert {number: one.term_bits.bit_count() for number, one in held.items()} == {7: 2, 8: 1}
 
 
 async def test_a_message_deleted_for_good_leaves_nothing_to_find(registry: Registry) -> None:

@@ -22,7 +22,7 @@ from registry.monitor.token_usage import usage_of_channel
 from registry.registry import Registry
 from registry.search.meaning import similar_messages
 from registry.search.scope import Scope
-from registry.search.vectors import Vector, find_model, keep_model, keep_vectors
+from registry.search.vectors import Vector, find_model, save_model, save_vectors
 from registry.storage.conversations.channels import find_channel
 from registry.storage.conversations.facets import names_like, projects_by_activity, registry_totals
 from registry.storage.conversations.references import resolve_session
@@ -108,9 +108,9 @@ async def fill(registry: Registry) -> None:
         await registry.save_conversation(word, said, "test", {"title": f"Kafka {word}", "session_id": f"s-{word}"})
 
     def more(tx: Any) -> None:
-        model = keep_model(tx, "flat", 4, 1, 0.0, 0.1)
+        model = save_model(tx, "flat", 4, 1, 0.0, 0.1)
         rows = tx.execute(select(conversation.c.number, conversation.c.digest)).all()
-        keep_vectors(tx, model, [Vector(row.number, row.digest, bytes([100, row.number, 0, 0])) for row in rows])
+        save_vectors(tx, model, [Vector(row.number, row.digest, bytes([100, row.number, 0, 0])) for row in rows])
         for row in tx.execute(select(channel.c.number, channel.c.name)).all():
             tx.execute(insert(tag).values(channel_number=row.number, name=f"of-{row.name}"))
             said = {"field": "title", "value": f"Kafka {row.name}", "done_at": now()}

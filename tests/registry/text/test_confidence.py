@@ -21,4 +21,4 @@ def test_a_conversation_that_was_named_needs_no_lead() -> None:
 
 def test_a_time_or_client_that_was_named_and_is_right_is_evidence_too() -> None:
     assert confidence_of(0.3, 0.0) is Confidence.LOW
-    assert confidence_of(0.3, 0.0, is_meant=True) is Confidence.MEDIUM
+    assert confidence_of(0.3, 0.0, is_explicit=True) is Confidence.MEDIUM

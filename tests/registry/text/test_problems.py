@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from registry.text.problems import problems_in
+from registry.text.problems import find_problems
 
 
 def test_the_same_problem_is_recognised() -> None:
@@ -23,7 +23,7 @@ def test_the_same_problem_is_recognised() -> None:
         ("오류: 포트 8080 이미 사용 중", "오류: 포트 9090 이미 사용 중"),
     ]
     for one, other in cases:
-        assert list(problems_in(one)) == list(problems_in(other)) != []
+        assert list(find_problems(one)) == list(find_problems(other)) != []
 
 
 def test_source_code_and_talk_name_no_problem() -> None:
@@ -35,4 +35,4 @@ def test_source_code_and_talk_name_no_problem() -> None:
         "no problem",
     ]
     for text in cases:
-        assert problems_in(text) == {}
+        assert find_problems(text) == {}

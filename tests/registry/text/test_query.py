@@ -119,12 +119,12 @@ def test_letters_and_digits_alone_are_no_evidence_for_an_identifier() -> None:
 
 
 def test_camel_case_and_its_plain_spelling_find_each_other() -> None:
-    assert "zzidfastapi" in only("fastapi").others
-    assert "fastapi" in only("FastAPI").others
+    assert "zzidfastapi" in only("fastapi").variants
+    assert "fastapi" in only("FastAPI").variants
 
 
 def test_a_noun_of_one_syllable_is_found_with_its_particles() -> None:
-    others = only("값").others
+    others = only("값").variants
     assert "값을" in others
     assert "값를" not in others
 

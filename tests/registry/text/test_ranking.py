@@ -11,11 +11,11 @@ from registry.text.ranking.matching import matched_words
 from registry.text.ranking.scores import (
     Candidate,
     RankedChannel,
-    own_scores,
+    bm25_scores,
+    channel_bm25_scores,
+    channel_word_scores,
     rank,
     rank_channels,
-    whole_scores,
-    word_scores,
 )
 from registry.text.ranking.term_weights import full_weight, idf, weighted_terms
 from registry.text.ranking.weights import MODEL
@@ -36,14 +36,14 @@ def message(number: int, weight: float, *, channel: int = 1, seq: int = 0, role:
 
 
 def order(*candidates: Candidate) -> list[int]:
-    return [ranked.candidate.number for ranked in rank(own_scores(candidates, 10.0), candidates)]
+    return [ranked.candidate.number for ranked in rank(bm25_scores(candidates, 10.0), candidates)]
 
 
 def channels(*candidates: Candidate, lengths: dict[int, int] | None = None) -> list[RankedChannel]:
     """The channels of messages whose terms weigh 1 each."""
     counted = lengths or dict.fromkeys((one.channel_id for one in candidates), 100)
-    whole = whole_scores(candidates, [1.0] * 8, counted)
-    return rank_channels(word_scores(rank(own_scores(candidates, 10.0), candidates), whole), 1.0, {}, {})
+    whole = channel_bm25_scores(candidates, [1.0] * 8, counted)
+    return rank_channels(channel_word_scores(rank(bm25_scores(candidates, 10.0), candidates), whole), 1.0, {}, {})
 
 
 def test_a_rare_token_tells_more_and_a_common_one_still_something() -> None:
@@ -119,13 +119,13 @@ def test_a_message_gains_from_the_turns_beside_it() -> None:
     own = {1: 10.0, 2: 10.0}
     first, second = rank(own, [message(1, 10.0, seq=4), message(2, 10.0, seq=5)])
     assert [first.candidate.number, second.candidate.number] == [2, 1]
-    assert [first.neighbours, second.neighbours] == pytest.approx([3.0, 3.0])
+    assert [first.neighbour_score, second.neighbour_score] == pytest.approx([3.0, 3.0])
 
 
 def test_an_answer_without_a_word_of_the_request_gains_from_the_question_before_it() -> None:
     [question, answer] = rank({1: 10.0}, [message(1, 10.0, seq=4), message(2, 0.0, seq=5)])
-    assert (question.candidate.number, question.neighbours) == (1, 0.0)
-    assert (answer.candidate.number, answer.own, round(answer.score, 6)) == (2, 0.0, 3.0)
+    assert (question.candidate.number, question.neighbour_score) == (1, 0.0)
+    assert (answer.candidate.number, answer.base_score, round(answer.score, 6)) == (2, 0.0, 3.0)
 
 
 def test_a_message_two_places_away_gains_a_third_of_that() -> None:
@@ -146,14 +146,17 @@ def test_nothing_is_gained_across_channels() -> None:
 
 def test_length_counts_four_tenths() -> None:
     average, twice = Candidate(1, 1, 0, "user", 10, 5.0), Candidate(2, 2, 0, "user", 20, 5.0)
-    scores = own_scores([average, twice], 10.0)
+    scores = bm25_scores([average, twice], 10.0)
     assert scores[1] == pytest.approx(5.0)
     assert scores[2] == pytest.approx(5.0 * 2.2 / (1 + 1.2 * (0.6 + 0.4 * 2)))
 
 
 def test_a_channel_counts_by_its_best_message_and_by_all_it_holds() -> None:
-    loud = Candidate(1, 1, 0, "user", 10, 2.0, 0, held=0b011)
-    broad = [Candidate(2, 2, 0, "user", 10, 1.0, 0, held=0b001), Candidate(3, 2, 5, "user", 10, 1.0, 0, held=0b110)]
+    loud = Candidate(1, 1, 0, "user", 10, 2.0, 0, term_bits=0b011)
+    broad = [
+        Candidate(2, 2, 0, "user", 10, 1.0, 0, term_bits=0b001),
+        Candidate(3, 2, 5, "user", 10, 1.0, 0, term_bits=0b110),
+    ]
     by_number = {one.number: one for one in channels(loud, *broad)}
     assert by_number[1].score == pytest.approx((1 + 2 / 3) / 2)
     assert by_number[2].score == pytest.approx((1 / 2 + 1) / 2)
@@ -161,13 +164,13 @@ def test_a_channel_counts_by_its_best_message_and_by_all_it_holds() -> None:
 
 def test_a_word_said_twice_in_a_channel_counts_less_than_a_second_word() -> None:
     held = ((1, 1), (2, 1), (3, 1), (4, 2))
-    said = [Candidate(n, 1 + n // 3, n, "user", 9 + n, 1.0, 0, held=bits) for n, bits in held]
-    again, second = whole_scores(said, [1.0, 1.0], {1: 100, 2: 100}).values()
+    said = [Candidate(n, 1 + n // 3, n, "user", 9 + n, 1.0, 0, term_bits=bits) for n, bits in held]
+    again, second = channel_bm25_scores(said, [1.0, 1.0], {1: 100, 2: 100}).values()
     assert 1.0 < again < second
 
 
 def test_of_two_channels_that_hold_the_same_the_shorter_comes_first() -> None:
-    short, long = (Candidate(n, n, 0, "user", 10, 1.0, 0, held=1) for n in (1, 2))
+    short, long = (Candidate(n, n, 0, "user", 10, 1.0, 0, term_bits=1) for n in (1, 2))
     assert [one.number for one in channels(short, long, lengths={1: 100, 2: 1000})] == [1, 2]
 
 
@@ -188,7 +191,9 @@ def test_words_that_hold_little_of_the_request_leave_the_choice_to_the_model() -
 
 def test_the_same_text_several_times_counts_once() -> None:
     once, often = (
-        whole_scores([Candidate(n, 1, n, "user", 10, 1.0, 0, held=1) for n in range(count)], [1.0], {1: 100})
+        channel_bm25_scores(
+            [Candidate(n, 1, n, "user", 10, 1.0, 0, term_bits=1) for n in range(count)], [1.0], {1: 100}
+        )
         for count in (1, 9)
     )
     assert once == often
@@ -207,7 +212,7 @@ CANDIDATES = st.lists(
         role=st.sampled_from(["user", "assistant", "system"]),
         length=st.integers(0, 400),
         weight=st.floats(0, 50),
-        held=st.integers(0, 7),
+        term_bits=st.integers(0, 7),
     ),
     max_size=20,
     unique_by=(lambda c: c.number, lambda c: (c.channel_id, c.seq)),
@@ -219,17 +224,17 @@ def test_the_order_candidates_come_in_does_not_matter(
     candidates: list[Candidate], random: Random, average: float
 ) -> None:
     shuffled = random.sample(candidates, len(candidates))
-    assert own_scores(shuffled, average) == own_scores(candidates, average)
-    own = own_scores(candidates, average)
+    assert bm25_scores(shuffled, average) == bm25_scores(candidates, average)
+    own = bm25_scores(candidates, average)
     assert rank(own, shuffled) == rank(own, candidates)
     lengths = {number: 50 for number in range(1, 5)}
-    assert whole_scores(shuffled, [1.0] * 3, lengths) == whole_scores(candidates, [1.0] * 3, lengths)
+    assert channel_bm25_scores(shuffled, [1.0] * 3, lengths) == channel_bm25_scores(candidates, [1.0] * 3, lengths)
 
 
 @given(CANDIDATES)
 def test_scores_are_the_sum_of_their_parts(candidates: list[Candidate]) -> None:
-    for ranked in rank(own_scores(candidates, 50.0), candidates):
-        assert ranked.score == pytest.approx(ranked.own + ranked.neighbours, abs=1e-8)
+    for ranked in rank(bm25_scores(candidates, 50.0), candidates):
+        assert ranked.score == pytest.approx(ranked.base_score + ranked.neighbour_score, abs=1e-8)
 
 
 @given(CANDIDATES)

@@ -5,7 +5,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.text.analysis.edit_distance import neighbours
+from registry.text.analysis.edit_distance import words_one_edit_away
 from registry.text.ranking.snippets import MARK, one_line, snippet
 from registry.text.ranking.term_weights import best_first, sum_weights
 from registry.text.request.query import parse_query
@@ -43,8 +43,8 @@ def test_no_visible_character_is_cut(text: str, width: int) -> None:
 
 
 def test_a_typo_has_the_word_it_was_meant_to_be_as_its_neighbour() -> None:
-    assert {"kubernetes"} <= set(neighbours("kuberntes")) & set(neighbours("kubernetse")) & set(
-        neighbours("kubernetess")
+    assert {"kubernetes"} <= set(words_one_edit_away("kuberntes")) & set(words_one_edit_away("kubernetse")) & set(
+        words_one_edit_away("kubernetess")
     )
 
 

@@ -6,14 +6,14 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from registry.text.request.syntax import Search, read_search
+from registry.text.request.syntax import Search, parse_search
 from registry.text.times.time_words import find_times
 
 NOW = datetime(2026, 3, 12, 15, 30, tzinfo=UTC)  # a Thursday
 
 
 def read(text: str) -> Search:
-    return read_search(text, NOW)
+    return parse_search(text, NOW)
 
 
 def test_what_is_written_in_a_search_is_understood() -> None:

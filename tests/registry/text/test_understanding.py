@@ -5,19 +5,19 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from registry.text.request.query import parse_query
-from registry.text.request.understanding import Known, Understood, understand
+from registry.text.request.understanding import KnownNames, ParsedRequest, parse_request
 from registry.text.times.spans import EVER
 
 SEOUL = timezone(timedelta(hours=9))
 NOW = datetime(2026, 3, 18, 15, 30, tzinfo=SEOUL)  # a Wednesday
-KNOWN = Known(
+KNOWN = KnownNames(
     {"cursor", "claude", "claude-code", "chatgpt", "gemini-cli"},
     {("shop", "/home/me/shop"), ("blog", "/home/me/blog"), ("shop api", "/home/me/shop api")},
 )
 
 
-def read(text: str) -> Understood:
-    return understand(text, NOW, KNOWN)
+def read(text: str) -> ParsedRequest:
+    return parse_request(text, NOW, KNOWN)
 
 
 def span(text: str) -> tuple[str, str]:
@@ -248,16 +248,16 @@ def test_a_date_narrows_where_nothing_else_is_asked_for_or_we_talked_then() -> N
     ],
 )
 def test_a_request_for_what_held_before_a_change_is_recognised(text: str, is_past: bool) -> None:
-    assert read(text).in_the_past is is_past
+    assert read(text).is_about_past is is_past
 
 
 def test_days_are_the_users() -> None:
     midnight = datetime(2026, 3, 1, 0, 0, tzinfo=SEOUL)
     before = midnight - timedelta(milliseconds=1)
-    assert understand("today", midnight).search.when.start == midnight
-    assert understand("어제", midnight).search.when.end == before
-    assert understand("오늘", before).search.when.start == datetime(2026, 2, 28, tzinfo=SEOUL)
-    utc = understand("today", midnight.astimezone(UTC)).search.when
+    assert parse_request("today", midnight).search.when.start == midnight
+    assert parse_request("어제", midnight).search.when.end == before
+    assert parse_request("오늘", before).search.when.start == datetime(2026, 2, 28, tzinfo=SEOUL)
+    utc = parse_request("today", midnight.astimezone(UTC)).search.when
     assert utc.start == datetime(2026, 2, 28, tzinfo=UTC)
 
 
@@ -265,7 +265,7 @@ def test_past_midnight_a_part_of_the_day_is_the_one_that_was() -> None:
     midnight = datetime(2026, 3, 18, 0, 20, tzinfo=SEOUL)
     expected = {"this morning": 17, "어젯밤": 17, "last night": 17, "오늘": 18}
     for text, day in expected.items():
-        start = understand(text, midnight).search.when.start
+        start = parse_request(text, midnight).search.when.start
         assert start, text
         assert start.astimezone(SEOUL).day == day, text
 
@@ -400,7 +400,7 @@ def test_who_wants_to_go_on_is_understood() -> None:
         "아까 그 대화로 돌아가자",
     ]
     for text in cases:
-        assert read(text).goes_on
+        assert read(text).is_continuation
 
 
 def test_what_only_looks_like_going_on_does_not_go_on() -> None:
@@ -422,7 +422,7 @@ def test_what_only_looks_like_going_on_does_not_go_on() -> None:
         "이어달리기 일정",
     ]
     for text in cases:
-        assert not read(text).goes_on
+        assert not read(text).is_continuation
 
 
 def test_a_pasted_text_is_looked_for_and_narrows_nothing() -> None:
@@ -432,7 +432,7 @@ def test_a_pasted_text_is_looked_for_and_narrows_nothing() -> None:
     long = "continue: " + "the job of today failed in cursor again and again " * 6
     found = read(long)
     assert (found.search.words, found.search.when, found.sources) == (long.strip(), EVER, ())
-    assert not found.goes_on
+    assert not found.is_continuation
 
 
 def test_nothing_one_may_type_breaks_it() -> None:
@@ -444,7 +444,7 @@ def test_nothing_one_may_type_breaks_it() -> None:
 def test_a_project_s_name_alone_says_where_to_go_on() -> None:
     for text in ["shop 이어서 하자", "let's continue shop", "continue working on shop"]:
         found = read(text)
-        assert (found.search.project, found.has_words, found.goes_on) == ("/home/me/shop", False, True)
+        assert (found.search.project, found.has_words, found.is_continuation) == ("/home/me/shop", False, True)
 
 
 def test_a_project_s_name_beside_a_subject_is_a_word_of_it() -> None:
@@ -489,7 +489,7 @@ def test_a_part_of_a_month_or_year_narrows() -> None:
         ("what did we discuss in autumn 2025", "2025-09-01", "2025-11-30"),
     ]
     for text, begin, end in cases:
-        search = understand(text, datetime(2026, 5, 20, 10, tzinfo=UTC)).search
+        search = parse_request(text, datetime(2026, 5, 20, 10, tzinfo=UTC)).search
         assert search.when.start is not None
         assert search.when.end is not None
         assert (f"{search.when.start:%Y-%m-%d}", f"{search.when.end:%Y-%m-%d}") == (begin, end)
@@ -497,5 +497,5 @@ def test_a_part_of_a_month_or_year_narrows() -> None:
 
 def test_today_may_mean_now() -> None:
     now = datetime(2026, 5, 20, 10, tzinfo=UTC)
-    assert understand("which tool makes the invoice PDFs today?", now).search.when_words == ""
-    assert understand("which tool did we try today?", now).search.when_words == "today"
+    assert parse_request("which tool makes the invoice PDFs today?", now).search.when_words == ""
+    assert parse_request("which tool did we try today?", now).search.when_words == "today"
