@@ -17,7 +17,7 @@ from benchmarks.retrieval.product import Product, product_with
 from benchmarks.retrieval.question_sets import Question, QuestionSet, own_sets
 from benchmarks.setup.figures import table
 from orchestrator.answer.delivery import tokens_in
-from orchestrator.answer.digests.start_note import STANDING
+from orchestrator.answer.digests.start_note import SESSIONS_WITH_STATE
 from orchestrator.service import Orchestrator
 
 LISTS = (1, 3, 5, 8)
@@ -71,7 +71,7 @@ async def _told(product: Product, orchestrator: Orchestrator, question: Question
     titles = [_title(one) for one in sessions]
     return Told(
         question=question,
-        stands=question.sessions[0] in named[:STANDING],
+        stands=question.sessions[0] in named[:SESSIONS_WITH_STATE],
         tokens=outcome["tokens"],
         about_it=about.get(question.sessions[0], 0),
         named=named,

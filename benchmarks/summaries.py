@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.retrieval.published import locomo
 from benchmarks.retrieval.question_sets import Session, own_sets
 from benchmarks.setup.figures import table
-from orchestrator.answer.delivery import tokens_in, within
+from orchestrator.answer.delivery import tokens_in, truncate
 from orchestrator.answer.digests.summary import sentences_in, summary_of
 
 SET = "three_lives"
@@ -59,7 +59,7 @@ def rouge_l(text: str, reference: str) -> float:
 
 def lead(talk: Talk, most: int) -> str:
     """The beginning."""
-    return within("\n".join(one["text"] for one in talk), most)
+    return truncate("\n".join(one["text"] for one in talk), most)
 
 
 def frequent(talk: Talk, most: int) -> str:

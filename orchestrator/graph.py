@@ -15,8 +15,8 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command, RetryPolicy
 
-from orchestrator.answer.finding.elsewhere import elsewhere
-from orchestrator.answer.finding.looking_up import with_known_names
+from orchestrator.answer.finding.elsewhere import count_elsewhere
+from orchestrator.answer.finding.lookup import with_known_names
 from orchestrator.operations import operations
 from orchestrator.recording.recorder import result_summary
 from orchestrator.requests.calls import TOLD, Tell
@@ -175,7 +175,7 @@ async def filter_(state: GeneralState, run: Run) -> GeneralState:
     if error:
         return {"data": data, "result": {}, "error": error}
     is_wanting = "sessions" in result and (not result["pagination"]["total"] or result.get("confidence") == "low")
-    if is_wanting and (others := await elsewhere(run, state["query"], result, _once_more)):
+    if is_wanting and (others := await count_elsewhere(run, state["query"], result, _once_more)):
         result["elsewhere"] = others | result.get("elsewhere", {})
     return {"data": data, "result": result, "error": None}
 

@@ -41,15 +41,13 @@ SHARED_MODULES = frozenset(
     (
         *("channels", "chat", "connections", "conversation", "conversations", "copying", "edits", "errors"),
         *("events", "executions", "files", "forgetting", "masking", "meaning", "messages", "problems", "prompts"),
-        *("queries", "reading", "remote", "rendering", "runs", "sessions", "snippets"),
+        *("queries", "remote", "rendering", "runs", "sessions", "snippets"),
         *("sources", "state", "statistics", "store", "stores", "sync", "tokens", "tools", "transcript"),
         *("writer", "writing"),
     )
 )
 """To be parted: take a name out when it stands for one module."""
-SHARED_CLASSES = frozenset(
-    (*("Change", "Client", "Damage", "Evidence", "Named", "Place", "Point", "Rules", "Sources", "Span"),)
-)
+SHARED_CLASSES = frozenset((*("Client", "Damage", "Evidence", "Named", "Point", "Rules", "Sources", "Span"),))
 """To be parted: take a name out when it stands for one class."""
 
 

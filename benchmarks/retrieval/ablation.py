@@ -12,7 +12,7 @@ from sqlalchemy import select
 from benchmarks.retrieval.product import Product, product_with
 from benchmarks.retrieval.question_sets import Question, QuestionSet
 from benchmarks.setup.figures import table
-from orchestrator.answer.finding import looking_up
+from orchestrator.answer.finding import lookup
 from orchestrator.recording.recorder import Recorder
 from orchestrator.state import Run
 from registry.search import retrieval, spelling
@@ -99,12 +99,12 @@ async def _measure(
 
 
 async def _channels(product: Product, question: Question, also: list[str]) -> list[int]:
-    meant = await product.meaning.of(looking_up.subject_of(question.text), also) if product.meaning else None
+    meant = await product.meaning.of(lookup.subject_of(question.text), also) if product.meaning else None
     run = Run(product.registry, Recorder("extract", "benchmark", None, None), meant=meant)
 
     def work(tx: ReadTransaction) -> list[int]:
-        read, scope = looking_up.ask(tx, question.text, None, Scope(roles=SPOKEN))
-        return [one.number for one in looking_up.find(tx, run, read, scope, also).channels[:5]]
+        read, scope = lookup.parse_in_scope(tx, question.text, None, Scope(roles=SPOKEN))
+        return [one.number for one in lookup.find(tx, run, read, scope, also).channels[:5]]
 
     return await product.registry.read(work)
 

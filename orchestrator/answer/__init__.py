@@ -1,1 +1,1 @@
-"""Compose the answer: the relevant part of a conversation within a size, and what is left out of it. Pure."""
+"""Compose the answer: the relevant part of a conversation within a size, and the amount that is left out."""

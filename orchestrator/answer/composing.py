@@ -1,4 +1,4 @@
-"""Compose an extraction's answer of what was read for it. Pure."""
+"""Compose the answer of an extraction. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,12 +7,12 @@ from itertools import chain
 from math import inf
 from typing import Any
 
-from orchestrator.answer.delivery import DEFAULT_TOKENS, MessageDict, Weigh, delivered, fits, tokens_in, tokens_of
-from orchestrator.answer.finding.beside import about, asks, with_outcome
-from orchestrator.answer.finding.looking_up import understood
-from orchestrator.answer.finding.reading import NEAR, Extraction
-from orchestrator.answer.selection import Budget, Selection, place_in_time, select, whole, with_gaps
-from orchestrator.answer.standing import where_it_stands
+from orchestrator.answer.conversation_state import state_of
+from orchestrator.answer.delivery import DEFAULT_TOKENS, MessageDict, TextWeight, deliver, fits, tokens_in, tokens_of
+from orchestrator.answer.finding.alternatives import describe_channel, is_question_to_user, with_last_answer
+from orchestrator.answer.finding.extraction import MIN_SCORE_SHARE, Extraction
+from orchestrator.answer.finding.lookup import describe_request
+from orchestrator.answer.selection import Budget, Selection, select, select_all, time_key, with_gaps
 from orchestrator.requests.shapes import ExtractRequest
 from registry.domain import Role, format_time, new_id, parse_time
 from registry.storage.paging import cursor_of, encode_cursor
@@ -20,29 +20,31 @@ from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.matching import matching_tokens
 from sources.client import Room
 
-WHOLE = 1_500  # tokens up to which a conversation comes whole if it goes on
-FIRST_CHOICE = 60  # tokens of the texts of an unsure answer's first conversation
-ALONE = 180  # the same if the next one has at most
-# tokens of texts below which turns that match less are taken, too: in one wording the best turn is wrong more often
-LEAST, LEAST_IN_ONE_WORDING = 60, 200
-CLOSE = 0.6  # of its score: of strangers' guesses with other wordings 47 of 49 are right, and held the fact too rarely
-NEARLY_BEST = 0.8  # share of the best turn's score from which on an earlier turn is shown before it
-ASIDE = ("extract_id", "ranking")  # kept with the record, and not sent
+MAX_WHOLE_TOKENS = 1_500  # a conversation to continue is sent whole if it has at most this many tokens
+CHOICE_TOKENS = 60  # tokens of texts from the first conversation of an unsure answer
+LONE_CHOICE_TOKENS = 180  # the same if the score of the next conversation is at most CLOSE_SCORE of the first one's
+# Weaker turns are added until the texts have this many tokens; with one wording the best turn is wrong more often.
+MIN_TOKENS, MIN_TOKENS_ONE_WORDING = 60, 200
+# Share of the first one's score. Below it 47 of 49 guesses with other wordings were right, but CHOICE_TOKENS of them
+# contained the answer too rarely.
+CLOSE_SCORE = 0.6
+NEARLY_BEST = 0.8  # share of the best turn's score from which an earlier turn is shown before it
+NOT_SENT = ("extract_id", "ranking")  # fields that are recorded but not sent
 
 
-def composed(request: ExtractRequest, data: Extraction, room: Room | None) -> tuple[dict[str, Any], int]:
-    """Return the answer within the tokens asked for and the client's room, and the tokens that its messages were given.
+def compose(request: ExtractRequest, data: Extraction, room: Room | None) -> tuple[dict[str, Any], int]:
+    """Return the answer within the requested tokens and the client's limit, and the token budget of its messages.
 
-    The messages are cut first, down to a third of the tokens; then what stands around them.
+    Shorten the messages first, down to a third of the tokens, then drop other fields.
     """
     most = request.query.max_tokens or DEFAULT_TOKENS
     tokens = most
     if _is_guess(data) and not request.is_shortened:
-        tokens = FIRST_CHOICE if _is_choice(data) else ALONE
-    weigh = _weigh_for(data)
+        tokens = CHOICE_TOKENS if _is_choice(data) else LONE_CHOICE_TOKENS
+    weigh = _text_weight(data)
     is_sure = bool(data.ranked) and data.confidence is not Confidence.LOW
-    if is_sure and not (request.is_shortened or data.kept or data.read.is_continuation):
-        data = _from_the_best_on(data)
+    if is_sure and not (request.is_shortened or data.saved_ranking or data.parsed.is_continuation):
+        data = _defer_early_turns(data)
     result = _answer(request, data, tokens, weigh)
     while tokens > 1 and not request.is_shortened:
         sent = _as_sent(result)
@@ -54,70 +56,69 @@ def composed(request: ExtractRequest, data: Extraction, room: Room | None) -> tu
         for name in ("stands_at", "candidates", "first", "last", "understood", "project", "source", "title"):
             if tokens_of(_as_sent(result)) <= most:
                 break
-            result = {**_without(result, name), "metadata": _without(result["metadata"], name)}
+            result = {**_without_keys(result, name), "metadata": _without_keys(result["metadata"], name)}
     return result, tokens
 
 
 def _is_guess(data: Extraction) -> bool:
-    """Return True for an unsure answer from a conversation that nobody named, beside others that may be meant."""
-    is_unsure = data.confidence is Confidence.LOW and not data.read.is_narrowed
+    """Return True for an unsure answer with alternatives, if the user named no time, place or client."""
+    is_unsure = data.confidence is Confidence.LOW and not data.parsed.is_narrowed
     return is_unsure and bool(data.candidates) and bool(data.ranked)
 
 
 def _is_choice(data: Extraction) -> bool:
-    """Return True for a guess that others come close to: one turn of it, and the others to choose from.
+    """Return True for a guess with close alternatives, which is answered by one turn and the alternatives.
 
-    Asked for what held then, which of its turns is more in doubt than which conversation.
+    Not for a request about the past: there the turn is less certain than the conversation.
     """
-    return _is_guess(data) and not data.read.is_about_past and data.candidates[0].get("score", 1.0) > CLOSE
+    return _is_guess(data) and not data.parsed.is_about_past and data.candidates[0].get("score", 1.0) > CLOSE_SCORE
 
 
-def _speaking(data: Extraction) -> list[MessageDict]:
-    """Return the turn of a conversation's best hit: the user's message, the hit or the first answer, and what came of
-    it."""
+def _best_turn(data: Extraction) -> list[MessageDict]:
+    """Return the best hit's turn: the user's message, the hit or the first answer, and the outcome."""
     ranked = data.ranked[0]
     best = min(ranked, key=lambda message: data.hits.get(message["number"], len(data.hits)))
-    asked = [one for one in ranked if one["role"] == Role.USER and one["seq"] == best["turn"] != best["seq"]]
-    behind = [one for one in ranked if place_in_time(one) > place_in_time(best)]
-    answer = behind[:1] if best["role"] == Role.USER else []
-    reply = behind[len(answer) : len(answer) + 1] if asks([best, *answer][-1]) else []
-    told = [*answer, *reply]
-    return [*asked, best, *told, *(one for one in with_outcome([best, *behind])[1:] if one not in told)]
+    question = [one for one in ranked if one["role"] == Role.USER and one["seq"] == best["turn"] != best["seq"]]
+    after = [one for one in ranked if time_key(one) > time_key(best)]
+    answer = after[:1] if best["role"] == Role.USER else []
+    reply = after[len(answer) : len(answer) + 1] if is_question_to_user([best, *answer][-1]) else []
+    outcome = [*answer, *reply]
+    return [*question, best, *outcome, *(one for one in with_last_answer([best, *after])[1:] if one not in outcome)]
 
 
-def _without(given: Mapping[str, Any], *names: str) -> dict[str, Any]:
+def _without_keys(given: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name not in names}
 
 
 def _as_sent(result: dict[str, Any]) -> dict[str, Any]:
-    return {**_without(result, *ASIDE), "messages": [delivered(message) for message in result["messages"]]}
+    return {**_without_keys(result, *NOT_SENT), "messages": [deliver(message) for message in result["messages"]]}
 
 
-def _weigh_for(data: Extraction) -> Weigh:
-    """Return the function that weighs a text, for all sizes in which an answer is tried."""
+def _text_weight(data: Extraction) -> TextWeight:
+    """Return a cached function that weighs a text; it is used for all sizes that are tried."""
     queries = [wording.query for wording in data.result.wordings] if data.result else []
     weights = {term.token: term.weight for term in data.result.terms} if data.result else {}
 
     @cache
     def weigh(text: str) -> float:
-        held = frozenset[str]().union(*(matching_tokens(query, text) for query in queries))
-        return sum(weights.get(token, 0.0) for token in held)
+        matched = frozenset[str]().union(*(matching_tokens(query, text) for query in queries))
+        return sum(weights.get(token, 0.0) for token in matched)
 
     return weigh
 
 
-def _answer(request: ExtractRequest, data: Extraction, tokens: int, weigh: Weigh) -> dict[str, Any]:
-    few = request.query.limit if _is_choice(data) else max(2, tokens // 30)  # each has an id and a time, too
+def _answer(request: ExtractRequest, data: Extraction, tokens: int, weigh: TextWeight) -> dict[str, Any]:
+    few = request.query.limit if _is_choice(data) else max(2, tokens // 30)  # a message also has an id and a time
     budget = Budget(min(request.query.limit, few), tokens)
-    is_continuation = (data.read.is_continuation and not _is_choice(data)) or not (data.ranked or data.kept)
-    everything = _everything(data, budget) if is_continuation else None
+    is_continuation = (data.parsed.is_continuation and not _is_choice(data)) or not (data.ranked or data.saved_ranking)
+    everything = _whole_conversation(data, budget) if is_continuation else None
     if everything is not None:
         selection = Selection(everything, len(data.turns))
     else:
         end = data.end if is_continuation else []
-        ranked = [_speaking(data)] if _is_choice(data) and not request.is_shortened else data.ranked
-        is_all = request.is_shortened or data.kept or ranked is not data.ranked
-        until = [inf] * len(ranked) if is_all else _until(data)
+        ranked = [_best_turn(data)] if _is_choice(data) and not request.is_shortened else data.ranked
+        is_all = request.is_shortened or data.saved_ranking or ranked is not data.ranked
+        until = [inf] * len(ranked) if is_all else _token_limits(data)
         selection = select(
             ranked,
             end,
@@ -126,27 +127,26 @@ def _answer(request: ExtractRequest, data: Extraction, tokens: int, weigh: Weigh
             weigh,
             is_continuation=is_continuation,
             until=until,
-            is_first_page=not data.kept,
+            is_first_page=not data.saved_ranking,
         )
     places = {seq: place for place, seq in enumerate(data.seqs)}
-    shown = _marked(data, with_gaps(selection.messages, places), is_continuation=is_continuation)
+    shown = _mark_messages(data, with_gaps(selection.messages, places), is_continuation=is_continuation)
     result = _result(data, shown, stands=is_continuation)
-    _name_what_is_left(result, data, selection, shown)
+    _add_left_out(result, data, selection, shown)
     return result
 
 
-def _until(data: Extraction) -> list[float]:
-    """Return for each ranked turn the tokens of the answer below which it is shown: any number for what matches well,
-    the fewest for what `_from_the_best_on` left for the next page."""
-    least = 0.25 if data.confidence is Confidence.LOW else NEAR  # unsure which of them answers: more of them
-    further = LEAST_IN_ONE_WORDING if data.result and len(data.result.wordings) == 1 else LEAST
+def _token_limits(data: Extraction) -> list[float]:
+    """Return for each ranked turn the tokens of the answer up to which it is added: unlimited for a good match, the
+    fewest for a turn deferred by `_defer_early_turns`."""
+    least = 0.25 if data.confidence is Confidence.LOW else MIN_SCORE_SHARE  # if unsure, show more turns
+    further = MIN_TOKENS_ONE_WORDING if data.result and len(data.result.wordings) == 1 else MIN_TOKENS
     shares = [data.shares.get(turn[0]["turn"]) for turn in data.ranked]
-    return [LEAST if share is None else inf if share >= least else further for share in shares]
+    return [MIN_TOKENS if share is None else inf if share >= least else further for share in shares]
 
 
-def _from_the_best_on(data: Extraction) -> Extraction:
-    """Put the turns before the best one that say clearly less last, for the next page: a reader of the answer reaches
-    the fact sooner."""
+def _defer_early_turns(data: Extraction) -> Extraction:
+    """Move weaker turns before the best one to the next page, so that a reader reaches the answer sooner."""
     begin = data.ranked[0][0]["turn"]
     early = {turn for turn, share in data.shares.items() if turn < begin and share < NEARLY_BEST}
     return replace(
@@ -157,15 +157,15 @@ def _from_the_best_on(data: Extraction) -> Extraction:
     )
 
 
-def _everything(data: Extraction, budget: Budget) -> list[MessageDict] | None:
-    """Return the whole conversation that goes on, if it fits; else None."""
-    if data.kept or len(data.seqs) > sum(map(len, data.end)):
+def _whole_conversation(data: Extraction, budget: Budget) -> list[MessageDict] | None:
+    """Return the whole conversation if it fits; else None."""
+    if data.saved_ranking or len(data.seqs) > sum(map(len, data.end)):
         return None
-    return whole(data.end, budget._replace(tokens=min(budget.tokens, WHOLE)))
+    return select_all(data.end, budget._replace(tokens=min(budget.tokens, MAX_WHOLE_TOKENS)))
 
 
-def _marked(data: Extraction, messages: list[MessageDict], *, is_continuation: bool) -> list[MessageDict]:
-    """Mark why each message is shown, where something was asked for by words, and which ones a later one replaces."""
+def _mark_messages(data: Extraction, messages: list[MessageDict], *, is_continuation: bool) -> list[MessageDict]:
+    """Mark why each message is shown (in a search by words), and when a later statement replaced it."""
     last = {message["number"] for turn in data.end[-1:] for message in turn} if is_continuation else set[int]()
 
     def why(message: MessageDict) -> str:
@@ -190,35 +190,33 @@ def _result(data: Extraction, shown: list[MessageDict], *, stands: bool) -> dict
     note = [data.note, f"Found by words alone: {similar.note}." if similar and is_partial else ""]
     result = {
         "extract_id": new_id("ext"),
-        **about(row),
+        **describe_channel(row),
         "confidence": data.confidence.value if data.confidence else None,
         "note": " ".join(filter(None, note)),
         "newer": data.newer,
         "messages": shown,
         "first": None if _is_choice(data) else format_time(row.created_at),
         "last": None if _is_choice(data) else format_time(row.updated_at),
-        "stands_at": where_it_stands(data.recent, {message["id"] for message in shown}) if stands else None,
+        "stands_at": state_of(data.recent, {message["id"] for message in shown}) if stands else None,
         "metadata": {
             "total_count": row.message_count,
             "filtered_count": len(shown),
             "last_activity": format_time(row.updated_at),
-            **_reading(data),
+            **_describe_reading(data),
         },
         "candidates": data.candidates,
     }
     return {name: value for name, value in result.items() if value or name == "messages"}
 
 
-def _reading(data: Extraction) -> dict[str, Any]:
-    """Return how the request was read, where that is more than its words."""
-    read = _without(understood(data.read, data.result, relaxed=data.relaxed), "also")
-    return {"understood": read} if read.keys() - {"words", "typos"} else {}
+def _describe_reading(data: Extraction) -> dict[str, Any]:
+    """Return how the request was understood, if that is more than its words."""
+    parsed = _without_keys(describe_request(data.parsed, data.result, relaxed=data.relaxed), "also")
+    return {"understood": parsed} if parsed.keys() - {"words", "typos"} else {}
 
 
-def _name_what_is_left(
-    result: dict[str, Any], data: Extraction, selection: Selection, shown: list[MessageDict]
-) -> None:
-    """Add what is not shown, and the cursor that leads to it."""
+def _add_left_out(result: dict[str, Any], data: Extraction, selection: Selection, shown: list[MessageDict]) -> None:
+    """Add the number of messages that are not shown, and the cursor to them."""
     metadata = result["metadata"]
     if not shown or _is_choice(data):
         return
@@ -229,13 +227,13 @@ def _name_what_is_left(
     if left > 0:
         metadata["left_out"] = {"messages": left, "tokens": _tokens_left(left, data, shown)}
     if data.turns and selection.taken < len(data.turns):
-        _keep_ranking(result, data, selection.taken)
-    elif data.is_paged and (data.has_older or place_in_time(shown[0]) > min(map(place_in_time, chain(*data.end)))):
+        _save_ranking(result, data, selection.taken)
+    elif data.is_paged and (data.has_older or time_key(shown[0]) > min(map(time_key, chain(*data.end)))):
         metadata["next_cursor"] = cursor_of(parse_time(shown[0]["timestamp"]), shown[0]["number"])
 
 
 def _tokens_left(left: int, data: Extraction, shown: Sequence[MessageDict]) -> int:
-    """Return the tokens of so many messages: counted where they were read, else as long as those on average."""
+    """Estimate the tokens of the messages left out: counted for those that were read, else the average."""
     lengths = {message["number"]: tokens_in(message["text"]) for message in chain(*data.ranked, *data.end)}
     mean = sum(lengths.values()) / max(len(lengths), 1)
     for message in shown:
@@ -243,18 +241,18 @@ def _tokens_left(left: int, data: Extraction, shown: Sequence[MessageDict]) -> i
     return round(sum(lengths.values()) + max(left - len(lengths), 0) * mean)
 
 
-def _keep_ranking(result: dict[str, Any], data: Extraction, taken: int) -> None:
-    """Keep the rest of the ranking with the first page's record; later pages go on where the one before ended."""
-    if data.kept:
-        place = {"x": data.kept.result_id, "o": data.kept.offset + taken}
-        if not taken:  # of a turn with more of what was found than a page may hold the best is shown first
+def _save_ranking(result: dict[str, Any], data: Extraction, taken: int) -> None:
+    """Record the rest of the ranking with the first page; each later page continues where the previous one ended."""
+    if data.saved_ranking:
+        place = {"x": data.saved_ranking.result_id, "o": data.saved_ranking.offset + taken}
+        if not taken:  # a turn has more hits than a page; the best were shown
             place["h"] = 1 + max(data.hits.get(message["number"], -1) for message in result["messages"])
     else:
         shown = {message["turn"] for message in result["messages"]}
         numbers = {message["number"] for message in result["messages"]}
         found = (one for one in chain(*data.ranked, *data.end) if one["number"] in data.hits)
         shown -= {message["turn"] for message in found if message["number"] not in numbers}
-        # Of the first of them, and of the channel's last turn, a part may be shown: the next page leaves that out.
+        # The first of these turns and the channel's last turn may be partly shown; the next page omits those messages.
         (_, first), *others = data.turns[taken:]
         rest = [turn for _, turn in others if turn not in shown]
         of_first = [one["number"] for one in chain(*data.ranked) if one["turn"] == first]

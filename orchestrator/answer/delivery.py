@@ -22,7 +22,7 @@ MessageDict = dict[str, Any]
 
 
 def message_dict(row: MessageRow) -> MessageDict:
-    """A stored message as the nodes pass it on."""
+    """Convert a stored message to the dict that graph nodes exchange."""
     payload = row.payload
     return {
         "id": row.id,
@@ -43,58 +43,59 @@ def message_dict(row: MessageRow) -> MessageDict:
 
 
 def context_of(role: str, payload: Mapping[str, Any]) -> Any:
-    """Return the context of a message; for a question without one the file and place that its call named."""
-    return payload.get("context") or _where_it_was_asked(role, payload.get("meta"))
+    """Return the context of a message; for a question without one, the file and line in its call."""
+    return payload.get("context") or _question_location(role, payload.get("meta"))
 
 
-def _where_it_was_asked(role: str, meta: object) -> dict[str, Any] | None:
+def _question_location(role: str, meta: object) -> dict[str, Any] | None:
     if role != Role.USER or not isinstance(meta, Mapping):
         return None
     more = meta.get("additional_context")
-    beside = dict(more) if isinstance(more, Mapping) else {}
-    line = beside.pop("line_number", beside.pop("line", None))
-    known = {"file": meta.get("file"), "line": line, "language": meta.get("language"), **beside}
+    extra = dict(more) if isinstance(more, Mapping) else {}
+    line = extra.pop("line_number", extra.pop("line", None))
+    known = {"file": meta.get("file"), "line": line, "language": meta.get("language"), **extra}
     return {name: value for name, value in known.items() if value is not None} or None
 
 
-def complete(message: MessageDict) -> MessageDict:
-    """The message with all that is kept of it, but what its client calls it."""
-    kept = {name: value for name, value in message["payload"].items() if name not in ("native_id", CLAIMED)}
-    return {**kept, **{key: message[key] for key in ("id", "role", "text", "timestamp")}}
+def full_message(message: MessageDict) -> MessageDict:
+    """Return a message with its whole payload, without the client's own ids."""
+    fields = {name: value for name, value in message["payload"].items() if name not in ("native_id", CLAIMED)}
+    return {**fields, **{key: message[key] for key in ("id", "role", "text", "timestamp")}}
 
 
-def delivered(message: MessageDict, *, whole_tool: bool = False) -> MessageDict:
-    """The message as it leaves the orchestrator; what is empty is left out.
+def deliver(message: MessageDict, *, whole_tool: bool = False) -> MessageDict:
+    """Convert a message for the client, without empty fields.
 
-    `time` "inferred": nobody told when it was said. A tool's call is cut, for its text tells it, unless wanted whole.
+    `time` "inferred": the client recorded no time. A tool call is shortened, because the text describes it, unless
+    `whole_tool`.
     """
     more = {name: message[name] for name in ("time", *_MARKS) if message.get(name)}
     if message.get("context"):
-        more["context"] = _brief(message["context"])
+        more["context"] = _shorten_context(message["context"])
     if isinstance(tool := message.get("tool"), Mapping):
-        more["tool"] = {name: tool.get(name) if whole_tool else _cut(tool.get(name)) for name in _CALL}
+        more["tool"] = {name: tool.get(name) if whole_tool else _shorten_value(tool.get(name)) for name in _CALL}
     return {key: message[key] for key in ("role", "text", "timestamp", "id")} | more
 
 
-CONTEXT = 2_000
-"""Characters of what a client tells beside a message; of more, each part is shortened."""
-_PART = 200
+MAX_CONTEXT = 2_000
+"""Characters of a message's context; each part of a longer one is shortened."""
+_MAX_PART = 200
 
 
-def _brief(context: Any) -> Any:
-    if length_of(context) <= CONTEXT or not isinstance(context, Mapping):
+def _shorten_context(context: Any) -> Any:
+    if length_of(context) <= MAX_CONTEXT or not isinstance(context, Mapping):
         return context
-    parts = islice(context.items(), CONTEXT // _PART)
-    return {name: value if isinstance(value, int | float) else preview_of(str(value), _PART) for name, value in parts}
+    parts = islice(context.items(), MAX_CONTEXT // _MAX_PART)
+    return {name: one if isinstance(one, int | float) else preview_of(str(one), _MAX_PART) for name, one in parts}
 
 
-_written = json.JSONEncoder(ensure_ascii=False, default=str).encode
-_as_sent = json_writer(str)
+_encode = json.JSONEncoder(ensure_ascii=False, default=str).encode
+_as_json = json_writer(str)
 
 
 def length_of(value: Any) -> int:
-    """Characters of a value as it is sent."""
-    return len(_written(value))
+    """Return the characters of a value as JSON."""
+    return len(_encode(value))
 
 
 _MARKS = ("why", "replaced_on", "gap_before", "full_length", "offset")
@@ -103,15 +104,15 @@ _TOOL_WIDTH = 200
 _TOOL_ITEMS = 10
 
 
-def _cut(value: Any, deeper: int = 2) -> Any:
-    """Return a shortened copy: texts by their beginning, collections by their first items."""
+def _shorten_value(value: Any, deeper: int = 2) -> Any:
+    """Return a shortened copy: the beginning of texts, the first items of collections."""
     match value:
         case str():
             return preview_of(value, _TOOL_WIDTH) if len(value) > _TOOL_WIDTH else value
         case Mapping() if deeper:
-            return {name: _cut(held, deeper - 1) for name, held in islice(value.items(), _TOOL_ITEMS)}
+            return {name: _shorten_value(item, deeper - 1) for name, item in islice(value.items(), _TOOL_ITEMS)}
         case list() if deeper:
-            return [_cut(held, deeper - 1) for held in value[:_TOOL_ITEMS]]
+            return [_shorten_value(item, deeper - 1) for item in value[:_TOOL_ITEMS]]
         case Mapping() | list():
             return preview_of(str(value), _TOOL_WIDTH)
     return value
@@ -119,99 +120,99 @@ def _cut(value: Any, deeper: int = 2) -> Any:
 
 DEFAULT_TOKENS = 3_000
 """Tokens of an answer unless the caller asks for another size."""
-ENVELOPE = 600  # characters around a result: the envelope, where it was looked, the mark of quoted material
+ENVELOPE = 600  # characters around a result: the envelope, the searched place, the mark of quoted material
 
 
 def fits(room: Room | None, result: Mapping[str, Any]) -> bool:
-    """Return whether a result, as it is sent, reaches the model behind the client; always without a limit."""
-    return room is None or room.length_of(_as_sent(shown(result))) <= room.size - ENVELOPE
+    """Return True if a result, as sent, fits the client's limit, or there is no limit."""
+    return room is None or room.length_of(_as_json(shown(result))) <= room.size - ENVELOPE
 
 
 def tokens_in(text: str) -> int:
-    """Estimate a text's length in a model's tokens: 4 characters of ASCII each, 4 of other letters three."""
+    """Estimate the tokens of a text: one per 4 ASCII characters, three per 4 others."""
     ascii_count = len(text if text.isascii() else text.encode("ascii", "ignore"))
     return -(-(ascii_count + 3 * (len(text) - ascii_count)) // 4)
 
 
 def tokens_of(value: Any) -> int:
-    """Estimate how many tokens a value takes as it goes out."""
-    return tokens_in(_as_sent(value))
+    """Estimate the tokens of a value as JSON."""
+    return tokens_in(_as_json(value))
 
 
-def most_fitting(most: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest number up to `most` that fits, where all smaller ones do too; 0 if none does."""
+def largest_fitting(most: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest number up to `most` that fits, by binary search; 0 if none does."""
     return bisect_left(range(1, most + 1), True, key=lambda number: not fits(number))
 
 
-def within(text: str, max_tokens: int) -> str:
-    """Return the beginning of a text that fits, with a mark where it was cut."""
+def truncate(text: str, max_tokens: int) -> str:
+    """Cut a text to `max_tokens`, with a mark at the cut."""
     if tokens_in(text) <= max_tokens:
         return text
-    return text[: most_fitting(len(text), lambda end: tokens_in(text[:end] + "…") <= max_tokens)] + "…"
+    return text[: largest_fitting(len(text), lambda end: tokens_in(text[:end] + "…") <= max_tokens)] + "…"
 
 
-Weigh = Callable[[str], float]
-"""Function that returns the share of the request that a text holds."""
+TextWeight = Callable[[str], float]
+"""Weighs the request's words in a text."""
 GAP = "\n[…]\n"
-LONGEST_PIECE = 600
-"""Characters from which on a paragraph is taken apart at its sentences."""
-LONGEST_CODE = 2_400
-"""Characters from which on a block of code is taken apart at its lines."""
-LONGEST_LINE = 800
-"""Tokens from which on what has no end, such as a minified file, is taken apart between its words or wherever."""
+MAX_PARAGRAPH = 600
+"""Characters; a longer paragraph is split into sentences."""
+MAX_CODE = 2_400
+"""Characters; a longer block of code is split into lines."""
+MAX_PIECE_TOKENS = 800
+"""Tokens; a longer piece, such as a minified file, is split at spaces or anywhere."""
 _PARAGRAPHS = re.compile(r"\n\s*\n|\n(?=(?:[-*#>|]|\d+[.)])\s)")
 _SENTENCES = re.compile(r"(?<=[.!?다요])\s+(?=\S)|(?<=[。！？])|\n")
 _FENCE = re.compile(r"(```.*?```)", re.DOTALL)
 
 
-class Shortened(NamedTuple):
-    """A text as it is shown; `full_length` in characters where it is not all there, else 0."""
+class ShortenedText(NamedTuple):
+    """A text as shown; `full_length` is the original length in characters if it was cut, else 0."""
 
     text: str
     full_length: int = 0
 
 
-def shortened(text: str, max_tokens: int, weigh: Weigh) -> Shortened:
-    """The text if it fits, else its beginning, its best passages and its end, in order, with marks between them."""
+def shorten(text: str, max_tokens: int, weigh: TextWeight) -> ShortenedText:
+    """Return a text that fits whole, else its beginning, best passages and end, marked between them."""
     if tokens_in(text) <= max_tokens:
-        return Shortened(text)
-    pieces = _pieces(text)
-    chosen = _chosen(pieces, max_tokens - tokens_in(GAP), weigh)
+        return ShortenedText(text)
+    pieces = _split(text)
+    chosen = _choose(pieces, max_tokens - tokens_in(GAP), weigh)
     if not chosen:
-        return Shortened(within(text, max_tokens), len(text))
-    return Shortened(_joined(pieces, chosen), len(text))
+        return ShortenedText(truncate(text, max_tokens), len(text))
+    return ShortenedText(_join(pieces, chosen), len(text))
 
 
-def _pieces(text: str) -> list[str]:
-    """Blocks of code whole, else paragraphs and list items; what is still long, sentence by sentence."""
+def _split(text: str) -> list[str]:
+    """Split a text into blocks of code, paragraphs and list items; split long ones further."""
     pieces: list[str] = []
     for block in _FENCE.split(text):
         if block.startswith("```"):
-            pieces += [block] if len(block) <= LONGEST_CODE else block.split("\n")
+            pieces += [block] if len(block) <= MAX_CODE else block.split("\n")
             continue
         for paragraph in _PARAGRAPHS.split(block):
-            if len(paragraph) > LONGEST_PIECE:
+            if len(paragraph) > MAX_PARAGRAPH:
                 pieces += _SENTENCES.split(paragraph)
             else:
                 pieces.append(paragraph)
-    return [part for piece in pieces if piece.strip() for part in _parts_of(piece.strip("\n"))]
+    return [part for piece in pieces if piece.strip() for part in _split_long(piece.strip("\n"))]
 
 
-def _parts_of(piece: str) -> Iterator[str]:
-    if tokens_in(piece) <= LONGEST_LINE:
+def _split_long(piece: str) -> Iterator[str]:
+    if tokens_in(piece) <= MAX_PIECE_TOKENS:
         yield piece
         return
     at = 0
     while at < len(piece):
-        end = at + LONGEST_PIECE
+        end = at + MAX_PARAGRAPH
         space = piece.rfind(" ", at, end) + 1 if end < len(piece) else 0
         end = space if space > at else end
         yield piece[at:end]
         at = end
 
 
-def _chosen(pieces: Sequence[str], max_tokens: int, weigh: Weigh) -> list[int]:
-    """The first piece says what the text is; then the best for their length; then what stands around these."""
+def _choose(pieces: Sequence[str], max_tokens: int, weigh: TextWeight) -> list[int]:
+    """Choose pieces that fit: the best and the first one, other good ones, their neighbours, the last one, the rest."""
     weights = [weigh(piece) for piece in pieces]
     ranked = sorted(range(len(pieces)), key=lambda at: (-weights[at], at))
     best = [at for at in ranked if weights[at] > 0]
@@ -226,7 +227,7 @@ def _chosen(pieces: Sequence[str], max_tokens: int, weigh: Weigh) -> list[int]:
     return sorted(chosen)
 
 
-def _joined(pieces: Sequence[str], chosen: Sequence[int]) -> str:
+def _join(pieces: Sequence[str], chosen: Sequence[int]) -> str:
     text = "" if chosen[0] == 0 else GAP.lstrip("\n")
     for before, at in zip([None, *chosen], chosen, strict=False):
         if before is not None:
@@ -235,9 +236,9 @@ def _joined(pieces: Sequence[str], chosen: Sequence[int]) -> str:
     return text if chosen[-1] == len(pieces) - 1 else text + GAP.rstrip("\n")
 
 
-OUR_SHARE = 0.85  # of a client's room; the envelope takes some, and marks and line ends are escaped
+ROOM_SHARE = 0.85  # of the client's limit; the rest is for the envelope and escaped characters
 
 
 def tokens_for(room: Room | None, wanted: int) -> int:
-    """Return the wanted tokens, or as many as the client lets through."""
-    return wanted if room is None else min(wanted, int(room.size * OUR_SHARE) // 4)
+    """Return the wanted tokens, or fewer if the client's limit is lower."""
+    return wanted if room is None else min(wanted, int(room.size * ROOM_SHARE) // 4)

@@ -1,7 +1,7 @@
-"""Select an extraction's messages by tokens. Pure.
+"""Select an extraction's messages within a budget. Pure.
 
-Turns are taken best first into the budget, and shown in the order of the talk. Who goes on with a conversation gets its
-end first, and the relevant turns before it in the room that is left.
+Turns are taken best first and shown in chronological order. To continue a conversation, its end is taken first, then
+relevant earlier turns in the tokens that are left.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
-from orchestrator.answer.delivery import MessageDict, Weigh, shortened, tokens_in
+from orchestrator.answer.delivery import MessageDict, TextWeight, shorten, tokens_in
 
 TurnMessages = Sequence[MessageDict]
 """The messages of a turn, in order."""
@@ -24,32 +24,32 @@ class Budget(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The messages in the order of the talk; how many of the ranked turns the next page need not look at: of the one
-    behind them something that was found may be left."""
+    """The messages in chronological order, and the number of ranked turns (`taken`) that the next page may skip; the
+    turn after these may be partly shown."""
 
     messages: list[MessageDict]
     taken: int
 
 
 class _Chosen:
-    """The messages chosen so far, within the budget."""
+    """Collects messages within the budget."""
 
-    def __init__(self, budget: Budget, weigh: Weigh) -> None:
+    def __init__(self, budget: Budget, weigh: TextWeight) -> None:
         self._weigh = weigh
         self._budget = budget
         self.messages: dict[int, MessageDict] = {}
         self.tokens = 0
 
     def leaves(self, share: float) -> bool:
-        """Return True if more than that share of the tokens and of the messages is left."""
+        """Return True if more than this share of the tokens and of the messages is left."""
         messages = self._budget.messages - len(self.messages)
         tokens = self._budget.tokens - self.tokens
         return tokens > share * self._budget.tokens and messages > share * self._budget.messages
 
     def take(self, turn: Iterable[MessageDict], most: int) -> bool:
-        """Add a turn, each message within `most` tokens; return False, and add nothing, if there is no room for it.
+        """Add a turn, each message cut to `most` tokens; add nothing and return False if it does not fit.
 
-        The first turn of all goes in whatever its size, as far as it fits.
+        The first turn is always added, as far as it fits.
         """
         wanted = [message for message in turn if message["number"] not in self.messages]
         is_first = not self.messages
@@ -62,7 +62,7 @@ class _Chosen:
                 if is_first:
                     break
                 return False
-            text, full_length = shortened(message["text"], max(room, 1), self._weigh)
+            text, full_length = shorten(message["text"], max(room, 1), self._weigh)
             taken[message["number"]] = {
                 **message,
                 "text": text,
@@ -79,29 +79,29 @@ def select(
     end: Sequence[TurnMessages],
     hits: Mapping[int, int],
     budget: Budget,
-    weigh: Weigh,
+    weigh: TextWeight,
     *,
     is_continuation: bool,
     until: Sequence[float],
     is_first_page: bool = True,
 ) -> Selection:
-    """Select from `ranked` (turns best first) and, for who goes on, from `end` (the channel's last turns, in order).
+    """Select from `ranked` (turns, best first) and, to continue a conversation, from `end` (its last turns, in order).
 
-    `hits` are the places in the ranking of the messages found, by number. `until`: for each turn of `ranked` the tokens
-    of the answer below which it is taken.
+    `hits`: rank of each message found, by number. `until`: for each turn of `ranked`, the tokens of the answer up to
+    which it is added.
     """
     chosen = _Chosen(budget, weigh)
     most = int(0.45 * budget.tokens)  # for one message
-    tail = [_essence(turn, hits) for turn in end]
+    tail = [_essential_messages(turn, hits) for turn in end]
     if is_continuation:
         _take_end(chosen, tail, most, leaving=0.4 if ranked else 0.0)
     taken = 0
     for one, limit in zip(ranked, until, strict=True):
         if chosen.tokens >= limit:
             break
-        is_whole = chosen.take(_found_first(_essence(one, hits), hits, budget), most)
+        is_whole = chosen.take(_hits_first(_essential_messages(one, hits), hits, budget), most)
         found = [message for message in one if message["number"] in hits and message["turn"] == one[0]["turn"]]
-        if not is_whole and is_first_page:  # the next page leaves out what this one held, whatever of the turn it was
+        if not is_whole and is_first_page:  # the next page omits the messages of this one
             for message in sorted(found, key=lambda message: hits[message["number"]]):
                 if not chosen.take([message], most):
                     break
@@ -113,44 +113,44 @@ def select(
             break
     if is_continuation and taken == len(ranked):
         _take_end(chosen, tail, most)
-    return Selection(sorted(chosen.messages.values(), key=place_in_time), taken)
+    return Selection(sorted(chosen.messages.values(), key=time_key), taken)
 
 
 def _take_end(chosen: _Chosen, end: Sequence[TurnMessages], most: int, leaving: float = 0.0) -> None:
-    """Take the last turns, from the last one back, as long as more than that share of the room is left.
+    """Take the last turns, going backwards, while more than the share `leaving` of the budget is left.
 
-    Turns that run into each other are cut between any two of their messages: the next page goes on before the first
-    message shown, and would miss an answer that was given behind it to an earlier question.
+    Interleaved turns are taken message by message: the next page continues before the first message shown, and would
+    miss a later answer to an earlier question.
     """
     for turns in reversed(_overlapping(end)):
-        parts = turns if len(turns) == 1 else [[message] for message in sorted(chain(*turns), key=place_in_time)]
+        parts = turns if len(turns) == 1 else [[message] for message in sorted(chain(*turns), key=time_key)]
         for part in reversed(parts):
             if not chosen.leaves(leaving) or not chosen.take(part, most):
                 return
 
 
 def _overlapping(turns: Iterable[TurnMessages]) -> list[list[TurnMessages]]:
-    """Return the turns in order; those that were not over when the next one began stand together."""
+    """Return the turns in order; group those that overlap in time."""
     groups: list[list[TurnMessages]] = []
     over: tuple[str, int] = ("", 0)
-    for turn in sorted(turns, key=lambda one: place_in_time(one[0])):
-        if groups and place_in_time(turn[0]) < over:
+    for turn in sorted(turns, key=lambda one: time_key(one[0])):
+        if groups and time_key(turn[0]) < over:
             groups[-1].append(turn)
         else:
             groups.append([turn])
-        over = max(over, place_in_time(turn[-1]))
+        over = max(over, time_key(turn[-1]))
     return groups
 
 
-def whole(turns: Sequence[TurnMessages], budget: Budget) -> list[MessageDict] | None:
+def select_all(turns: Sequence[TurnMessages], budget: Budget) -> list[MessageDict] | None:
     """Return everything, if it fits."""
     messages = [message for turn in turns for message in turn]
     fits = len(messages) <= budget.messages and sum(tokens_in(one["text"]) for one in messages) <= budget.tokens
-    return sorted(messages, key=place_in_time) if fits else None
+    return sorted(messages, key=time_key) if fits else None
 
 
-def _essence(turn: TurnMessages, hits: Mapping[int, int]) -> list[MessageDict]:
-    """Return a turn; of a long one (an agent's many steps) its question, its hits, its last answer and its end."""
+def _essential_messages(turn: TurnMessages, hits: Mapping[int, int]) -> list[MessageDict]:
+    """Return a turn, or of a long one (an agent's many steps) its question, hits, last answer and last message."""
     if len(turn) <= 6:
         return list(turn)
     answers = [message["number"] for message in turn if message["role"] == "assistant"]
@@ -158,21 +158,21 @@ def _essence(turn: TurnMessages, hits: Mapping[int, int]) -> list[MessageDict]:
     return [message for message in turn if message["number"] in hits or message["number"] in ends]
 
 
-def _found_first(turn: TurnMessages, hits: Mapping[int, int], budget: Budget) -> TurnMessages:
-    """Put the hits first in a turn of more messages than the answer may have, whose end is cut."""
+def _hits_first(turn: TurnMessages, hits: Mapping[int, int], budget: Budget) -> TurnMessages:
+    """Put the hits first in a turn with more messages than the budget, because its end is cut."""
     if len(turn) <= budget.messages:
         return turn
     of_turn = turn[0]["turn"]
     return sorted(turn, key=lambda message: (message["turn"] != of_turn, hits.get(message["number"], len(hits))))
 
 
-def place_in_time(message: Mapping[str, Any]) -> tuple[str, int]:
-    """Return the sort key of a message in its conversation: its time, and of the same time its number."""
+def time_key(message: Mapping[str, Any]) -> tuple[str, int]:
+    """Return the sort key of a message in its conversation: time, then number."""
     return message["timestamp"], message["number"]
 
 
 def with_gaps(messages: Sequence[MessageDict], places: Mapping[int, int]) -> list[MessageDict]:
-    """Mark each message with how many of the channel's are left out before it; `places`: of messages, by their seq."""
+    """Mark each message with the number of messages left out before it; `places`: index of each message, by seq."""
     marked: list[MessageDict] = []
     before = -1
     for message in messages:

@@ -1,4 +1,4 @@
-"""List the sessions that a search found with their best matches, cut to the tokens of an answer."""
+"""List the sessions that a search found with their best matches, within a number of tokens."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator.answer.delivery import fits
-from orchestrator.answer.finding.elsewhere import About
-from orchestrator.answer.finding.relevance import Found, Judged, outcome
-from orchestrator.answer.fitting import as_many_as_fit, fitted
+from orchestrator.answer.finding.elsewhere import OtherTimeMatch
+from orchestrator.answer.finding.relevance import JudgedMessage, JudgedSearch, describe_verdicts
+from orchestrator.answer.fitting import as_many_as_fit, fit_sessions
 from orchestrator.requests.shapes import MATCHES, SessionsQuery
 from orchestrator.state import Run
 from registry.domain import format_time
@@ -19,38 +19,40 @@ from registry.storage.database import ReadTransaction
 from registry.text.ranking.snippets import passage, snippet
 from registry.text.request.query import ParsedQuery
 
-AROUND = 160  # characters of a message beside a match
+NEIGHBOUR_WIDTH = 160  # characters of a message next to a match
 
 
 @dataclass(frozen=True, slots=True)
 class SessionsFound:
     """The result of a search for sessions.
 
-    `best`: channels with their scores, best first, the first of them in the order of `extract`. `relaxed`: the part of
-    the request that was given up ("words", "time"). `about`: the session of another time that has to do with the words,
-    where a time was named. `latest`: without words, the latest channels in scope with their message counts, and
-    `latest_total` how many there are. `relaxation`: what to give up next, because this is not sure enough.
+    `best`: (channel, score), best first, the first one as `extract` would choose. `relaxed`: the dropped part of the
+    request ("words", "time"). `other_time`: if the request names a time, a matching session of another time. Without
+    words: `latest` channels in scope with their message counts, and the total. `relaxation`: the part to drop next if
+    the result is not sure enough.
     """
 
-    found: Found
+    found: JudgedSearch
     best: Sequence[tuple[int, float]] = ()
     relaxed: str = ""
-    about: About | None = None
+    other_time: OtherTimeMatch | None = None
     latest: Mapping[int, int] = field(default_factory=dict)
     latest_total: int = 0
     relaxation: str = ""
 
 
-def sessions_shown(
+def list_found_sessions(
     tx: ReadTransaction, run: Run, query: SessionsQuery, data: SessionsFound, tokens: int | None
 ) -> tuple[list[dict[str, Any]], int]:
-    """Return the sessions cut to so many tokens, or complete, and how many there are."""
-    found, total = _latest(tx, run, data) if data.latest else _best_sessions(tx, run, query, data)
-    return (found if tokens is None else fitted(found, tokens)), total
+    """Return the sessions, within `tokens` if given, and the total."""
+    found, total = _latest_sessions(tx, run, data) if data.latest else _best_sessions(tx, run, query, data)
+    return (found if tokens is None else fit_sessions(found, tokens)), total
 
 
-def _latest(tx: ReadTransaction, run: Run, data: SessionsFound) -> tuple[list[dict[str, Any]], int]:
-    run.recorder.explain(by="the latest activity in scope", sessions=data.latest_total, **outcome(data.found.verdicts))
+def _latest_sessions(tx: ReadTransaction, run: Run, data: SessionsFound) -> tuple[list[dict[str, Any]], int]:
+    run.recorder.explain(
+        by="the latest activity in scope", sessions=data.latest_total, **describe_verdicts(data.found.verdicts)
+    )
     items = _session_items(tx, list(data.latest))
     shown = [
         {**items[number], "score": None, "match_count": count, "matches": []}
@@ -69,12 +71,12 @@ def _best_sessions(
     run.recorder.explain(
         sessions=len(scores),
         channels=[{"channel": items[n]["channel"], "score": round(score, 3)} for n, score in page if n in items],
-        **outcome(found.verdicts),
+        **describe_verdicts(found.verdicts),
     )
-    # The first sessions show their best message even if that is no hit by itself.
+    # The first sessions show their best message even if it is not a hit.
     first = [number for number, _ in page[:MATCHES]]
-    near = (one for one in found.verdicts if one.ranked.candidate.channel_id in first)
-    by_channel = _by_channel(near, 1) | _by_channel(found.kept)
+    of_first = (one for one in found.verdicts if one.ranked.candidate.channel_id in first)
+    by_channel = _by_channel(of_first, 1) | _by_channel(found.hits)
     best = {number: [one.ranked.candidate.seq for one in some[: query.matches]] for number, some in by_channel.items()}
     places = {number: best[number] for number, _ in page if best.get(number)}
     rows = read_messages_around(tx, places, query.context_window)
@@ -91,9 +93,9 @@ def _best_sessions(
     return shown, len(scores)
 
 
-def _by_channel(verdicts: Iterable[Judged], most: int | None = None) -> dict[int, list[Judged]]:
-    """Return the messages of each channel, best first, `most` of each."""
-    groups: dict[int, list[Judged]] = defaultdict(list)
+def _by_channel(verdicts: Iterable[JudgedMessage], most: int | None = None) -> dict[int, list[JudgedMessage]]:
+    """Return up to `most` verdicts of each channel, best first."""
+    groups: dict[int, list[JudgedMessage]] = defaultdict(list)
     for judged in verdicts:
         groups[judged.ranked.candidate.channel_id].append(judged)
     return {number: some[:most] for number, some in groups.items()}
@@ -104,12 +106,12 @@ def _session_items(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, dic
     return {number: channel_item(row, tags[number]) for number, row in rows.items()}
 
 
-def _matches(found: Found, places: Sequence[int], rows: Sequence[Any], window: int) -> list[dict[str, Any]]:
-    """Return a channel's best messages, the first with those around it."""
+def _matches(found: JudgedSearch, places: Sequence[int], rows: Sequence[Any], window: int) -> list[dict[str, Any]]:
+    """Return a channel's best messages; the first one with its neighbours."""
     at = {row.seq: row for row in rows}
     best = [at[place] for place in places if place in at]
     around = [
-        {**_line(row), "text": passage(row.text, _best_wording(found.result, row.number), AROUND)}
+        {**_line(row), "text": passage(row.text, _best_wording(found.result, row.number), NEIGHBOUR_WIDTH)}
         for row in rows
         for one in best[:1]
         if 0 < abs(row.seq - one.seq) <= window
@@ -131,18 +133,18 @@ def _line(row: Any) -> dict[str, Any]:
 
 
 def pagination(total: int, limit: int, offset: int, shown: int) -> dict[str, Any]:
-    """Return the position of a page; `next_offset` if fewer fit than the limit allows."""
+    """Return the pagination; with `next_offset` if fewer sessions than the limit fit."""
     place = {"total": total, "limit": limit, "offset": offset, "has_more": offset + shown < total}
     return place | ({"next_offset": offset + shown} if place["has_more"] and shown < limit else {})
 
 
-def within_client(run: Run, sessions: Sequence[Any]) -> list[Any]:
-    """Return as many of the sessions as the client lets through."""
+def fit_client(run: Run, sessions: Sequence[Any]) -> list[Any]:
+    """Return as many sessions as fit the client's limit."""
     return as_many_as_fit(sessions, lambda some: fits(run.room, {"sessions": some}))
 
 
 def _best_wording(result: SearchResult, number: int) -> ParsedQuery:
-    """Return the wording that a message holds most of."""
+    """Return the wording of which a message contains the largest share."""
     found = result.candidates.get(number)
-    held = found.term_bits if found else 0
-    return max(result.wordings, key=lambda wording: result.wording_share(held, wording)).query
+    term_bits = found.term_bits if found else 0
+    return max(result.wordings, key=lambda wording: result.wording_share(term_bits, wording)).query

@@ -11,11 +11,11 @@ from orchestrator.answer.delivery import message_dict
 from orchestrator.answer.finding.change_origin import (
     AFTER,
     BEFORE,
-    LEAST,
+    MIN_SCORE,
     Change,
     Evidence,
     evidence_of,
-    significant,
+    significant_lines,
     weigh_lines,
 )
 from orchestrator.outside import git_history as git
@@ -81,13 +81,15 @@ def _looked_up(query: BlameQuery, folder: Path) -> tuple[Traced, list[tuple[git.
             raise NotFound("That file is in no commit.", str(file))
         return Traced(commits, {"file": name}), [(one, _change(one)) for one in commits]
     one, text = git.commit_of_line(top, file, line)
-    lines = significant([text])
+    lines = significant_lines([text])
     change = Change(one.at, lines, frozenset([name])) if lines else _change(one)
     return Traced([one], {"file": name, "line": line, "text": text}), [(one, change)]
 
 
 def _change(one: git.Commit) -> Change:
-    return Change(one.at, significant(line for lines in one.added.values() for line in lines), frozenset(one.added))
+    return Change(
+        one.at, significant_lines(line for lines in one.added.values() for line in lines), frozenset(one.added)
+    )
 
 
 def _conversations(
@@ -106,7 +108,7 @@ def _conversations(
         }
         weigh_lines(change, found.values())
         for number, evidence in found.items():
-            if evidence.score() >= LEAST and (number not in best or evidence.score() > best[number][0].score()):
+            if evidence.score() >= MIN_SCORE and (number not in best or evidence.score() > best[number][0].score()):
                 best[number] = evidence, one
     tags = tags_of(tx, list(best))
     ranked = [(evidence, channel_item(rows[number], tags[number]), one) for number, (evidence, one) in best.items()]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from orchestrator.answer.delivery import MessageDict, message_dict
-from orchestrator.answer.digests.summary import WRITER, are_on_the_same, language_of, points_of
+from orchestrator.answer.digests.summary import WRITER, are_about_the_same, language_of, points_of
 from orchestrator.outside.writing import BRIEFING as TASK
 from orchestrator.outside.writing import transcript, written_by
 from orchestrator.requests.field_types import Day, UtcOffset
@@ -155,7 +155,7 @@ def written(talks: list[TalkOfDay], date: str, language: str) -> str:
     for talk, found in points:
         later = _decided_later(talk, points)
         found["decided"] = [
-            line for line in found.get("decided", ()) if not any(are_on_the_same(line, other) for other in later)
+            line for line in found.get("decided", ()) if not any(are_about_the_same(line, other) for other in later)
         ]
     lines = [f"# {words['title'].format(date=date)}"]
     for kind in ("decided", "open"):

@@ -5,22 +5,28 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from orchestrator.answer.composing import composed
-from orchestrator.answer.delivery import delivered, tokens_for, tokens_in
+from orchestrator.answer.composing import compose
+from orchestrator.answer.delivery import deliver, tokens_for, tokens_in
 from orchestrator.answer.digests.summary import SHORT_TOKENS, digest_of, summary_of
-from orchestrator.answer.finding.choosing import Choice, chosen, nothing_like, sure_of
-from orchestrator.answer.finding.elsewhere import nothing_found, nothing_then, spoken_span
-from orchestrator.answer.finding.looking_up import AT_ANY_TIME, Lookup, ask, understood, without_the_asking_chat
-from orchestrator.answer.finding.reading import (
+from orchestrator.answer.finding.choosing import Choice, choose, confidence_of_choice, nothing_similar_error
+from orchestrator.answer.finding.elsewhere import empty_scope_error, format_span, no_match_error
+from orchestrator.answer.finding.extraction import (
     Extraction,
-    KeptRanking,
-    NothingRead,
-    its_answer,
-    its_end,
-    last_messages,
-    messages_in,
+    NothingFound,
+    SavedRanking,
+    read_answer,
+    read_end,
+    read_last_messages,
+    read_turns,
 )
-from orchestrator.answer.finding.relevance import confidence_in, explanation, judge, outcome
+from orchestrator.answer.finding.lookup import (
+    AT_ANY_TIME,
+    Lookup,
+    describe_request,
+    exclude_asking_chat,
+    parse_in_scope,
+)
+from orchestrator.answer.finding.relevance import confidence_in, describe_search, describe_verdicts, judge_messages
 from orchestrator.answer.selection import with_gaps
 from orchestrator.outside.writing import SUMMARY, transcript, written_by
 from orchestrator.requests.calls import project_of, source_of, utc_offset_minutes
@@ -41,7 +47,7 @@ from registry.storage.records.extract_results import get_result
 from registry.text.ranking.confidence import Confidence
 
 
-def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction | NothingRead:
+def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction | NothingFound:
     """Resolve the channel (given, or best match) and read the messages that answer."""
     request = request.as_read()
     query = request.query
@@ -51,8 +57,8 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction |
     row = existing_channel(tx, request.channel) if request.channel else None
     number, project = row.number if row else None, request.project if row is None else None
     given = Scope(number, project=project, roles=query.roles, from_=query.from_, to=query.to)
-    said, scope = ask(tx, query.text or "", query.utc_offset_minutes, given)
-    scope = without_the_asking_chat(tx, run, request.source, query.text or "", scope)
+    said, scope = parse_in_scope(tx, query.text or "", query.utc_offset_minutes, given)
+    scope = exclude_asking_chat(tx, run, request.source, query.text or "", scope)
     asked = Lookup(tx, run, query, said, scope)
     relaxation = "" if query.cursor else asked.relaxation(has_channel=row is not None)
     if not relaxation and row is None and said.search.when_words and said.has_words:
@@ -65,46 +71,48 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction |
             nothing = NotFound(nothing.message, only)
         if not relaxation:
             raise nothing from None
-        error = nothing_then(asked) if relaxation == AT_ANY_TIME and not run.attempt else nothing
-        return NothingRead(error, "" if run.attempt else relaxation)
+        error = empty_scope_error(asked) if relaxation == AT_ANY_TIME and not run.attempt else nothing
+        return NothingFound(error, "" if run.attempt else relaxation)
     if run.attempt == AT_ANY_TIME:
-        span = spoken_span(scope, query.utc_offset_minutes)
+        span = format_span(scope, query.utc_offset_minutes)
         note = f"Nothing of it is from {span}, so that time was given up."
         relaxed = " and ".join(filter(None, ["time", data.relaxed]))
         sure = data.confidence if said.is_continuation else Confidence.LOW  # who continues names a time in passing
-        run.recorder.explain(understood=understood(said, data.result, relaxed=relaxed))
+        run.recorder.explain(understood=describe_request(said, data.result, relaxed=relaxed))
         return replace(data, relaxed=relaxed, confidence=sure, note=note)
     is_enough = row is not None or not said.is_continuation or _is_sure(data)
     stands = relaxation == AT_ANY_TIME and not data.relaxed and is_enough
     return replace(data, relaxation="" if run.attempt or stands else relaxation)
 
 
-def _look(asked: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | None) -> Extraction:
-    query, said, recorder = asked.query, asked.said, asked.run.recorder
-    if query.cursor or not (said.has_words or (query.also and not said.is_narrowed)):
-        return last_messages(asked, row)
-    found = asked.find()
-    recorder.explain(channel=row.name if row else None, **explanation(found), understood=understood(said, found))
-    choice = Choice(found, judge(found), row) if row else chosen(asked, found, folder)
-    if choice is None or (row and not found.is_supported(row.number, is_narrowed=said.is_narrowed)):
-        is_named = said.is_narrowed or (row is not None and said.is_continuation)
+def _look(lookup: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | None) -> Extraction:
+    query, parsed, recorder = lookup.query, lookup.parsed, lookup.run.recorder
+    if query.cursor or not (parsed.has_words or (query.also and not parsed.is_narrowed)):
+        return read_last_messages(lookup, row)
+    found = lookup.find()
+    recorder.explain(
+        channel=row.name if row else None, **describe_search(found), understood=describe_request(parsed, found)
+    )
+    choice = Choice(found, judge_messages(found), row) if row else choose(lookup, found, folder)
+    if choice is None or (row and not found.is_supported(row.number, is_narrowed=parsed.is_narrowed)):
+        is_named = parsed.is_narrowed or (row is not None and parsed.is_continuation)
         if not is_named:
-            raise nothing_like(asked, found)
-        return replace(last_messages(asked, row, relaxed="words"), confidence=Confidence.LOW)
+            raise nothing_similar_error(lookup, found)
+        return replace(read_last_messages(lookup, row, relaxed="words"), confidence=Confidence.LOW)
     recorder.explain(channel=choice.channel.name)
     recorder.channel = choice.channel.name
-    sure = sure_of(asked, choice)
-    if choice.kept:
-        return its_answer(asked, choice, choice.kept, sure)
-    recorder.explain(**outcome(choice.inside))
-    return its_end(asked, choice, sure)
+    sure = confidence_of_choice(lookup, choice)
+    if choice.hits:
+        return read_answer(lookup, choice, choice.hits, sure)
+    recorder.explain(**describe_verdicts(choice.channel_verdicts))
+    return read_end(lookup, choice, sure)
 
 
 def better(run: Run, request: ExtractRequest, earlier: Tried, relaxed: Tried) -> Tried:
     first, second = earlier.data, relaxed.data
     if relaxed.error or earlier.error:
         chosen = earlier if relaxed.error else relaxed
-    elif isinstance(first, Extraction) and first.read.is_continuation and (request.channel or first.relaxed):
+    elif isinstance(first, Extraction) and first.parsed.is_continuation and (request.channel or first.relaxed):
         chosen = relaxed
     else:
         chosen = relaxed if isinstance(second, Extraction) and _is_sure(second) else earlier
@@ -119,10 +127,10 @@ def _record(run: Run, data: Extraction) -> None:
     run.recorder.explain(
         channel=data.channel.name,
         confidence=data.confidence.value if data.confidence else None,
-        understood=understood(data.read, data.result, relaxed=data.relaxed),
+        understood=describe_request(data.parsed, data.result, relaxed=data.relaxed),
     )
     if data.result:
-        run.recorder.explain(**explanation(data.result))
+        run.recorder.explain(**describe_search(data.result))
 
 
 def _is_sure(data: Extraction) -> bool:
@@ -149,33 +157,33 @@ def _continued(tx: ReadTransaction, run: Run, request: ExtractRequest, place: di
     run.recorder.channel = row.name
     turns = [(row.number, turn) for turn in kept.metadata["turns"]][place["o"] :]
     run.recorder.explain(channel=row.name, by=f"the ranking kept with {kept.id}", candidates=len(turns))
-    said, _ = ask(tx, request.query.text or "", request.query.utc_offset_minutes, Scope())
+    said, _ = parse_in_scope(tx, request.query.text or "", request.query.utc_offset_minutes, Scope())
     hits = {number: at for at, number in enumerate(kept.metadata["hits"])}
-    ranked = messages_in(tx, turns[: 2 * request.query.limit], request.query)
+    ranked = read_turns(tx, turns[: 2 * request.query.limit], request.query)
     given = {number for number, at in hits.items() if at < place.get("h", 0)}
     ranked[:1] = [[message for message in turn if message["number"] not in given] for turn in ranked[:1]]
     rest = [[message for message in turn if message["id"] not in kept.items] for turn in ranked]
     return Extraction(
         channel=row,
-        read=said,
+        parsed=said,
         ranked=[turn for turn in rest if turn],
         turns=turns,
         hits=hits,
         seqs=seqs_of(tx, row.number, request.query.roles),
-        kept=KeptRanking(kept.id, place["o"]),
+        saved_ranking=SavedRanking(kept.id, place["o"]),
     )
 
 
-async def keep(run: Run, request: ExtractRequest, data: Extraction | NothingRead) -> dict[str, Any]:
+async def keep(run: Run, request: ExtractRequest, data: Extraction | NothingFound) -> dict[str, Any]:
     """Compose the answer within the requested size and the client's room; NotFound if nothing is left."""
-    if isinstance(data, NothingRead):
+    if isinstance(data, NothingFound):
         raise data.error
     request = request.as_read()
-    result, tokens = composed(request, data, run.room)
+    result, tokens = compose(request, data, run.room)
     if data.verdicts:
-        run.recorder.explain(**outcome(data.verdicts))
+        run.recorder.explain(**describe_verdicts(data.verdicts))
     if not result["messages"]:
-        raise nothing_found(request.query.text)
+        raise no_match_error(request.query.text)
     run.recorder.explain(turns=len(data.turns), messages=len(result["messages"]), max_tokens=tokens)
     return result
 
@@ -225,7 +233,7 @@ def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: Genera
         kept = {"channel": found["channel"], "items": ids, "result_type": request.query.mode}
         run.recorder.keep_result(tx, result_id, "extract_result", about, **kept)
     # A summary stands for its messages; their ids are kept with the result.
-    shown = [] if "summary" in found else [delivered(message) for message in found["messages"]]
+    shown = [] if "summary" in found else [deliver(message) for message in found["messages"]]
     texts = [str(found["summary"])] if "summary" in found else [message["text"] for message in shown]
     run.recorder.explain(extract_result=result_id, delivered=ids, tokens=sum(map(tokens_in, texts)))
     told = {name: part for name, part in found.items() if name not in _NOTED}
@@ -344,7 +352,7 @@ OPERATION = Operation(
     alias="retrieve",
     level=Level.READ,
     syncs_first=True,
-    steps=Steps[ExtractRequest, Extraction | NothingRead](
+    steps=Steps[ExtractRequest, Extraction | NothingFound](
         query=read,
         keep=keep,
         relax=lambda data: data.relaxation,

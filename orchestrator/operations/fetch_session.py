@@ -8,7 +8,7 @@ from pydantic import Field
 
 from orchestrator.answer import delivery
 from orchestrator.answer.digests.summaries import add_summaries
-from orchestrator.answer.fitting import page_within, piece_of
+from orchestrator.answer.fitting import fit_page, piece_of
 from orchestrator.export.sharing import for_others
 from orchestrator.export.texts import ExportFormat, document_path, export, write_new_file
 from orchestrator.requests.field_types import MOST_COUNTED, Limit
@@ -100,7 +100,7 @@ def _about(tx: ReadTransaction, row: ChannelRow) -> dict[str, Any]:
 def document_of(tx: ReadTransaction, row: ChannelRow) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return a session and its messages, with all that is kept of them."""
     messages = map(delivery.message_dict, messages_of(tx, row.number))
-    return _about(tx, row), [{**delivery.complete(one), "sequence": one["seq"] + 1} for one in messages]
+    return _about(tx, row), [{**delivery.full_message(one), "sequence": one["seq"] + 1} for one in messages]
 
 
 def other_names(tx: ReadTransaction, row: ChannelRow) -> dict[str, list[str]]:
@@ -135,9 +135,9 @@ def _as_told(query: FetchQuery, message: delivery.MessageDict) -> delivery.Messa
     Without a size it names its attachments, too.
     """
     if query.is_complete:
-        return delivery.complete(message)
-    is_small = query.message_id is not None and delivery.length_of(message["tool"]) <= delivery.CONTEXT
-    told = delivery.delivered(message, whole_tool=is_small or not (query.max_tokens or query.is_folded))
+        return delivery.full_message(message)
+    is_small = query.message_id is not None and delivery.length_of(message["tool"]) <= delivery.MAX_CONTEXT
+    told = delivery.deliver(message, whole_tool=is_small or not (query.max_tokens or query.is_folded))
     names = None if query.max_tokens else message["payload"].get("attachments")
     return {**told, "attachments": names} if names else told
 
@@ -179,7 +179,7 @@ def _within(
 
 
 def _page(query: FetchQuery, messages: list[dict[str, Any]], tokens: int) -> list[dict[str, Any]]:
-    return page_within(messages, tokens) if query.cursor is not None else page_within(reversed(messages), tokens)[::-1]
+    return fit_page(messages, tokens) if query.cursor is not None else fit_page(reversed(messages), tokens)[::-1]
 
 
 class FetchArguments(ToolArguments):

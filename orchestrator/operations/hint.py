@@ -6,10 +6,10 @@ from typing import Any
 from pydantic import Field
 
 from orchestrator.answer.delivery import message_dict
-from orchestrator.answer.digests.hint_text import HINT, hint_of, line_of
-from orchestrator.answer.finding.before_act import CURE_WITHIN, Act, told_against
-from orchestrator.answer.finding.choosing import chosen
-from orchestrator.answer.finding.looking_up import Lookup
+from orchestrator.answer.digests.hint_text import HINT, hint_of, warning_line
+from orchestrator.answer.finding.before_act import MAX_CURE_DISTANCE, Act, find_warning
+from orchestrator.answer.finding.choosing import choose
+from orchestrator.answer.finding.lookup import Lookup
 from orchestrator.operations.search_sessions import numbers_of
 from orchestrator.requests.shapes import ExtractQuery, QueryShape, Request
 from orchestrator.state import GeneralState, Operation, Run, Steps, as_read
@@ -79,7 +79,7 @@ def _with_prompt(tx: ReadTransaction, run: Run, query: HintQuery, own: list[int]
     found = asked.find()
     evidence = evidence_in(found)
     recorder.explain(by="what only one conversation holds of the prompt", evidence=round(evidence, 1), least=SURE)
-    choice = chosen(asked, found, None) if evidence >= SURE else None
+    choice = choose(asked, found, None) if evidence >= SURE else None
     if choice is None:
         recorder.explain(reason="no past conversation clearly answers this")
         return SILENCE
@@ -91,11 +91,11 @@ def _with_prompt(tx: ReadTransaction, run: Run, query: HintQuery, own: list[int]
     if useless_results(tx, channel.name, HINT, _project(query)):
         recorder.explain(reason=DISMISSED)
         return SILENCE
-    best = choice.kept[0].ranked.candidate
-    places = [best.turn, *range(best.seq - CURE_WITHIN, best.seq + CURE_WITHIN + 1)]
+    best = choice.hits[0].ranked.candidate
+    places = [best.turn, *range(best.seq - MAX_CURE_DISTANCE, best.seq + MAX_CURE_DISTANCE + 1)]
     rows = read_messages_around(tx, {channel.number: places})[channel.number]
     near = list(map(message_dict, by_numbers(tx, [row.number for row in rows])))
-    scores = {one.ranked.candidate.number: one.score for one in choice.inside}
+    scores = {one.ranked.candidate.number: one.score for one in choice.channel_verdicts}
     text, told = hint_of(channel, near, scores, found.query)
     return {"hint": text, "channel": channel.name, "told_of": told}
 
@@ -107,12 +107,12 @@ def _before_act(tx: ReadTransaction, run: Run, query: HintQuery, act: Act, own: 
     places: dict[int, set[int]] = defaultdict(set)
     for one in found.ranked[:15]:
         candidate = one.candidate
-        places[candidate.channel_id].update(range(candidate.seq, candidate.seq + CURE_WITHIN + 1))
+        places[candidate.channel_id].update(range(candidate.seq, candidate.seq + MAX_CURE_DISTANCE + 1))
     around = read_messages_around(tx, {number: sorted(seqs) for number, seqs in places.items()})
     rows = by_numbers(tx, [row.number for some in around.values() for row in some])
     messages = sorted(map(message_dict, rows), key=lambda one: (one["timestamp"], one["number"]))
     recorder.explain(by="failed commands and commented edits of the project's chats", candidates=len(messages))
-    told = told_against(act, messages)
+    told = find_warning(act, messages)
     if told is None:
         recorder.explain(reason="no past chat says anything against this")
         return SILENCE
@@ -124,7 +124,7 @@ def _before_act(tx: ReadTransaction, run: Run, query: HintQuery, act: Act, own: 
     if ids in useless_results(tx, channel, HINT, _project(query)):
         recorder.explain(reason=DISMISSED)
         return SILENCE
-    return {"hint": line_of(told), "channel": channel, "told_of": ids}
+    return {"hint": warning_line(told), "channel": channel, "told_of": ids}
 
 
 def _lookup(tx: ReadTransaction, run: Run, text: str, scope: Scope) -> Lookup[ExtractQuery]:

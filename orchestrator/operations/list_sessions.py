@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from orchestrator.answer.digests.summaries import LISTED, add_summaries
-from orchestrator.answer.session_list import pagination, within_client
+from orchestrator.answer.digests.summaries import LISTED_WIDTH, add_summaries
+from orchestrator.answer.session_list import fit_client, pagination
 from orchestrator.operations.blame import BlameQuery, BlameRequest
 from orchestrator.requests.calls import project_of, searched_project
 from orchestrator.requests.field_types import EndInstant, Instant, Limit, Offset
@@ -34,7 +34,7 @@ def list_sessions(tx: ReadTransaction, run: Run, request: ListRequest) -> Listed
     query = request.query
     wanted = query.model_dump(include={"source", "project", "tag", "limit", "offset"})
     items, total = some_channels(tx, **wanted, from_=query.since, to=query.until, is_named=query.tagged_only)
-    add_summaries(tx, run, items, LISTED)
+    add_summaries(tx, run, items, LISTED_WIDTH)
     _number(tx, query, items)
     run.recorder.explain(by="the channels' last activity", candidates=total)
     return Listed(items, total)
@@ -56,7 +56,7 @@ async def keep_list(run: Run, request: ListRequest, data: Listed) -> dict[str, A
     """Return the page, or as much of it as the client allows."""
     query = request.query
     whole = [line_of(item, now()) for item in data.items] if query.as_lines else data.items
-    items = within_client(run, whole) if query.is_sized else whole
+    items = fit_client(run, whole) if query.is_sized else whole
     reason = "limit and offset" if len(items) == len(data.items) else "what the client lets through"
     run.recorder.explain(kept=len(items), dropped=data.total - len(items), reason=reason)
     said = {"from": query.since, "to": query.until}

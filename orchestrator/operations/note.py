@@ -4,10 +4,17 @@ from typing import Any
 
 from pydantic import Field
 
+from orchestrator.answer.conversation_state import state_of
 from orchestrator.answer.delivery import message_dict, tokens_in
 from orchestrator.answer.digests.recap import recap
-from orchestrator.answer.digests.start_note import LOOKED_AT, READ, STANDING, Standing, told, without_the_new_one
-from orchestrator.answer.standing import where_it_stands
+from orchestrator.answer.digests.start_note import (
+    SESSIONS_READ,
+    SESSIONS_WITH_STATE,
+    STATE_MESSAGES,
+    SessionState,
+    compose_note,
+    recent_sessions,
+)
 from orchestrator.requests.shapes import QueryShape, Request
 from orchestrator.state import Operation, Run, Steps, as_read
 from registry.access import Level
@@ -43,21 +50,21 @@ def read_note(tx: ReadTransaction, run: Run, request: NoteRequest) -> dict[str, 
     else:
         latest, total = latest_of(tx, query.folder, query.session_id)
         run.recorder.explain(by="the folder's last activity", candidates=total)
-        note = told(latest, kept, query.session_id)
+        note = compose_note(latest, kept, query.session_id)
     run.recorder.explain(kept=len(note["told_of"]), dropped=0, reason="max_tokens")
     return note
 
 
-def latest_of(tx: ReadTransaction, folder: str, session_id: str | None) -> tuple[list[Standing], int]:
+def latest_of(tx: ReadTransaction, folder: str, session_id: str | None) -> tuple[list[SessionState], int]:
     """Return the folder's latest conversations without the new chat, and how many the folder has."""
-    some, total = some_channels(tx, project=folder, limit=READ, offset=0)
-    others = without_the_new_one(some, session_id)
-    numbers = numbers_of(tx, [each["channel"] for each in others[:STANDING]])
+    some, total = some_channels(tx, project=folder, limit=SESSIONS_READ, offset=0)
+    others = recent_sessions(some, session_id)
+    numbers = numbers_of(tx, [each["channel"] for each in others[:SESSIONS_WITH_STATE]])
     standing = []
-    for each in others[:STANDING]:
-        end = messages_of(tx, numbers[each["channel"]], limit=LOOKED_AT)
-        standing.append(Standing(each, where_it_stands(list(map(message_dict, end)))))
-    return standing + [Standing(each, {}) for each in others[STANDING:]], total
+    for each in others[:SESSIONS_WITH_STATE]:
+        end = messages_of(tx, numbers[each["channel"]], limit=STATE_MESSAGES)
+        standing.append(SessionState(each, state_of(list(map(message_dict, end)))))
+    return standing + [SessionState(each, {}) for each in others[SESSIONS_WITH_STATE:]], total
 
 
 OPERATION = Operation(

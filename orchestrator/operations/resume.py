@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import Field
 
 from orchestrator.answer.delivery import MessageDict, message_dict
-from orchestrator.answer.digests.carried import take_along
+from orchestrator.answer.digests.transfer import select_for_transfer
 from orchestrator.requests.shapes import QueryShape, Request
 from orchestrator.state import GeneralState, Operation, Run, Steps, shelf_of
 from registry.access import Level
@@ -95,7 +95,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
     version = await asyncio.to_thread(_version, writer)
     name = next((client.name for client in CLIENTS if client.source == row.source), row.source)
     origin = f'This conversation ("{row.title or row.name}") began in {name}.'
-    taken, left_out = take_along(data.messages, query.last, query.max_tokens, origin)
+    taken, left_out = select_for_transfer(data.messages, query.last, query.max_tokens, origin)
     if not taken:
         raise NotFound("Nothing in it can go on.", f"{row.name!r} holds no question of the user's")
     title = row.title or preview_of(taken[-1].text, 60)

@@ -4,9 +4,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from orchestrator.answer.delivery import delivered, message_dict
-from orchestrator.answer.finding.looking_up import SPOKEN, ask, find, scope_of, subject_of, understood
-from orchestrator.answer.finding.relevance import Found, explanation, is_about_something, judge, outcome
+from orchestrator.answer.delivery import deliver, message_dict
+from orchestrator.answer.finding.lookup import (
+    CONVERSATION_ROLES,
+    describe_request,
+    find,
+    parse_in_scope,
+    scope_of,
+    subject_of,
+)
+from orchestrator.answer.finding.relevance import (
+    JudgedSearch,
+    describe_search,
+    describe_verdicts,
+    has_subject,
+    judge_messages,
+)
 from orchestrator.requests.shapes import SearchQuery, SearchRequest
 from orchestrator.state import Operation, Run, Steps
 from registry.access import Level
@@ -18,29 +31,30 @@ from registry.storage.paging import Order, Page, decode_cursor, encode_cursor
 from registry.text.ranking.matching import matched_words
 
 
-def find_in_registry(tx: ReadTransaction, run: Run, request: SearchRequest) -> Found:
+def find_in_registry(tx: ReadTransaction, run: Run, request: SearchRequest) -> JudgedSearch:
     query = request.query
     channel = get_channel(tx, request.channel) if request.channel else None
-    read, scope = ask(tx, query.text, None, scope_of(query, channel.number if channel else None))
+    read, scope = parse_in_scope(tx, query.text, None, scope_of(query, channel.number if channel else None))
     result = find(tx, run, read, scope)
-    run.recorder.explain(channel=channel.name if channel else None, **explanation(result))
-    is_span = read.is_narrowed and not is_about_something(read, result)
-    return Found(read, result, judge(result), replace(scope, roles=scope.roles or SPOKEN) if is_span else None)
+    run.recorder.explain(channel=channel.name if channel else None, **describe_search(result))
+    is_span = read.is_narrowed and not has_subject(read, result)
+    listed_scope = replace(scope, roles=scope.roles or CONVERSATION_ROLES) if is_span else None
+    return JudgedSearch(read, result, judge_messages(result), listed_scope)
 
 
-async def keep_messages(run: Run, request: SearchRequest, data: Found) -> dict[str, Any]:
+async def keep_messages(run: Run, request: SearchRequest, data: JudgedSearch) -> dict[str, Any]:
     """Return a page of the relevant messages, best first or by time."""
-    run.recorder.explain(**outcome(data.verdicts))
-    by_time = request.query.order or ("desc" if data.listed else None)
+    run.recorder.explain(**describe_verdicts(data.verdicts))
+    by_time = request.query.order or ("desc" if data.listed_scope else None)
     shown = await run.registry.read(
         lambda tx: _by_time(tx, request.query, data, by_time) if by_time else _best(tx, request.query, data)
     )
-    return {**shown, "understood": understood(data.read, data.result)}
+    return {**shown, "understood": describe_request(data.parsed, data.result)}
 
 
-def _best(tx: ReadTransaction, query: SearchQuery, data: Found) -> dict[str, Any]:
+def _best(tx: ReadTransaction, query: SearchQuery, data: JudgedSearch) -> dict[str, Any]:
     start = max(decode_cursor(query.cursor, o=int)["o"], 0) if query.cursor else 0
-    page = data.kept[start : start + query.limit]
+    page = data.hits[start : start + query.limit]
     rows = {row.number: row for row in by_numbers(tx, [judged.ranked.candidate.number for judged in page])}
     asked = data.result.query
     messages = [
@@ -49,26 +63,26 @@ def _best(tx: ReadTransaction, query: SearchQuery, data: Found) -> dict[str, Any
         if (row := rows.get(judged.ranked.candidate.number))
     ]
     end = start + len(page)
-    metadata: dict[str, Any] = {"total_count": len(data.kept), "filtered_count": len(messages)}
-    if end < len(data.kept):
+    metadata: dict[str, Any] = {"total_count": len(data.hits), "filtered_count": len(messages)}
+    if end < len(data.hits):
         metadata["next_cursor"] = encode_cursor({"o": end})
     return {"messages": messages, "metadata": metadata}
 
 
 def _shown(row: MessageRow) -> dict[str, Any]:
-    return {**delivered(message_dict(row)), "channel": row.channel, "source": row.source}
+    return {**deliver(message_dict(row)), "channel": row.channel, "source": row.source}
 
 
 def _listed(rows: Sequence[MessageRow]) -> list[dict[str, Any]]:
     return [{**_shown(row), "score": None, "words": []} for row in rows]
 
 
-def _by_time(tx: ReadTransaction, query: SearchQuery, data: Found, order: Order) -> dict[str, Any]:
+def _by_time(tx: ReadTransaction, query: SearchQuery, data: JudgedSearch, order: Order) -> dict[str, Any]:
     wanted = Page(query.limit, query.cursor, order)
-    if data.listed:
-        page = list_messages_in_scope(tx, data.listed, wanted, _listed)
+    if data.listed_scope:
+        page = list_messages_in_scope(tx, data.listed_scope, wanted, _listed)
     else:
-        numbers = [judged.ranked.candidate.number for judged in data.kept]
+        numbers = [judged.ranked.candidate.number for judged in data.hits]
         page = list_messages(tx, {"numbers": numbers}, wanted)
     metadata = {"total_count": page["total"], "filtered_count": len(page["items"])}
     onward = {"next_cursor": page["next_cursor"]} if page["next_cursor"] else {}
@@ -79,7 +93,7 @@ OPERATION = Operation(
     request=SearchRequest,
     level=Level.READ,
     syncs_first=True,
-    steps=Steps[SearchRequest, Found](
+    steps=Steps[SearchRequest, JudgedSearch](
         query=find_in_registry, keep=keep_messages, subject=lambda request: subject_of(request.query.text)
     ),
 )

@@ -6,27 +6,27 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from orchestrator.answer.delivery import tokens_for, tokens_of
-from orchestrator.answer.finding.choosing import ordered_channels
-from orchestrator.answer.finding.elsewhere import About, nearest_about
-from orchestrator.answer.finding.looking_up import (
+from orchestrator.answer.finding.choosing import order_channels
+from orchestrator.answer.finding.elsewhere import OtherTimeMatch, nearest_other_time
+from orchestrator.answer.finding.lookup import (
     AT_ANY_TIME,
-    SPOKEN,
+    CONVERSATION_ROLES,
     Lookup,
-    ask,
+    describe_request,
+    exclude_asking_chat,
+    parse_in_scope,
     scope_of,
     subject_of,
-    understood,
-    without_the_asking_chat,
 )
 from orchestrator.answer.finding.relevance import (
-    Found,
+    JudgedSearch,
     best_channels,
     confidence_in,
-    explanation,
-    is_about_something,
-    judge,
+    describe_search,
+    has_subject,
+    judge_messages,
 )
-from orchestrator.answer.session_list import SessionsFound, pagination, sessions_shown, within_client
+from orchestrator.answer.session_list import SessionsFound, fit_client, list_found_sessions, pagination
 from orchestrator.requests.calls import project_of, searched_project, utc_offset_minutes
 from orchestrator.requests.field_types import Also, EndInstant, Instant, Limit, Offset
 from orchestrator.requests.shapes import SessionsQuery, SessionsRequest
@@ -48,9 +48,11 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
     inside = resolve_session(tx, request.channel) if request.channel else None
     run.recorder.channel = inside.name if inside else None
     given = scope_of(query, inside.number if inside else None)
-    given = replace(given, roles=query.roles or SPOKEN, exclude_numbers=numbers_of(tx, query.exclude_session))
-    read, scope = ask(tx, query.text, query.utc_offset_minutes, given)
-    scope = without_the_asking_chat(tx, run, request.source, query.text, scope)
+    given = replace(
+        given, roles=query.roles or CONVERSATION_ROLES, exclude_numbers=numbers_of(tx, query.exclude_session)
+    )
+    read, scope = parse_in_scope(tx, query.text, query.utc_offset_minutes, given)
+    scope = exclude_asking_chat(tx, run, request.source, query.text, scope)
     asked = Lookup(tx, run, query, read, scope)
     data = _look(asked.relaxed(run.attempt))
     relaxation = asked.relaxation(has_channel=inside is not None)
@@ -58,7 +60,7 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
         data = replace(data, relaxed="time")
     elif not run.attempt and not (_is_sure(data) if relaxation == AT_ANY_TIME else data.best or data.latest_total):
         data = replace(data, relaxation=relaxation)
-    run.recorder.explain(**explanation(data.found.result), understood=_understood(data))
+    run.recorder.explain(**describe_search(data.found.result), understood=_understood(data))
     return data
 
 
@@ -66,27 +68,27 @@ def better(run: Run, _request: SessionsRequest, earlier: Tried, relaxed: Tried) 
     first, second = earlier.data, relaxed.data
     is_better = _is_sure(second) or (not first.best and bool(second.best))
     if not is_better:
-        run.recorder.explain(**explanation(first.found.result), understood=_understood(first))
+        run.recorder.explain(**describe_search(first.found.result), understood=_understood(first))
     return relaxed if is_better else earlier
 
 
-def _look(asked: Lookup[SessionsQuery]) -> SessionsFound:
-    tx, read, scope, query = asked.tx, asked.said, asked.scope, asked.query
-    result = asked.find()
-    found = Found(read, result, judge(result))
-    best = best_channels(result, is_narrowed=read.is_narrowed)
-    if read.dates or read.is_about_latest or read.is_about_past:
-        first = [(row.number, score) for row, score in ordered_channels(asked, result)]
+def _look(lookup: Lookup[SessionsQuery]) -> SessionsFound:
+    tx, parsed, scope, query = lookup.tx, lookup.parsed, lookup.scope, lookup.query
+    result = lookup.find()
+    found = JudgedSearch(parsed, result, judge_messages(result))
+    best = best_channels(result, is_narrowed=parsed.is_narrowed)
+    if parsed.dates or parsed.is_about_latest or parsed.is_about_past:
+        first = [(row.number, score) for row, score in order_channels(lookup, result)]
         best = [*first, *best[len(first) :]]
     data = SessionsFound(found, best)
-    has_named = bool(read.search.when_words or read.sources)
-    names_words = is_about_something(read, result)
+    has_named = bool(parsed.search.when_words or parsed.sources)
+    names_words = has_subject(parsed, result)
     if not names_words or (has_named and not data.best):
         latest, total = list_latest_sessions(tx, scope, query.limit, query.offset, newest_first=query.order != "asc")
         relaxed = "words" if names_words else ""
         data = replace(data, relaxed=relaxed, latest=dict(latest), latest_total=total)
-        if relaxed and read.search.when_words:
-            data = replace(data, about=nearest_about(asked))
+        if relaxed and parsed.search.when_words:
+            data = replace(data, other_time=nearest_other_time(lookup))
     return data
 
 
@@ -106,14 +108,14 @@ def numbers_of(tx: ReadTransaction, session_id: str | None) -> list[int]:
 async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound) -> dict[str, Any]:
     """Return a page of sessions, best first, each with its best matches."""
     more: dict[str, Any] = {"understood": _understood(data), **_confidence_shown(run, data)}
-    if data.about:
-        more["elsewhere"] = {"about_it": _about(data.about)}
+    if data.other_time:
+        more["elsewhere"] = {"about_it": _about(data.other_time)}
     wanted = request.query.max_tokens
     tokens = None if wanted is None and run.room is None else tokens_for(run.room, wanted or 1500) - tokens_of(more)
     if request.query.order:
         data = await run.registry.read(lambda tx: _by_activity(tx, data, is_newest_first=request.query.order == "desc"))
-    shown, total = await run.registry.read(lambda tx: sessions_shown(tx, run, request.query, data, tokens))
-    shown = within_client(run, shown)
+    shown, total = await run.registry.read(lambda tx: list_found_sessions(tx, run, request.query, data, tokens))
+    shown = fit_client(run, shown)
     place = pagination(total, request.query.limit, request.query.offset, len(shown))
     return {"sessions": shown, "pagination": place, **more}
 
@@ -125,7 +127,7 @@ def _by_activity(tx: ReadTransaction, data: SessionsFound, *, is_newest_first: b
     return replace(data, best=known)
 
 
-def _about(about: About) -> dict[str, Any]:
+def _about(about: OtherTimeMatch) -> dict[str, Any]:
     row = about.channel
     named = {"session_id": row.session_id or row.name, "title": row.title or row.first_message_preview}
     return {
@@ -139,8 +141,8 @@ def _confidence_shown(run: Run, data: SessionsFound) -> dict[str, Any]:
     """Return the confidence in the first session; nothing if no words were looked for."""
     if data.latest or not data.best:
         return {}
-    read = data.found.read
-    sure = _confidence(data, is_narrowed=read.is_narrowed, is_continuation=read.is_continuation)
+    parsed = data.found.parsed
+    sure = _confidence(data, is_narrowed=parsed.is_narrowed, is_continuation=parsed.is_continuation)
     run.recorder.explain(confidence=sure.value)
     similar = data.found.result.similar
     note = {"note": f"Found by words alone: {similar.note}."} if similar and similar.note else {}
@@ -155,7 +157,7 @@ def _confidence(data: SessionsFound, *, is_narrowed: bool = False, is_continuati
 
 
 def _understood(data: SessionsFound) -> dict[str, Any]:
-    return understood(data.found.read, data.found.result, relaxed=data.relaxed)
+    return describe_request(data.found.parsed, data.found.result, relaxed=data.relaxed)
 
 
 class SearchArguments(ToolArguments):

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from orchestrator.answer.delivery import within
+from orchestrator.answer.delivery import truncate
 from orchestrator.outside.writing import NOTES, SYSTEM, WriterUnavailable, fenced, pieces
 
 _PASSING = frozenset({408, 409, 429, 500, 502, 503, 504})  # statuses that are worth another attempt
@@ -33,7 +33,7 @@ class LanguageModel:
         parts = pieces(material)
         if len(parts) > 1:
             material = "\n\n".join([await self._completion(NOTES, part, 400) for part in parts])
-        return within(await self._completion(task, material, max_tokens), max_tokens)
+        return truncate(await self._completion(task, material, max_tokens), max_tokens)
 
     async def close(self) -> None:
         await self._client.aclose()

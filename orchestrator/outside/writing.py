@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.answer.delivery import tokens_in, within
+from orchestrator.answer.delivery import tokens_in, truncate
 from orchestrator.answer.digests.summary import WRITER
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def pieces(material: str) -> list[str]:
     held: list[str] = []
     size = 0
     for line in material.splitlines():
-        line = within(line, PIECE_TOKENS)
+        line = truncate(line, PIECE_TOKENS)
         cost = tokens_in(line) + 1
         if held and size + cost > PIECE_TOKENS:
             parts.append("\n".join(held))

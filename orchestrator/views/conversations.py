@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from orchestrator.answer.standing import touched_files
+from orchestrator.answer.conversation_state import touched_files
 from orchestrator.operations.fetch_session import other_names
 from registry.domain import Role, format_time, preview_of
 from registry.errors import NotFound, RegistryError

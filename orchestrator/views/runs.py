@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from orchestrator.answer.finding.relevance import CLOSE, LEAST_COVERAGE
+from orchestrator.answer.finding.relevance import CLOSE_SCORE, MIN_COVERAGE
 from orchestrator.recording.evaluation import SOURCE as EVALUATING
 from orchestrator.recording.evaluation import repeatable
 from orchestrator.recording.recorder import KEPT_ITEMS
@@ -221,7 +221,7 @@ class RecordedLookup:
             return (DELIVERED if verdict["kept"] else WITH_QUESTION), None
         if not verdict["kept"]:
             return DROPPED, verdict["reason"]
-        is_weak = verdict["coverage"] < LEAST_COVERAGE and verdict.get("similarity") is None
+        is_weak = verdict["coverage"] < MIN_COVERAGE and verdict.get("similarity") is None
         if self.operation in LISTS_HITS and is_weak:
             return DROPPED, LITTLE
         is_left_out = self.is_complete and self.operation in GIVES_MESSAGES
@@ -292,7 +292,7 @@ def _is_tie(view: RunView, answer: Item | None, runner_up: Item | None) -> bool:
     """Return whether the answer holds much of the question and the runner-up scores nearly as high."""
     if not (_holds_much(view) and answer and runner_up and answer["score"] and runner_up["score"]):
         return False
-    return bool(runner_up["score"] >= CLOSE * answer["score"])
+    return bool(runner_up["score"] >= CLOSE_SCORE * answer["score"])
 
 
 def _holds_much(view: RunView) -> bool:

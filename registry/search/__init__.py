@@ -1,1 +1,1 @@
-"""Search: text to tokens, query to weighted terms, candidates to a ranking. Everything here is pure."""
+"""Search: translate a request to weighted terms, read candidates from the index and the database, and rank them."""

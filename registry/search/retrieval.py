@@ -64,7 +64,7 @@ class Corpus(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """One wording of the request: the bits of its terms, and the weight of a message that contains all of them."""
+    """A wording of the request: the bits of its terms, and the weight of a message that contains all of them."""
 
     text: str
     query: ParsedQuery

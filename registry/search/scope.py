@@ -123,10 +123,10 @@ def _is_awaiting_answer(latest_first: Sequence[Any], request: str) -> bool:
     """Return True if the last message is a question or a pending recall, or if the last question is this request."""
     if latest_first[0].payload.get(UNINDEXED) == RECALL:
         return True
-    spoken = [row for row in latest_first if row.role in ("user", "assistant")]
-    if not spoken or spoken[0].role == "user":
-        return bool(spoken)
-    question = next((normalise_request(row.text) for row in spoken if row.role == "user"), "")
+    conversation_rows = [row for row in latest_first if row.role in ("user", "assistant")]
+    if not conversation_rows or conversation_rows[0].role == "user":
+        return bool(conversation_rows)
+    question = next((normalise_request(row.text) for row in conversation_rows if row.role == "user"), "")
     normalised = normalise_request(request)
     return (
         bool(normalised)

@@ -56,8 +56,8 @@ def _may_be_typo(word: QueryWord) -> bool:
 def _corrections(tx: ReadTransaction, index: MessageIndex, word: QueryWord, total: int) -> list[str]:
     """Return the stems of existing words one edit away, the most frequent first."""
     if _TWO_SYLLABLES.fullmatch(word.text):
-        alike = index.count_many(tx, similar_hangul_words(word.text), word.text[0])
-        return sorted(alike, key=lambda token: (-alike[token], token))[:MOST_CORRECTIONS]
+        counts = index.count_many(tx, similar_hangul_words(word.text), word.text[0])
+        return sorted(counts, key=lambda token: (-counts[token], token))[:MOST_CORRECTIONS]
     if not _may_be_typo(word):
         return []
     typed = word.text.lower()

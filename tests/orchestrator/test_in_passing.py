@@ -39,7 +39,7 @@ async def first_found(orchestrator: Orchestrator, text: str) -> str:
 async def test_of_conversations_that_hold_as_much_the_one_of_the_date_comes_first(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    monkeypatch.setattr("orchestrator.answer.finding.looking_up.now", lambda: NOW)
+    monkeypatch.setattr("orchestrator.answer.finding.lookup.now", lambda: NOW)
     long = "I want one at home for photos and backups with four bays, quiet, and not too dear: a NAS, which one?"
     await log(orchestrator, "bought", "2026-10-01", long, "Take the one with the slow fan and sixteen gigabytes.")
     await log(orchestrator, "used", "2026-11-14", "the NAS?", "NAS.")
@@ -49,7 +49,7 @@ async def test_of_conversations_that_hold_as_much_the_one_of_the_date_comes_firs
 async def test_what_was_said_on_a_date_in_a_question_is_given_though_it_holds_none_of_its_words(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.answer.finding.looking_up.now", lambda: NOW)
+    monkeypatch.setattr("orchestrator.answer.finding.lookup.now", lambda: NOW)
     filling = "We spoke at length of buses and bridges, and of the rain on them. " * 4
     for day in ("2026-10-10", "2026-10-12", "2026-10-16", "2026-10-20"):
         await log(
@@ -65,7 +65,7 @@ async def test_what_was_said_on_a_date_in_a_question_is_given_though_it_holds_no
 async def test_a_date_alone_makes_no_answer_of_what_was_said_then(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.answer.finding.looking_up.now", lambda: NOW)
+    monkeypatch.setattr("orchestrator.answer.finding.lookup.now", lambda: NOW)
     await log(orchestrator, "kiln", "2026-10-14", "The kiln burst.", "A pity.")
     await log(orchestrator, "sourdough", "2026-10-20", "Why is the sourdough so flat?", "The starter is too cold.")
     query = {"text": "what was wrong with the sourdough on 14 October"}
@@ -95,7 +95,7 @@ async def test_of_a_small_conversation_the_relevant_part_comes_marked(orchestrat
 async def test_who_goes_on_may_name_a_time_in_passing_at_every_door(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.answer.finding.looking_up.now", lambda: NOW)
+    monkeypatch.setattr("orchestrator.answer.finding.lookup.now", lambda: NOW)
     await log(orchestrator, "meant", "2026-10-02", "The reconcile script throws serialization failures", "Retry it.")
     await log(orchestrator, "then", "2026-11-21", "Which tea is good?", "Green.")
     assert await first_found(orchestrator, "continue the reconcile script, it failed again yesterday") == "meant"
@@ -117,7 +117,7 @@ async def test_a_folder_that_has_only_guesses_says_that_another_has_more(orchest
 async def test_where_nothing_was_said_on_either_monday_the_latest_is_told(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.answer.finding.looking_up.now", lambda: NOW)
+    monkeypatch.setattr("orchestrator.answer.finding.lookup.now", lambda: NOW)
     await log(orchestrator, "old", "2026-10-01", "the NAS?", "NAS.")
     answer = await orchestrator.run({"operation": "extract", "query": {"text": "last Monday"}})
     assert "nothing from 2026-11-16" in answer["error"]["details"]
@@ -132,7 +132,7 @@ async def test_a_channel_may_be_called_by_its_place(orchestrator: Orchestrator) 
 async def test_last_tuesday_may_be_the_one_of_last_week_at_every_door(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.answer.finding.looking_up.now", lambda: datetime(2026, 11, 19, 9, tzinfo=UTC))
+    monkeypatch.setattr("orchestrator.answer.finding.lookup.now", lambda: datetime(2026, 11, 19, 9, tzinfo=UTC))
     await log(orchestrator, "week before", "2026-11-10", "Which NAS is quiet?", "The one with the slow fan.")
     await log(orchestrator, "other day", "2026-11-18", "The NAS is loud.", "Turn the fan down.")
     assert await first_found(orchestrator, "the NAS from last Tuesday") == "week before"
@@ -141,7 +141,7 @@ async def test_last_tuesday_may_be_the_one_of_last_week_at_every_door(
 async def test_a_run_names_the_conversation_of_its_answer_and_not_the_one_tried_after_it(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.answer.finding.looking_up.now", lambda: datetime(2026, 11, 19, 9, tzinfo=UTC))
+    monkeypatch.setattr("orchestrator.answer.finding.lookup.now", lambda: datetime(2026, 11, 19, 9, tzinfo=UTC))
     await log(orchestrator, "that day", "2026-11-17", "The reconcile script throws serialization failures", "Retry it.")
     await log(orchestrator, "week before", "2026-11-10", "Which script feeds the cat?", "None.")
     run = new_id("exec")

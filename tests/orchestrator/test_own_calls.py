@@ -135,7 +135,7 @@ async def test_what_our_tools_answered_in_codex_is_not_found_a_second_time(
 
 
 NOTES = (
-    *(start_note.told([], sentences, "s1")["note"] for sentences in (["use pnpm"], [])),
+    *(start_note.compose_note([], sentences, "s1")["note"] for sentences in (["use pnpm"], [])),
     *(f"{head}\n- {TOLD}" for head in (start_note.HEAD, recap.HEAD, hint_text.HEAD)),
     f"Context Registry, quoted from 2026-05-04: {TOLD}",
 )

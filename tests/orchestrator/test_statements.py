@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from orchestrator.answer.finding.relevance import Judged, judge
+from orchestrator.answer.finding.relevance import JudgedMessage, judge_messages
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.search.retrieval import SearchResult
@@ -89,13 +89,13 @@ async def test_what_was_found_is_judged_once(
         await log(orchestrator, number)
     judged: list[Any] = []
 
-    def noted(found: SearchResult) -> list[Judged]:
+    def noted(found: SearchResult) -> list[JudgedMessage]:
         judged.append(found)
-        return judge(found)
+        return judge_messages(found)
 
     doors = ("operations.extract", "operations.search", "operations.search_sessions")
     for module in ("answer.finding.relevance", "answer.finding.choosing", *doors):
-        monkeypatch.setattr(f"orchestrator.{module}.judge", noted)
+        monkeypatch.setattr(f"orchestrator.{module}.judge_messages", noted)
     assert (await orchestrator.run({"operation": operation, "query": {"text": "memoize fibonacci"}}))["success"]
     assert len(judged) == 1
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from backoffice.pages.filters import ERRORS as ERROR_WORDS
 from backoffice.pages.filters import FIELDS, VALUES, field
 from backoffice.pages.reader import LANGUAGES, counter, language_of, teller, texts, translator
-from orchestrator.answer.finding.relevance import REASONS, explanation
+from orchestrator.answer.finding.relevance import REASONS, describe_search
 from orchestrator.operations import operations
 from orchestrator.requests.field_types import Mode
 from registry.domain import Role
@@ -107,7 +107,7 @@ def in_words(node: ast.expr) -> str:
 @pytest.mark.parametrize("similar", [SimilarMessages(), SimilarMessages(note="no model")])
 def test_what_a_record_tells_of_meaning_has_words(similar: SimilarMessages) -> None:
     asked = Wording("", parse_query(""), 0, 0.0)
-    told = explanation(SearchResult([asked], (), {}, {}, frozenset(), "fts5", Corpus(1, 1.0), similar=similar))
+    told = describe_search(SearchResult([asked], (), {}, {}, frozenset(), "fts5", Corpus(1, 1.0), similar=similar))
     assert told["meaning"].keys() - FIELDS.keys() == set()
 
 

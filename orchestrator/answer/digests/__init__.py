@@ -1,1 +1,1 @@
-"""A conversation told shorter: summaries, where it stands, and what is taken along elsewhere."""
+"""Shorten a conversation: summaries, its state, notes and hints, and the part transferred to another client."""

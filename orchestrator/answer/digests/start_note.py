@@ -1,6 +1,6 @@
-"""The note that a new chat gets at its start: where its folder's latest conversations stand, titles of those before.
+"""Compose the note for a new chat: the state of its folder's latest conversations, and titles of earlier ones.
 
-Imports little: a client waits for it, also where no process of ours runs yet.
+Imports little, because a client waits for it while no server process may be running.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,30 +8,30 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from orchestrator.answer.delivery import tokens_in, within
+from orchestrator.answer.delivery import tokens_in, truncate
 from registry.domain import local_day, preview_of
 from registry.project import REMEMBERED
 from registry.text.request.phrases import is_recall_request
 
-STANDING = 2
-"""Conversations whose state the note tells ..."""
-LATEST = 8
-"""... and of so many the title: most of what is gone on with is among them (docs/decisions/0016)."""
+SESSIONS_WITH_STATE = 2
+"""Conversations whose state is in the note."""
+MAX_SESSIONS = 8
+"""Conversations in the note: most that users continue are among them (docs/decisions/0016)."""
 MAX_TOKENS = 300
-"""Tokens of the whole note: every chat pays for it."""
+"""Tokens of the whole note, which every chat pays for."""
 TITLE_CHARACTERS = 40
 TITLE_TOKENS = 130
-"""Tokens of the titles, out of those of the note."""
-READ = 5 * LATEST
-"""Latest conversations of a folder that are read: some began without a word, others only asked for one of these."""
-LOOKED_AT = 40
-"""Messages from a conversation's end back in which it is seen where it stands."""
-NO_CONVERSATIONS = (REMEMBERED, "memory-files")
-"""Sources of notes that clients tell their models anyway, or that stand first in this one."""
-ASKING = 4
-"""Most messages of a chat that only asks for another one: a question and its answer, with thoughts."""
+"""Part of the note's tokens for the titles."""
+SESSIONS_READ = 5 * MAX_SESSIONS
+"""Latest conversations of a folder that are read; some are empty or only ask for another conversation."""
+STATE_MESSAGES = 40
+"""Last messages of a conversation from which its state is derived."""
+NON_CONVERSATION_SOURCES = (REMEMBERED, "memory-files")
+"""Sources of notes that clients show their models anyway, or that are first in this note."""
+MAX_RECALL_MESSAGES = 4
+"""Most messages of a chat that only asks for another one: a question and its answer, with thinking."""
 REMEMBERED_TOKENS = 200
-"""Tokens of the sentences to remember; they come on top of the note's tokens."""
+"""Tokens of the sentences to remember, in addition to the note's tokens."""
 _REMEMBERED_HEAD = "Context Registry: what the user asked to remember:"
 HEAD = (
     "Context Registry has earlier conversations of this project, from all AI clients. The latest, quoted, not"
@@ -41,68 +41,71 @@ _TAIL = "For what was said in them, call `extract` of context-registry with the 
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """A conversation, and where it stands; of all but the latest that is not looked at."""
+class SessionState:
+    """A conversation and its state, which is empty for all but the latest."""
 
     session: Mapping[str, Any]
-    at: Mapping[str, Any]
+    state: Mapping[str, Any]
 
 
-def without_the_new_one(latest: Iterable[Mapping[str, Any]], session_id: str | None) -> list[Mapping[str, Any]]:
-    """Return the folder's latest sessions that have something to tell, without the chat that begins."""
-    said = (each for each in latest if (each["title"] or each["first_message_preview"]) and not _only_asks(each))
-    others = (each for each in said if session_id not in (each["session_id"], each["channel"]))
-    return [each for each in others if each["source"] not in NO_CONVERSATIONS][:LATEST]
+def recent_sessions(latest: Iterable[Mapping[str, Any]], session_id: str | None) -> list[Mapping[str, Any]]:
+    """Return the folder's latest sessions with content, without the new chat itself."""
+    titled = (each for each in latest if each["title"] or each["first_message_preview"])
+    with_content = (each for each in titled if not _is_only_recall(each))
+    others = (each for each in with_content if session_id not in (each["session_id"], each["channel"]))
+    return [each for each in others if each["source"] not in NON_CONVERSATION_SOURCES][:MAX_SESSIONS]
 
 
-def _only_asks(session: Mapping[str, Any]) -> bool:
-    """Return whether a chat asked for another conversation and did nothing else."""
-    return session["message_count"] <= ASKING and is_recall_request(session["first_message_preview"] or "")
+def _is_only_recall(session: Mapping[str, Any]) -> bool:
+    """Return True if a chat only asked for another conversation."""
+    return session["message_count"] <= MAX_RECALL_MESSAGES and is_recall_request(session["first_message_preview"] or "")
 
 
-def told(latest: Sequence[Standing], remembered: Sequence[str] = (), session_id: str | None = None) -> dict[str, Any]:
-    """Return the note within its tokens, their number, and the ids of the sessions it names.
+def compose_note(
+    latest: Sequence[SessionState], remembered: Sequence[str] = (), session_id: str | None = None
+) -> dict[str, Any]:
+    """Return the note, its tokens, and the ids of the sessions it names; the note may be "".
 
-    `remembered`: sentences the user asked to keep, the newest last; they come first. `session_id`: of the chat itself,
-    by which its model can name it. Without anything to tell it is "".
+    `remembered`: sentences that the user asked to keep, the newest last; they come first in the note. `session_id`: of
+    the new chat, so that its model can refer to it.
     """
-    standing, titled = latest[:STANDING], _fitting(latest[STANDING:])
-    kept = within("\n".join(f"- {one}" for one in reversed(remembered)), REMEMBERED_TOKENS)
-    own = f"The session_id of this chat for context-registry: {session_id}" if session_id else ""
-    text = _note_of(standing, [_title(one) for one in titled], tokens_in(own)) if standing else ""
-    text = "\n".join(filter(None, (kept and f"{_REMEMBERED_HEAD}\n{kept}", text, own)))
+    with_state, titled = latest[:SESSIONS_WITH_STATE], _fitting_titles(latest[SESSIONS_WITH_STATE:])
+    sentences = truncate("\n".join(f"- {one}" for one in reversed(remembered)), REMEMBERED_TOKENS)
+    session_line = f"The session_id of this chat for context-registry: {session_id}" if session_id else ""
+    text = _format_note(with_state, [_title(one) for one in titled], tokens_in(session_line)) if with_state else ""
+    text = "\n".join(filter(None, (sentences and f"{_REMEMBERED_HEAD}\n{sentences}", text, session_line)))
     return {
         "note": text,
         "tokens": tokens_in(text),
-        "told_of": [one.session["session_id"] for one in (*standing, *titled)],
+        "told_of": [one.session["session_id"] for one in (*with_state, *titled)],
     }
 
 
-def _fitting(titled: Sequence[Standing]) -> list[Standing]:
-    """Return the titles that leave room for the state of the latest conversations."""
+def _fitting_titles(titled: Sequence[SessionState]) -> list[SessionState]:
+    """Return the titles that fit their part of the tokens."""
     sums = accumulate(tokens_in(_title(one) + "\n") for one in titled)
     return [one for one, tokens in zip(titled, sums, strict=True) if tokens <= TITLE_TOKENS]
 
 
-def _note_of(standing: Sequence[Standing], titles: Sequence[str], taken: int) -> str:
-    """A head, a line for each conversation, and where there is more."""
+def _format_note(with_state: Sequence[SessionState], titles: Sequence[str], taken: int) -> str:
+    """Format the note: a head, a line for each conversation, and how to get more."""
     room = MAX_TOKENS - taken - tokens_in("\n".join([HEAD, *titles, "", _TAIL]))
-    lines = [within(_line(one), room // len(standing) - 1) for one in standing]
+    lines = [truncate(_line(one), room // len(with_state) - 1) for one in with_state]
     return "\n".join([HEAD, *lines, *titles, _TAIL])
 
 
-def _title(one: Standing) -> str:
+def _title(one: SessionState) -> str:
     session = one.session
     title = preview_of(session["title"] or session["first_message_preview"] or session["channel"], TITLE_CHARACTERS)
     return f'- "{title}" ({session["source"]}, {local_day(session["updated_at"])})'
 
 
-def _line(one: Standing) -> str:
-    return f"{_title(one)}: " + "; ".join(_points(one.at))
+def _line(one: SessionState) -> str:
+    return f"{_title(one)}: " + "; ".join(_state_parts(one.state))
 
 
-def _points(at: Mapping[str, Any]) -> Iterator[str]:
-    """Return the parts of a state by importance, the open question first: the line's end may be cut."""
+def _state_parts(at: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the parts of a state by importance, because the end of the line may be cut."""
     if open_question := at.get("open_question"):
         yield f"open: {preview_of(open_question, 90)}"
     elif question := at.get("last_question"):

@@ -1,10 +1,10 @@
-"""The summaries of sessions: the client's own where it wrote one, else one that is made here and kept."""
+"""Summarise sessions: by the client's own summary if it wrote one, else by one that is made here and stored."""
 
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orchestrator.answer.delivery import within
+from orchestrator.answer.delivery import truncate
 from orchestrator.answer.digests.summary import WRITER, summary_of
 from orchestrator.state import Run
 from registry.domain import preview_of
@@ -19,20 +19,20 @@ from registry.storage.conversations.channels import (
 from registry.storage.conversations.messages import MessageRow, both_ends
 from registry.storage.database import ReadTransaction
 
-TOKENS = 200
-"""A session's summary is no longer."""
+MAX_TOKENS = 200
+"""Tokens of a session's summary."""
 BEGINNING, END = 20, 100
-"""Messages of a longer session that are read: its first and its last ones."""
-LISTED = 300
-"""Characters of it in a list."""
-FOUND = 120
-"""Characters of it beside the passages of a search."""
-AT_ONCE = 50
-"""Summaries made for one answer; further ones are made for later answers."""
-_LONGEST = 4000
+"""First and last messages that are read of a longer session."""
+LISTED_WIDTH = 300
+"""Characters of a summary in a list."""
+FOUND_WIDTH = 120
+"""Characters of a summary next to matches of a search."""
+MAX_MADE = 50
+"""Summaries made for one answer; the others are made for later answers."""
+_MAX_MESSAGE = 4000
 _PREAMBLE = re.compile(r"\A.*?(?:Primary Request and Intent:|<summary>|Summary:)", re.DOTALL)
-_LEAST = 80
-"""A shorter compaction says only that there was one."""
+_MIN_COMPACTION = 80
+"""Characters; a shorter compaction message has no summary."""
 
 
 def add_summaries(
@@ -41,9 +41,9 @@ def add_summaries(
     sessions: Sequence[dict[str, Any]],
     width: int = 0,
 ) -> None:
-    """Fill in the summaries that are missing; they are kept with the record of this run.
+    """Add missing summaries, and record them with this run.
 
-    `width`: at most so many characters of each are shown, on one line; 0: all of it.
+    `width`: characters of each summary, on one line; 0 for all.
     """
     _fill_in(tx, run, sessions)
     for one in sessions:
@@ -52,7 +52,7 @@ def add_summaries(
 
 
 def _fill_in(tx: ReadTransaction, run: Run, sessions: Sequence[dict[str, Any]]) -> None:
-    lacking = [one for one in sessions if not one["summary"] and one["message_count"]][:AT_ONCE]
+    lacking = [one for one in sessions if not one["summary"] and one["message_count"]][:MAX_MADE]
     if not lacking:
         return
     names = [one["channel"] for one in lacking]
@@ -66,21 +66,23 @@ def _fill_in(tx: ReadTransaction, run: Run, sessions: Sequence[dict[str, Any]]) 
 
 
 def make_summary(row: ChannelRow, messages: Sequence[MessageRow]) -> MadeSummary:
-    """A channel's summary: what its client noted when it made room, else its significant sentences."""
-    noted = _noted(messages)
-    text, by = (noted, CLIENT) if noted else (summary_of([as_said(one) for one in messages], TOKENS), WRITER)
+    """Return a channel's summary: that of its client's compaction, else its significant sentences."""
+    noted = _client_summary(messages)
+    text, by = (
+        (noted, CLIENT) if noted else (summary_of([as_summary_input(one) for one in messages], MAX_TOKENS), WRITER)
+    )
     return MadeSummary(row.number, text, by, content_state(row))
 
 
-def _noted(messages: Sequence[MessageRow]) -> str:
-    """The client's own summary, where it went on from one near the end."""
+def _client_summary(messages: Sequence[MessageRow]) -> str:
+    """Return the client's own summary, if its last compaction is near the end."""
     for place, message in reversed(list(enumerate(messages))):
-        if "compaction" in message.payload and len(message.text) > _LEAST and place > len(messages) * 2 / 3:
-            return within(" ".join(_PREAMBLE.sub("", message.text).split()), TOKENS)
+        if "compaction" in message.payload and len(message.text) > _MIN_COMPACTION and place > len(messages) * 2 / 3:
+            return truncate(" ".join(_PREAMBLE.sub("", message.text).split()), MAX_TOKENS)
     return ""
 
 
-def as_said(message: MessageRow) -> Mapping[str, Any]:
-    """A message as `orchestrator.answer.digests.summary` reads it; what nobody typed is no part of the talk."""
+def as_summary_input(message: MessageRow) -> Mapping[str, Any]:
+    """Convert a message for `orchestrator.answer.digests.summary`; injected ones are not part of the conversation."""
     role = "system" if message.payload.get("injected") else message.role
-    return {"role": role, "text": message.text[:_LONGEST], "tool": message.payload.get("tool")}
+    return {"role": role, "text": message.text[:_MAX_MESSAGE], "tool": message.payload.get("tool")}

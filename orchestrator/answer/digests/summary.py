@@ -1,6 +1,6 @@
-"""Tell what a conversation was about in its own sentences: asked, decided, changed, answered, open. Pure.
+"""Summarise a conversation by its own sentences: asked, decided, changed, answered, open. Pure.
 
-Nothing is made up: every line is a sentence that was said, or what the record of a tool tells.
+Every line is a sentence of a message or from the record of a tool.
 """
 
 import re
@@ -8,18 +8,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from orchestrator.answer.delivery import tokens_in, within
-from orchestrator.answer.standing import COMMAND_KEYS, PATH_KEYS, first_param, is_courtesy
+from orchestrator.answer.conversation_state import COMMAND_KEYS, PATH_KEYS, first_param, is_courtesy
+from orchestrator.answer.delivery import tokens_in, truncate
 from registry.domain import Role, preview_of
 from registry.text.request.request_words import is_request_word
 
 WRITER = "extractive"
-"""The writer of such a summary, wherever one is kept or shown."""
+"""Stored as the writer of such a summary."""
 SHORT_TOKENS = 600
-"""The size of a summary or a digest unless the caller asks for another one."""
-SHOWN = 220  # characters of a sentence
-MOST = {"asked": 4, "told": 2, "decided": 4, "answered": 2, "changed": 5, "open": 2}
-"""Sentences of each kind; in a long summary twice as many."""
+"""Default tokens of a summary or a digest."""
+SENTENCE_WIDTH = 220  # characters of a sentence
+MAX_SENTENCES = {"asked": 4, "told": 2, "decided": 4, "answered": 2, "changed": 5, "open": 2}
+"""Sentences of each kind in a short summary; twice as many in a long one."""
 LABELS = {
     "en": dict(asked="Asked", told="Told", decided="Decided", answered="Answered", changed="Changed", open="Open"),
     "ko": dict(asked="질문", told="알린 것", decided="결정", answered="답", changed="변경", open="미해결"),
@@ -28,13 +28,13 @@ OUTCOMES: Mapping[str, Mapping[str, str]] = {
     "en": {},
     "ko": {"completed": "완료", "failed": "실패", "rejected": "거부됨", "pending": "결과 없음"},
 }
-"""Words for how a command ended, where they differ from the record's own."""
+"""Words for the status of a command, if they differ from the recorded one."""
 ORDER = ("asked", "told", "decided", "changed", "answered", "open")
-FIRST_TO_GO = ("told", "answered", "changed", "open", "decided", "asked")
+DROP_ORDER = ("told", "answered", "changed", "open", "decided", "asked")
 
 _CODE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _NO_SENTENCES = re.compile(r"^[ \t]*(?:#{1,6} .*|\|.*|[-*_=]{3,}|\*\*[^*\n]*\*\*:?)[ \t]*$", re.MULTILINE)
-# of brackets those of footnotes, boxes and pictures, and what stands alone in them, as clients' notes do
+# brackets of footnotes, boxes and images, and lines in brackets, such as clients' notes
 _MARKUP = re.compile(
     r"^[\s>#*+\-•]+|^\d+[.)]\s+|\*{1,3}|`|\b_|_\b"
     r"|!\[[^\]\n]{0,200}\]\([^)\n]{0,500}\)|\[(?:[\d, ]*|[xX]|Image[^\]\n]{0,200})\]|^\[[^\]]*\]$"
@@ -83,7 +83,7 @@ class _Sentence(NamedTuple):
 
 
 def summary_of(messages: Sequence[Mapping[str, Any]], max_tokens: int) -> str:
-    """Return the summary, a line for each kind of thing; "" where nothing was said that says anything.
+    """Return the summary, a line for each kind of sentence; "" if no sentence is significant.
 
     Each message has `role`, `text` and, from a tool, `tool` {name, params, result, status}.
     """
@@ -91,68 +91,70 @@ def summary_of(messages: Sequence[Mapping[str, Any]], max_tokens: int) -> str:
     points = points_of(messages, language, 2)
     labels = LABELS[language]
 
-    def written() -> str:
+    def render() -> str:
         return "\n".join(f"{labels[kind]}: {' · '.join(lines)}" for kind, lines in points.items())
 
-    while sum(map(len, points.values())) > 1 and tokens_in(written()) > max_tokens:
-        kind = max(points, key=lambda kind: (len(points[kind]), -FIRST_TO_GO.index(kind)))
+    while sum(map(len, points.values())) > 1 and tokens_in(render()) > max_tokens:
+        kind = max(points, key=lambda kind: (len(points[kind]), -DROP_ORDER.index(kind)))
         points[kind].pop(0 if kind in ("decided", "open") else -1)
         if not points[kind]:
             del points[kind]
-    return within(written(), max_tokens)
+    return truncate(render(), max_tokens)
 
 
 def points_of(messages: Sequence[Mapping[str, Any]], language: str, times: int = 1) -> dict[str, list[str]]:
-    """Return what was asked, told, decided, changed, answered, and what is open, each in the order of the talk.
+    """Return the sentences of each kind in chronological order, up to `times` as many as in a short summary.
 
-    Of each kind up to `times` as many sentences as a short summary holds; `language`: of how commands ended.
+    `language`: of the words for how commands ended.
     """
-    by_tools = _by_tools(messages, OUTCOMES[language])
-    said = _weighed([message for message in messages if message["role"] in (Role.USER, Role.ASSISTANT)])
-    if not said:
+    by_tools = _tool_results(messages, OUTCOMES[language])
+    sentences = _weigh_sentences([message for message in messages if message["role"] in (Role.USER, Role.ASSISTANT)])
+    if not sentences:
         return {"changed": by_tools} if by_tools else {}
     used: list[_Sentence] = []
-    users = [one for one in said if one.role == Role.USER]
-    answers = [one for one in said if one.role == Role.ASSISTANT]
-    statements = [one for one in said if not _ASKS.search(one.text) and not one.text.endswith(":")]
-    last = [one for one in said if one.place == said[-1].place]
+    users = [one for one in sentences if one.role == Role.USER]
+    answers = [one for one in sentences if one.role == Role.ASSISTANT]
+    statements = [one for one in sentences if not _ASKS.search(one.text) and not one.text.endswith(":")]
+    last = [one for one in sentences if one.place == sentences[-1].place]
     closing = [one for one in last[-1:] if one.text.endswith(("?", "？")) and one.place]
-    put_off = [one for one in statements if one.place >= said[-1].place * 3 / 4 and _OPEN.search(one.text)]
+    postponed = [one for one in statements if one.place >= sentences[-1].place * 3 / 4 and _OPEN.search(one.text)]
     first = [one for one in users if one.place == users[0].place] if users else []
     begin = [first[0]._replace(text=" ".join(one.text for one in first))] if first else []
-    asking = sorted((one for one in users if _ASKS.search(one.text) and one not in first), key=_heaviest)
+    asking = sorted((one for one in users if _ASKS.search(one.text) and one not in first), key=_by_weight)
     candidates = {
-        "open": [*closing, *put_off],
+        "open": [*closing, *postponed],
         "asked": [*begin, *asking],
         "decided": sorted((one for one in statements if _DECIDES.search(one.text)), key=lambda one: -one.place),
-        "changed": sorted((one for one in statements if _CHANGES.search(one.text)), key=_heaviest),
-        "told": sorted((one for one in statements if one.role == Role.USER and len(one.tokens) > 3), key=_heaviest),
-        "answered": sorted((one for one in answers if one in statements and _IS_WHOLE.search(one.text)), key=_heaviest),
+        "changed": sorted((one for one in statements if _CHANGES.search(one.text)), key=_by_weight),
+        "told": sorted((one for one in statements if one.role == Role.USER and len(one.tokens) > 3), key=_by_weight),
+        "answered": sorted(
+            (one for one in answers if one in statements and _IS_WHOLE.search(one.text)), key=_by_weight
+        ),
     }
-    points = {kind: _chosen(some, used, times * MOST[kind]) for kind, some in candidates.items()}
+    points = {kind: _choose(some, used, times * MAX_SENTENCES[kind]) for kind, some in candidates.items()}
     points["changed"] += by_tools
     return {kind: points[kind] for kind in ORDER if points[kind]}
 
 
-def _heaviest(sentence: _Sentence) -> float:
+def _by_weight(sentence: _Sentence) -> float:
     return -sentence.weight
 
 
 def language_of(messages: Iterable[Mapping[str, Any]]) -> str:
-    """Return "ko" if a fifth of what the user wrote is Hangul, else "en"."""
-    said = list(messages)
-    texts = [one["text"] for one in said if one["role"] == Role.USER] or [one["text"] for one in said]
+    """Return "ko" if at least a fifth of the user's letters are Hangul, else "en"."""
+    listed = list(messages)
+    texts = [one["text"] for one in listed if one["role"] == Role.USER] or [one["text"] for one in listed]
     letters = sum(sum(map(str.isalpha, text)) for text in texts)
     return "ko" if letters and sum(len(_HANGUL.findall(text)) for text in texts) * 5 >= letters else "en"
 
 
 def digest_of(messages: Sequence[Mapping[str, Any]], max_tokens: int) -> list[dict[str, Any]]:
-    """Return the same messages, each by its first sentences, all of them within the budget in equal shares."""
-    told = [message for message in messages if message["text"].strip()]
-    share = max(12, max_tokens // max(1, len(told)))
-    short = [{**message, "text": within(" ".join(sentences_in(message["text"])), share)} for message in told]
+    """Shorten each message to its first sentences, in equal shares of the budget."""
+    with_text = [message for message in messages if message["text"].strip()]
+    share = max(12, max_tokens // max(1, len(with_text)))
+    short = [{**message, "text": truncate(" ".join(sentences_in(message["text"])), share)} for message in with_text]
     while len(short) > 1 and sum(tokens_in(message["text"]) for message in short) > max_tokens:
-        del short[len(short) // 2 if len(short) > 2 else 0]  # beginning and end say most
+        del short[len(short) // 2 if len(short) > 2 else 0]  # beginning and end are the most useful
     return short
 
 
@@ -164,8 +166,8 @@ def sentences_in(text: str) -> Iterator[str]:
             yield sentence
 
 
-def _weighed(messages: Sequence[Mapping[str, Any]]) -> list[_Sentence]:
-    """Return all sentences, each with how much of what the conversation speaks of it holds."""
+def _weigh_sentences(messages: Sequence[Mapping[str, Any]]) -> list[_Sentence]:
+    """Return all sentences, weighed by how often their words occur in the conversation."""
     cut = [
         (sentence, message["role"], place, _tokens(sentence))
         for place, message in enumerate(messages)
@@ -180,19 +182,19 @@ def _weighed(messages: Sequence[Mapping[str, Any]]) -> list[_Sentence]:
 
 
 def _tokens(sentence: str) -> frozenset[str]:
-    """Return roughly its words: of an English one the stem, of a Korean one the syllables before its particle."""
+    """Return approximate stems: six letters of each English word, two syllables of each Korean one."""
     words = (word.lower() for word in _WORD.findall(sentence) if not is_request_word(word.lower()))
     return frozenset(word[:6] if word.isascii() else word[:2] for word in words)
 
 
-def _chosen(ordered: Iterable[_Sentence], used: list[_Sentence], most: int) -> list[str]:
-    """Return the first of them that were not used already, in the order of the talk."""
+def _choose(ordered: Iterable[_Sentence], used: list[_Sentence], most: int) -> list[str]:
+    """Return the first sentences that repeat no used one, in chronological order."""
     taken: list[_Sentence] = []
     for one in ordered:
         if len(taken) < most and not any(_repeats(one, other) for other in (*used, *taken)):
             taken.append(one)
     used += taken
-    return [preview_of(one.text, SHOWN) for one in sorted(taken, key=lambda one: one.place)]
+    return [preview_of(one.text, SENTENCE_WIDTH) for one in sorted(taken, key=lambda one: one.place)]
 
 
 def _repeats(one: _Sentence, other: _Sentence) -> bool:
@@ -204,13 +206,13 @@ def _share_most(some: frozenset[str], others: frozenset[str]) -> bool:
     return smaller > 1 and len(some & others) / smaller > 0.7
 
 
-def are_on_the_same(one: str, other: str) -> bool:
-    """Return whether two decisions are on the same thing: of the two the later one holds."""
+def are_about_the_same(one: str, other: str) -> bool:
+    """Return True if two decisions are about the same subject, so that the later one replaces the other."""
     return _share_most(_tokens(one), _tokens(other))
 
 
-def _by_tools(messages: Sequence[Mapping[str, Any]], outcomes: Mapping[str, str]) -> list[str]:
-    """Return files that were written, and the last commands with their outcome."""
+def _tool_results(messages: Sequence[Mapping[str, Any]], outcomes: Mapping[str, str]) -> list[str]:
+    """Return the files that were written, and the last commands with their status."""
     tools = [message["tool"] for message in messages if isinstance(message.get("tool"), Mapping)]
     writing = [tool for tool in tools if _WRITES.search(str(tool.get("name") or ""))]
     files = list(dict.fromkeys(filter(None, (first_param(tool.get("params"), PATH_KEYS) for tool in writing))))

@@ -1,1 +1,1 @@
-"""Find the conversations and messages that a request means, and how sure that is."""
+"""Find the conversations and messages that match a request, and the confidence in them."""

@@ -1,4 +1,4 @@
-"""Find what a project's past chats say against a command or an edit: it failed, or was decided otherwise. Pure."""
+"""Warn before a command that failed in a past chat, or an edit that contradicts a past decision. Pure."""
 
 import re
 import shlex
@@ -7,8 +7,8 @@ from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
+from orchestrator.answer.conversation_state import COMMAND_KEYS, PATH_KEYS, first_param
 from orchestrator.answer.delivery import MessageDict
-from orchestrator.answer.standing import COMMAND_KEYS, PATH_KEYS, first_param
 from registry.domain import preview_of
 from registry.text.analysis.analyzer import analyze
 from sources.kit.drafts import COMPLETED, FAILED
@@ -18,12 +18,12 @@ Words = frozenset[str]
 OLD_KEYS = ("old_string", "oldString", "old_str")
 NEW_KEYS = ("new_string", "newString", "new_str", "content", "file_text")
 PATCH_KEYS = ("input", "patch", "patchText")
-_PATCHED = re.compile(r"^\*\*\* (?:Update|Add) File: (.+)$", re.MULTILINE)  # of several files the first
-COMMAND, REASON = 45, 35  # characters of what failed, and why; the rest is for what worked
-SHARED = 3  # tokens that a changed line has in common with the one that a comment speaks of
-CURE_WITHIN = 8  # messages after a failure in which the command that worked is looked for
+_PATCHED = re.compile(r"^\*\*\* (?:Update|Add) File: (.+)$", re.MULTILINE)  # the first of several files
+COMMAND, REASON = 45, 35  # characters of the failed command and of its error; the rest is for the command that worked
+MIN_SHARED_TOKENS = 3  # tokens in common of a changed line and the line that a comment explains
+MAX_CURE_DISTANCE = 8  # messages after a failure in which to look for the command that worked
 _WORD = re.compile(r"[^\s'\"`=:,;/@(){}\[\]<>|&]+")
-_COMMENT = re.compile(r"(?:^|\s)(?:#|//|/\*+|--|%|;|<!--)\s+(\w.{11,})")  # shorter ones give no reason
+_COMMENT = re.compile(r"(?:^|\s)(?:#|//|/\*+|--|%|;|<!--)\s+(\w.{11,})")  # shorter comments give no reason
 _NAMES_ERROR = re.compile("error|fail|fatal|denied|not found", re.IGNORECASE)
 
 
@@ -37,38 +37,38 @@ class Act(NamedTuple):
 
     @property
     def removed(self) -> list[str]:
-        """Return the lines that the change takes out."""
+        """Return the lines that the change removes."""
         new = self.new.splitlines()
         return [line for line in self.old.splitlines() if line not in new]
 
     @property
     def added(self) -> list[str]:
-        """Return the lines that the change puts in."""
+        """Return the lines that the change adds."""
         old = self.old.splitlines()
         return [line for line in self.new.splitlines() if line not in old]
 
     @property
     def subject(self) -> str:
-        """Return the text that past messages about it have words of."""
+        """Return the text to search past messages for."""
         return self.command or "\n".join([self.file, *self.added, *self.removed])
 
 
-class Told(NamedTuple):
-    """A sentence of a past chat about an act, and the message that says it."""
+class PastWarning(NamedTuple):
+    """A warning before an act, and the past message that it is taken from."""
 
     text: str
     message: MessageDict
 
 
 class ShellCommand(NamedTuple):
-    """A simple command: its text, and its words without their order."""
+    """A simple command: its text and the set of its words."""
 
     text: str
     words: Words
 
 
 def act_of(params: object) -> Act | None:
-    """Return the act that a tool's parameters describe; None for reads and what else changes nothing."""
+    """Return the act that a tool's parameters describe; None for a read or another call that changes nothing."""
     given = first_param(params, (*COMMAND_KEYS, *PATCH_KEYS))
     if patched := _PATCHED.search(given):
         lines = given[patched.end() :].splitlines()
@@ -80,29 +80,29 @@ def act_of(params: object) -> Act | None:
     return Act("", file, first_param(params, OLD_KEYS), new) if file and new else None
 
 
-def told_against(act: Act, messages: Sequence[MessageDict]) -> Told | None:
-    """Return what `messages` of a project's past chats, in order of time, say against an act; None if nothing does."""
-    return failed_before(act, messages) if act.command else decided_about(act, messages)
+def find_warning(act: Act, messages: Sequence[MessageDict]) -> PastWarning | None:
+    """Return the warning about an act in `messages` of a project's past chats (in order of time), if any."""
+    return find_past_failure(act, messages) if act.command else find_past_decision(act, messages)
 
 
-def failed_before(act: Act, messages: Sequence[MessageDict]) -> Told | None:
-    """Return that a command like this one failed, and which one worked, unless this one has worked since."""
-    wanted = [one.words for one in commands_in(act.command)]
+def find_past_failure(act: Act, messages: Sequence[MessageDict]) -> PastWarning | None:
+    """Return the failure of a similar command and the command that worked, unless this one has worked since."""
+    wanted = [one.words for one in split_commands(act.command)]
     found = None
     for at, message in enumerate(messages):
-        ended, commands = _status(message), commands_in(_act_in(message).command)
+        ended, commands = _status(message), split_commands(_act_in(message).command)
         if ended == COMPLETED and any(one.words in wanted for one in commands):
             found = None
         for one in commands if ended == FAILED else ():
-            cure = _cure(one, message, messages[at + 1 :])
+            cure = _find_working_command(one, message, messages[at + 1 :])
             if cure and any(_is_like_failed(words, one.words, cure.words) for words in wanted):
                 failed = f"`{preview_of(one.text, COMMAND)}` failed ({_reason(message)})"
-                found = Told(f"{failed}; this worked: `{cure.text}`", message)
+                found = PastWarning(f"{failed}; this worked: `{cure.text}`", message)
     return found
 
 
-def decided_about(act: Act, messages: Sequence[MessageDict]) -> Told | None:
-    """Return the comment with which a past edit put in the lines that this one changes."""
+def find_past_decision(act: Act, messages: Sequence[MessageDict]) -> PastWarning | None:
+    """Return the comment of the past edit that added the lines which this act removes."""
     changed = [_tokens(line) for line in act.removed]
     for message in reversed(messages):
         past = _act_in(message)
@@ -113,14 +113,14 @@ def decided_about(act: Act, messages: Sequence[MessageDict]) -> Told | None:
             found = _COMMENT.search(line)
             code = _tokens(line[: found.start()] if found else line)
             comment = found[1] if found else comment
-            if comment and any(len(one & code) >= SHARED for one in changed):
-                return Told(f"{act.file.rpartition('/')[2]}: {comment}", message)
-            comment = comment if found and not code else ""  # it stands above the next line
+            if comment and any(len(one & code) >= MIN_SHARED_TOKENS for one in changed):
+                return PastWarning(f"{act.file.rpartition('/')[2]}: {comment}", message)
+            comment = comment if found and not code else ""  # a comment above the next line
     return None
 
 
 @lru_cache(4096)
-def commands_in(line: str) -> list[ShellCommand]:
+def split_commands(line: str) -> list[ShellCommand]:
     """Return the simple commands of a shell line; none if a quote is not closed."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split, lexer.commenters = True, ""
@@ -131,22 +131,24 @@ def commands_in(line: str) -> list[ShellCommand]:
     return [ShellCommand(text, frozenset(_WORD.findall(text))) for is_sign, text in parts if not is_sign]
 
 
-def _cure(failed: ShellCommand, message: MessageDict, following: Sequence[MessageDict]) -> ShellCommand | None:
-    """Return the similar command that worked next, unless a file was changed in between."""
+def _find_working_command(
+    failed: ShellCommand, message: MessageDict, following: Sequence[MessageDict]
+) -> ShellCommand | None:
+    """Return the next similar command that worked, unless a file was changed before it."""
     for other in following:
-        if other["channel_number"] != message["channel_number"] or other["seq"] > message["seq"] + CURE_WITHIN:
+        if other["channel_number"] != message["channel_number"] or other["seq"] > message["seq"] + MAX_CURE_DISTANCE:
             continue
         act = _act_in(other)
         if act.file:
             return None
-        for one in commands_in(act.command) if _status(other) == COMPLETED else ():
+        for one in split_commands(act.command) if _status(other) == COMPLETED else ():
             if 2 * len(one.words & failed.words) >= len(failed.words) and one.words != failed.words:
                 return one
     return None
 
 
 def _is_like_failed(words: Words, failed: Words, worked: Words) -> bool:
-    """Return True if a command holds what the one that worked left out, and nothing that it added."""
+    """Return True if a command has the words that the working command dropped, and none that it added."""
     dropped, added = failed - worked, worked - failed
     return 2 * len(failed & words) >= len(failed) and (dropped or failed - {"sudo"}) <= words and not added & words
 
@@ -171,6 +173,6 @@ def _status(message: MessageDict) -> str:
 
 
 def _reason(message: MessageDict) -> str:
-    """Return the first line of a result that names an error, else its first line."""
+    """Return the first line of a result that names an error, or its first line."""
     lines = [line for line in str(message["tool"].get("result") or "").splitlines() if line.strip()]
     return preview_of(next((line for line in lines if _NAMES_ERROR.search(line)), "".join(lines[:1])), REASON)

@@ -1,7 +1,7 @@
-"""Find a later statement on the same thing, and tell whether it replaces what an earlier one says.
+"""Find a later statement on the same subject, and decide whether it replaces an earlier one.
 
-What a user said later is shown (`newer`) if it repeats rare words of the earlier conversation; an earlier message is
-called replaced only where a sentence says so.
+A later user message is shown (`newer`) if it repeats rare words of the earlier conversation. An earlier message is
+marked as replaced only if a sentence says so.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import Turn
 from orchestrator.answer.finding.choosing import Choice, past_ends
-from orchestrator.answer.finding.looking_up import Lookup
+from orchestrator.answer.finding.lookup import Lookup
 from registry.domain import Role, format_time
 from registry.search.retrieval import SearchResult
 from registry.search.sessions import read_messages_around
@@ -25,110 +25,117 @@ from registry.text.ranking.term_weights import idf
 from registry.text.request.query import ParsedQuery
 from registry.text.request.understanding import ParsedRequest
 
-STRETCH = 4  # messages in which a suggestion is made, taken up and carried out
-# weight of the repeated rare words, in a conversation that holds the whole request and scores as the best, from which
-# on it is about the same thing: `benchmarks/RESULTS.md`
-ABOUT_IT = 1.0
-NEAR = 0.5  # share of the best message's score from which on another one of the conversation is on the same thing
-LINE = 200  # characters of a later statement that an answer leads with
-READ = 40  # messages of a conversation that are compared
+EXCHANGE = 4  # messages in which a suggestion is made, accepted and carried out
+# weight of the repeated rare words, times the conversation's share of the request and of the best score, from which a
+# message is on the same subject: `benchmarks/RESULTS.md`
+MIN_REPEATED_WEIGHT = 1.0
+MIN_SCORE_SHARE = 0.5  # share of the best message's score from which another message is on the same subject
+LINE_WIDTH = 200  # characters of the later statement that an answer begins with
+MAX_READ = 40  # messages of a conversation that are compared
 
 
-class Change(NamedTuple):
-    """A later statement as an answer shows it, and for the ids of messages that it replaces when it was made."""
+class LaterStatement(NamedTuple):
+    """A later statement as the answer shows it, and its time for each id of a message that it replaces."""
 
     newer: dict[str, Any] | None
     replaced_on: Mapping[str, str]
     turn: Turn | None = None
-    """The turn of this conversation that makes it."""
+    """The turn with the statement, if it is in the same conversation."""
 
 
-NO_CHANGE = Change(None, {})
+NO_LATER_STATEMENT = LaterStatement(None, {})
 
 
-def change_of(asked: Lookup[Any], choice: Choice) -> Change:
-    """Return the later statement on the same thing, in another conversation in scope or later in this one."""
-    tx, said = asked.tx, asked.said
-    if said.is_about_past or _is_dated(choice.channel, said):
-        return NO_CHANGE
-    best = choice.kept[0].score if choice.kept else 0.0
-    spoken = _spoken(tx, [one.ranked.candidate.number for one in choice.kept[:READ] if one.score >= NEAR * best])
-    if not spoken:
-        return NO_CHANGE
-    hit, near = spoken[0], sorted(spoken, key=lambda row: row.seq)
-    first, last = near[0], near[-1]
-    later = _repeats_most(tx, choice, hit) or (last if last.seq >= hit.seq + STRETCH else None)
+def find_later_statement(lookup: Lookup[Any], choice: Choice) -> LaterStatement:
+    """Return a later statement on the same subject, in another conversation in scope or later in this one."""
+    tx, parsed = lookup.tx, lookup.parsed
+    if parsed.is_about_past or _is_as_of_date(choice.channel, parsed):
+        return NO_LATER_STATEMENT
+    best = choice.hits[0].score if choice.hits else 0.0
+    numbers = [one.ranked.candidate.number for one in choice.hits[:MAX_READ] if one.score >= MIN_SCORE_SHARE * best]
+    hits = _conversation_messages(tx, numbers)
+    if not hits:
+        return NO_LATER_STATEMENT
+    hit, in_order = hits[0], sorted(hits, key=lambda row: row.seq)
+    first, last = in_order[0], in_order[-1]
+    later = _most_repeating(tx, choice, hit) or (last if last.seq >= hit.seq + EXCHANGE else None)
     if later:
-        return _changed(tx, choice.found, hit, later)
-    if first.turn < hit.turn:  # the best hit itself may be the change
-        change = _changed(tx, choice.found, first, hit)
-        return change if change.replaced_on else NO_CHANGE
-    return NO_CHANGE
+        return _compare(tx, choice.found, hit, later)
+    if first.turn < hit.turn:  # the best hit itself may be the later statement
+        change = _compare(tx, choice.found, first, hit)
+        return change if change.replaced_on else NO_LATER_STATEMENT
+    return NO_LATER_STATEMENT
 
 
-def _spoken(tx: ReadTransaction, numbers: Sequence[int]) -> list[MessageRow]:
-    """Return those of some messages that a user or a model said, in the order given."""
-    rows = {row.number: row for row in by_numbers(tx, numbers) if row.role in _SPOKEN}
+def _conversation_messages(tx: ReadTransaction, numbers: Sequence[int]) -> list[MessageRow]:
+    """Return the user and assistant messages among these, in the given order."""
+    rows = {row.number: row for row in by_numbers(tx, numbers) if row.role in _CONVERSATION_ROLES}
     return [rows[number] for number in numbers if number in rows]
 
 
-def _repeats_most(tx: ReadTransaction, choice: Choice, hit: MessageRow) -> MessageRow | None:
-    """Return what a user said after `hit` that repeats most of the rare words of the request and of the hit's
-    conversation: their weight, times the share of the request and of the best score that its conversation has.
+def _most_repeating(tx: ReadTransaction, choice: Choice, hit: MessageRow) -> MessageRow | None:
+    """Return the user message after `hit` that repeats most rare words of the request and the hit's conversation.
 
-    "We moved off Sidekiq and Redis" holds no word of "what runs our jobs?", but what the earlier conversation says.
-    The hit's own conversation, which repeats itself anyway, comes second, and must name a change.
+    The weight of these words counts times its conversation's share of the request and of the best score. "We moved off
+    Sidekiq and Redis" has no word of "what runs our jobs?", but words of the earlier conversation. A message of the
+    hit's own conversation, which repeats itself anyway, comes second and must name a change.
     """
-    found, own = choice.everywhere, hit.channel_number
-    scores = {row.number: score for row, score in choice.candidates} or {own: 1.0}
+    found, own_channel = choice.everywhere, hit.channel_number
+    scores = {row.number: score for row, score in choice.candidates} or {own_channel: 1.0}
     shares = {number: found.coverage(number) * score / max(scores.values()) for number, score in scores.items()}
     later = [
         (row, frozenset(analyze(row.text)))
         for number in scores
-        for row in messages_of(tx, number, limit=READ, roles=[Role.USER], from_=hit.timestamp)
-        if number != own or (row.turn != hit.turn and any(_changing(row.text)))
+        for row in messages_of(tx, number, limit=MAX_READ, roles=[Role.USER], from_=hit.timestamp)
+        if number != own_channel or (row.turn != hit.turn and any(_change_sentences(row.text)))
     ]
-    earlier = read_messages_around(tx, {own: [hit.seq]}, READ // 2)[own]
-    said = {*_asked_for(found), *chain.from_iterable(analyze(row.text) for row in earlier if row.role in _SPOKEN)}
-    rare = _rare(tx, said.intersection(chain.from_iterable(tokens for _, tokens in later)), found.corpus.size)
+    earlier = read_messages_around(tx, {own_channel: [hit.seq]}, MAX_READ // 2)[own_channel]
+    earlier_tokens = {
+        *_request_tokens(found),
+        *chain.from_iterable(analyze(row.text) for row in earlier if row.role in _CONVERSATION_ROLES),
+    }
+    repeated = earlier_tokens.intersection(chain.from_iterable(tokens for _, tokens in later))
+    rare = _rare_tokens(tx, repeated, found.corpus.size)
     best, rank = None, (False, 0.0)
     for row, tokens in later:
         weight = shares[row.channel_number] * sum(map(rare.__getitem__, rare.keys() & tokens))
-        this = row.channel_number != own, weight
-        if weight >= ABOUT_IT and this > rank:
+        this = row.channel_number != own_channel, weight
+        if weight >= MIN_REPEATED_WEIGHT and this > rank:
             best, rank = row, this
     return best
 
 
-def _changed(tx: ReadTransaction, found: SearchResult, earlier: MessageRow, later: MessageRow) -> Change:
-    """Return the change that a later message makes to an earlier one."""
-    statement = [row for row in _stretch(tx, earlier.channel_number, earlier.turn) if row.number != later.number]
-    further = _stretch(tx, later.channel_number, later.turn, 2 * STRETCH)  # a proposal may be rejected further on
-    around = [row for row in further if row.seq < later.turn + STRETCH]
+def _compare(tx: ReadTransaction, found: SearchResult, earlier: MessageRow, later: MessageRow) -> LaterStatement:
+    """Return the later statement, and the messages around the earlier one that it replaces."""
+    statement = [row for row in _exchange_from(tx, earlier.channel_number, earlier.turn) if row.number != later.number]
+    further = _exchange_from(
+        tx, later.channel_number, later.turn, 2 * EXCHANGE
+    )  # a proposal may be rejected further on
+    exchange = [row for row in further if row.seq < later.turn + EXCHANGE]
     turn = None
     if later.channel_number == earlier.channel_number:
         turn = (later.channel_number, later.turn)
         statement = [row for row in statement if row.turn != later.turn]
-    replaced = [] if _is_rejected(further) else _replaced_by(tx, statement, around, found)
-    when = format_time(around[0].timestamp)
-    return Change(_newer(later, around, found.query), {row.id: when for row in replaced}, turn)
+    replaced = [] if _is_rejected(further) else _replaced_by(tx, statement, exchange, found)
+    when = format_time(exchange[0].timestamp)
+    return LaterStatement(_as_result(later, exchange, found.query), {row.id: when for row in replaced}, turn)
 
 
-def _stretch(tx: ReadTransaction, channel_number: int, seq: int, length: int = STRETCH) -> list[Any]:
-    """Return the spoken messages from a position on, in which a suggestion is taken up and carried out."""
+def _exchange_from(tx: ReadTransaction, channel_number: int, seq: int, length: int = EXCHANGE) -> list[Any]:
+    """Return the user and assistant messages of the exchange that begins at a position."""
     around = read_messages_around(tx, {channel_number: list(range(seq, seq + length))})[channel_number]
-    return [row for row in around if row.role in _SPOKEN]
+    return [row for row in around if row.role in _CONVERSATION_ROLES]
 
 
-def _is_dated(chosen: ChannelRow, said: ParsedRequest) -> bool:
-    """Return True if a date in the request asks for what held then, and does not only speak of that day."""
-    return any(chosen.created_at <= end for end in past_ends(said))
+def _is_as_of_date(chosen: ChannelRow, parsed: ParsedRequest) -> bool:
+    """Return True if a date in the request asks for the state at that time."""
+    return any(chosen.created_at <= end for end in past_ends(parsed))
 
 
-def _newer(hit: MessageRow, around: Sequence[Any], words: ParsedQuery) -> dict[str, Any]:
-    """Return the hit and what came of it."""
-    shown = [hit, *_outcome([row for row in around if row.seq > hit.seq])]
-    line = " → ".join(passage(row.text, words, LINE // len(shown)) for row in shown)
+def _as_result(hit: MessageRow, exchange: Sequence[Any], words: ParsedQuery) -> dict[str, Any]:
+    """Return the statement and its outcome as the answer shows them."""
+    shown = [hit, *_reply_and_answer([row for row in exchange if row.seq > hit.seq])]
+    line = " → ".join(passage(row.text, words, LINE_WIDTH // len(shown)) for row in shown)
     return {
         "when": format_time(shown[-1].timestamp),
         "channel": hit.channel,
@@ -138,52 +145,53 @@ def _newer(hit: MessageRow, around: Sequence[Any], words: ParsedQuery) -> dict[s
     }
 
 
-def _outcome(behind: Sequence[Any]) -> list[Any]:
-    """Return what the user replies to a question that follows, and the last answer, in which a suggestion that was
-    taken up is carried out."""
+def _reply_and_answer(behind: Sequence[Any]) -> list[Any]:
+    """Return the user's reply, if the assistant asks next, and the last answer, which may carry it out."""
     is_asked = bool(behind) and behind[0].role == Role.ASSISTANT and bool(_ASKS.search(behind[0].text))
     replies = [row for row in behind[1:2] if is_asked and row.role == Role.USER]
     return [*replies, *[row for row in behind if row.role == Role.ASSISTANT and not _ASKS.search(row.text)][-1:]]
 
 
-def _is_rejected(stretch: Sequence[Any]) -> bool:
-    """Return True if the user says that what was proposed is not done."""
-    said = chain.from_iterable(_sentences(row.text) for row in stretch if row.role == Role.USER)
-    return any(_REJECTS.search(sentence) and not _CHANGES.search(sentence) for sentence in said)
+def _is_rejected(exchange: Sequence[Any]) -> bool:
+    """Return True if the user rejects the proposal."""
+    sentences = chain.from_iterable(_sentences(row.text) for row in exchange if row.role == Role.USER)
+    return any(_REJECTS.search(sentence) and not _CHANGES.search(sentence) for sentence in sentences)
 
 
-def _replaced_by(tx: ReadTransaction, earlier: Sequence[Any], stretch: Sequence[Any], found: SearchResult) -> list[Any]:
-    """Return the earlier messages of which the stretch says that something else holds now: a sentence names a change,
-    a word of the question, and a rare word of the earlier message that was not asked for (the old value).
+def _replaced_by(
+    tx: ReadTransaction, earlier: Sequence[Any], exchange: Sequence[Any], found: SearchResult
+) -> list[Any]:
+    """Return the earlier messages that the exchange replaces.
 
-    Nothing is replaced where the user keeps it, or limits the change.
+    A sentence must name a change, contain a word of the request, and repeat a rare word of the earlier message that is
+    not in the request (the old value). Nothing is replaced if the user keeps the old value or limits the change.
     """
-    if any(row.role == Role.USER and _KEEPS.search(row.text) for row in stretch):
+    if any(row.role == Role.USER and _KEEPS.search(row.text) for row in exchange):
         return []
-    asked_for = _asked_for(found)
-    sentences = (frozenset(analyze(sentence)) for row in stretch for sentence in _changing(row.text))
-    changed = frozenset[str]().union(*(tokens for tokens in sentences if tokens & asked_for))
-    said = {row.id: changed.intersection(analyze(row.text)) for row in earlier}
-    rare = _rare(tx, frozenset[str]().union(*said.values()) - asked_for, found.corpus.size)
-    return [row for row in earlier if rare.keys() & said[row.id]]
+    request_tokens = _request_tokens(found)
+    sentences = (frozenset(analyze(sentence)) for row in exchange for sentence in _change_sentences(row.text))
+    changed = frozenset[str]().union(*(tokens for tokens in sentences if tokens & request_tokens))
+    shared_tokens = {row.id: changed.intersection(analyze(row.text)) for row in earlier}
+    rare = _rare_tokens(tx, frozenset[str]().union(*shared_tokens.values()) - request_tokens, found.corpus.size)
+    return [row for row in earlier if rare.keys() & shared_tokens[row.id]]
 
 
-def _asked_for(found: SearchResult) -> set[str]:
+def _request_tokens(found: SearchResult) -> set[str]:
     return {token for wording in found.wordings for word in wording.query.words for token in word.exact}
 
 
-def _rare(tx: ReadTransaction, tokens: Collection[str], size: int) -> dict[str, float]:
-    """Return those of some tokens that few messages hold, with their weights."""
+def _rare_tokens(tx: ReadTransaction, tokens: Collection[str], size: int) -> dict[str, float]:
+    """Return the rare tokens among these, with their weights."""
     known = index_of(tx).frequencies(tx, tokens, size)
-    return {token: idf(count, size) for token, count in known.items() if count <= _rare_up_to(size)}
+    return {token: idf(count, size) for token, count in known.items() if count <= _max_rare_frequency(size)}
 
 
-def _rare_up_to(size: int) -> int:
-    """Return how many messages of a registry may hold a word that is rare."""
+def _max_rare_frequency(size: int) -> int:
+    """Return the largest document frequency of a rare word."""
     return 2 + size // 100
 
 
-_SPOKEN = (Role.USER, Role.ASSISTANT)
+_CONVERSATION_ROLES = (Role.USER, Role.ASSISTANT)
 _ASKS = re.compile(r"[?？]\s*$")
 _CHANGES = re.compile(
     r"""\b(?:instead\ of|no\ longer|(?:not|n['’]t)\b.{1,60}\bany\ ?more|replac(?:e|ed|ing)|switch(?:ed|ing)|swapp?ed
@@ -198,7 +206,7 @@ _CHANGES = re.compile(
       | 줄이자|줄였|올리자|올렸|내리자|내렸|빼고|뺐|없던\ 걸로""",
     re.VERBOSE | re.IGNORECASE,
 )
-"""Says that something else holds than before."""
+"""Sentences that name a change."""
 _KEEPS = re.compile(
     r"""\b(?:leave\ (?:it|the|them|as)|keep\ (?:it|what|the|using)|stay(?:ing)?\ with|stick(?:ing)?\ with|as\ it\ is
         |not\ worth|never\ ?mind|for\ now|temporar\w+|only|except|until|till|just\ (?:for|this|the)
@@ -208,7 +216,7 @@ _KEEPS = re.compile(
       | (?:[일주달번간안흘새]|이틀)만(?![가-힣])""",
     re.VERBOSE | re.IGNORECASE,
 )
-"""Says that a change is not made, or only for a time or in an environment that is rarely asked for."""
+"""Texts that reject a change, or limit it to a time or to an environment that is rarely asked about."""
 _REJECTS = re.compile(
     r"""\b(?:not\ (?:doing|adopting|going\ (?:ahead|for|with))|off\ the\ table|voted\ against
         |(?:turned|voted|shot)\ (?:it\ |that\ |this\ )?down|(?:was|were|got|been)\ (?:rejected|declined|shelved))\b
@@ -218,8 +226,8 @@ _REJECTS = re.compile(
 _SENTENCES = re.compile(r"(?<=[.!?。])\s+|\n")
 
 
-def _changing(text: str) -> Iterator[str]:
-    """Yield the sentences of a text that name a change, without questions."""
+def _change_sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a text that name a change and are no questions."""
     return (one for one in _sentences(text) if _CHANGES.search(one) and not _ASKS.search(one))
 
 

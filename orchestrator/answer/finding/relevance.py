@@ -1,4 +1,4 @@
-"""Judge which of the messages found have to do with the request, and how sure an answer is."""
+"""Judge which messages found are relevant to the request, and the confidence in an answer."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from registry.text.ranking.confidence import Confidence, confidence_of
 from registry.text.ranking.scores import SEQ_BITS, Ranked
 from registry.text.request.understanding import ParsedRequest
 
-CLOSE = 0.85  # of the best channel's score: a channel that may as well be meant
-LEAST_COVERAGE = 0.2  # of a wording: a message that holds less of every one is no hit in a list of hits
-NEAR = 2.0  # standard deviations above the mean from which on a similar message speaks for its conversation
+CLOSE_SCORE = 0.85  # share of the best channel's score from which another channel may be the right one
+MIN_COVERAGE = 0.2  # share of a wording; a message with less of every wording is not listed as a hit
+MIN_DEVIATIONS = 2.0  # standard deviations above the mean from which a similar message counts for its conversation
 
 REASONS = {
     "parts": "contains only parts of words, and stands beside nothing better",
@@ -25,10 +25,10 @@ REASONS = {
 }
 
 
-class Judged(NamedTuple):
-    """The verdict on a message found; `reason` says why it was dropped, None for one that was kept.
+class JudgedMessage(NamedTuple):
+    """The verdict on a message found. `reason`: why it was dropped; None if it is relevant.
 
-    `coverage` is the share it holds of the wording it holds most of; `wording` the index of that one, 0 the question.
+    `coverage`: its share of the wording that it matches best; `wording`: the index of that one, 0 is the question.
     """
 
     ranked: Ranked
@@ -39,7 +39,7 @@ class Judged(NamedTuple):
 
     @property
     def score(self) -> float:
-        """Return the score it is ranked by."""
+        """Return the score of the message."""
         return self.ranked.score
 
     def as_dict(self) -> dict[str, Any]:
@@ -60,45 +60,48 @@ class Judged(NamedTuple):
         }
 
 
-def judge(found: SearchResult) -> list[Judged]:
+def judge_messages(found: SearchResult) -> list[JudgedMessage]:
     """Judge every message found, best first.
 
-    Kept are those that hold a word of the request, are similar to it, stand beside one of these, or were said on a date
-    that the request names in a conversation that holds a word.
+    A message is relevant if it contains a query word, is similar to the request, is next to such a message, or is of a
+    date in the request and in a conversation with such a message.
     """
     similar = found.similar
-    near = similar.hits if similar else frozenset[int]()
-    matched = found.matched | near
+    similar_hits = similar.hits if similar else frozenset[int]()
+    matched = found.matched | similar_hits
     some = [one.candidate for one in found.ranked]
-    holding = {one[1] << SEQ_BITS | one[2] for one in some if one[0] in matched}
-    spoken_of = {place >> SEQ_BITS for place in holding} if found.dated else set()
-    shares = cache(partial(_most_covered, found))
+    matched_positions = {one[1] << SEQ_BITS | one[2] for one in some if one[0] in matched}
+    matched_channels = {position >> SEQ_BITS for position in matched_positions} if found.dated else set()
+    shares = cache(partial(_best_wording, found))
     verdicts = []
     for one, message in zip(found.ranked, some, strict=True):
         number = message[0]
-        covered, best = shares(message.term_bits)
+        coverage, best = shares(message.term_bits)
         reason = None
         if number not in matched:
-            place = message[1] << SEQ_BITS | message[2]
-            is_beside = place - 1 in holding or place + 1 in holding
-            if not is_beside and not (number in found.dated and message[1] in spoken_of):
-                reason = REASONS["parts" if covered > 0 else "dated"]
-        verdicts.append(Judged(one, covered, best, reason, similar.similarities.get(number) if similar else None))
+            position = message[1] << SEQ_BITS | message[2]
+            is_next_to_match = position - 1 in matched_positions or position + 1 in matched_positions
+            if not is_next_to_match and not (number in found.dated and message[1] in matched_channels):
+                reason = REASONS["parts" if coverage > 0 else "dated"]
+        verdicts.append(
+            JudgedMessage(one, coverage, best, reason, similar.similarities.get(number) if similar else None)
+        )
     return verdicts
 
 
-def _most_covered(found: SearchResult, held: int) -> tuple[float, int]:
-    """Return the largest share of a wording that these terms are, and the index of that wording."""
-    shares = [found.wording_share(held, wording) for wording in found.wordings]
+def _best_wording(found: SearchResult, term_bits: int) -> tuple[float, int]:
+    """Return the largest share that these terms have of a wording, and the index of that wording."""
+    shares = [found.wording_share(term_bits, wording) for wording in found.wordings]
     best = max(shares, default=0.0)
     return best, shares.index(best) if shares else 0
 
 
-def explanation(found: SearchResult) -> dict[str, Any]:
-    """Return what was looked up, and what was not and why, as an execution's step records it."""
-    held = [one.term_bits for one in found.candidates.values()]
+def describe_search(found: SearchResult) -> dict[str, Any]:
+    """Describe which terms were looked up or skipped, as recorded with the step of an execution."""
+    term_bits = [one.term_bits for one in found.candidates.values()]
     others = [
-        {"text": one.text, "candidates": sum(bool(some & one.term_bits) for some in held)} for one in found.wordings[1:]
+        {"text": one.text, "candidates": sum(bool(some & one.term_bits) for some in term_bits)}
+        for one in found.wordings[1:]
     ]
     similar = found.similar
     meaning = similar and (
@@ -124,59 +127,59 @@ def explanation(found: SearchResult) -> dict[str, Any]:
     }
 
 
-def outcome(verdicts: Sequence[Judged]) -> dict[str, Any]:
-    """Return the messages kept and the best of those dropped, as an execution's step records them."""
-    kept = [judged for judged in verdicts if judged.reason is None]
+def describe_verdicts(verdicts: Sequence[JudgedMessage]) -> dict[str, Any]:
+    """Describe the relevant messages and the best dropped ones, as recorded with the step of an execution."""
+    relevant = [judged for judged in verdicts if judged.reason is None]
     dropped = [judged for judged in verdicts if judged.reason is not None]
-    nearly = dropped[: max(10, KEPT_ITEMS - len(kept))]
-    shown = [judged.as_dict() for judged in (*kept[: KEPT_ITEMS - len(nearly)], *nearly)]
-    return {"kept": len(kept), "dropped": len(dropped), "verdicts": shown}
+    best_dropped = dropped[: max(10, KEPT_ITEMS - len(relevant))]
+    shown = [judged.as_dict() for judged in (*relevant[: KEPT_ITEMS - len(best_dropped)], *best_dropped)]
+    return {"kept": len(relevant), "dropped": len(dropped), "verdicts": shown}
 
 
-def turns_in(kept: Iterable[Judged]) -> list[Turn]:
-    """Return the turns of some messages, each once, in that order."""
-    return list(dict.fromkeys(map(attrgetter("channel_id", "turn"), map(attrgetter("ranked.candidate"), kept))))
+def turns_of_hits(hits: Iterable[JudgedMessage]) -> list[Turn]:
+    """Return the distinct turns of some messages, in their order."""
+    return list(dict.fromkeys(map(attrgetter("channel_id", "turn"), map(attrgetter("ranked.candidate"), hits))))
 
 
 @dataclass(frozen=True)
-class Found:
-    """A request as it was read, the result, and the verdict on each message.
+class JudgedSearch:
+    """A parsed request, its search result, and the verdict on each message.
 
-    `listed`: the scope of which everything is meant, because a time or place is named and no words are.
+    `listed_scope`: the scope to list completely, if the request has a time or place but no words.
     """
 
-    read: ParsedRequest
+    parsed: ParsedRequest
     result: SearchResult
-    verdicts: Sequence[Judged]
-    listed: Scope | None = None
+    verdicts: Sequence[JudgedMessage]
+    listed_scope: Scope | None = None
 
     @cached_property
-    def kept(self) -> list[Judged]:
-        """Return the messages that have to do with the request themselves, without their neighbours."""
+    def hits(self) -> list[JudgedMessage]:
+        """Return the messages that match the request themselves, without their neighbours."""
         matched = self.result.matched
         similar = self.result.similar.hits if self.result.similar else frozenset[int]()
         return [
             one
             for one in self.verdicts
-            if (one.ranked.candidate.number in matched and one.coverage >= LEAST_COVERAGE)
+            if (one.ranked.candidate.number in matched and one.coverage >= MIN_COVERAGE)
             or one.ranked.candidate.number in similar
         ]
 
 
-def is_about_something(read: ParsedRequest, result: SearchResult) -> bool:
-    """Return True if more is asked for than a time or a place."""
-    return bool(result.terms or read.has_words or read.search.excluded)
+def has_subject(parsed: ParsedRequest, result: SearchResult) -> bool:
+    """Return True if the request has more than a time or a place."""
+    return bool(result.terms or parsed.has_words or parsed.search.excluded)
 
 
 def best_channels(found: SearchResult, *, is_narrowed: bool = False) -> list[tuple[int, float]]:
-    """Return the channels with their scores, best first; none if the first does not hold enough of the request.
+    """Return the channels with their scores, best first; none if the best one is not supported well enough.
 
-    Listed are those with a message or title that holds a word, or a similar message.
+    A channel needs a message or title with a query word, or a similar message.
     """
     shown = {found.candidates[number].channel_id for number in found.matched} | found.titles.keys()
     if similar := found.similar:
-        near = (number for number in similar.similarities if similar.deviations(number) >= NEAR)
-        shown |= {similar.candidates[number].channel_id for number in near}
+        similar_messages = (number for number in similar.similarities if similar.deviations(number) >= MIN_DEVIATIONS)
+        shown |= {similar.candidates[number].channel_id for number in similar_messages}
     best = [(one.number, one.score) for one in found.channels if one.number in shown]
     return best if best and found.is_supported(best[0][0], is_narrowed=is_narrowed) else []
 
@@ -189,23 +192,22 @@ def confidence_in(
     is_narrowed: bool = False,
     is_continuation: bool = False,
 ) -> Confidence:
-    """Return how sure it is that a channel answers. `scores`: those of the best channels, where it was chosen.
+    """Return the confidence in a channel. `scores`: those of the best channels, if it was chosen among them.
 
-    A time, client or project that the request names is evidence, too, if the channel holds some of the words. A request
-    to continue names a conversation in few words: one that holds them all as they are spelled is meant. Several
-    wordings share some words with any conversation on the subject: the one that answers holds two of them whole, or
-    many rare words.
+    A time, client or project in the request is evidence too, if the channel contains some of the words. A request to
+    continue has few words, so containing all of them as spelled is enough. Several wordings share words with any
+    conversation on the subject: the right one contains two of them completely, or many rare words.
     """
     lead = 1 - scores[1] / scores[0] if len(scores) > 1 and scores[0] > 0 else 1.0
-    covered = found.coverage(channel_number)
-    is_meant = (
-        (is_narrowed and covered >= 0.45)
+    coverage = found.coverage(channel_number)
+    is_explicit = (
+        (is_narrowed and coverage >= 0.45)
         or found.has_matching_title(channel_number)
-        or (is_continuation and covered >= FULL_COVERAGE and not found.typos)
+        or (is_continuation and coverage >= FULL_COVERAGE and not found.typos)
     )
     is_on_subject_alone = (
         len(found.wordings) > 2
-        and covered < FULL_COVERAGE
+        and coverage < FULL_COVERAGE
         and found.rare_word_count(channel_number) < weights.SURE_WORDS
     )
-    return confidence_of(0.0 if is_on_subject_alone else covered, lead, is_explicit=is_meant)
+    return confidence_of(0.0 if is_on_subject_alone else coverage, lead, is_explicit=is_explicit)

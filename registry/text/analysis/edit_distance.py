@@ -37,13 +37,13 @@ def similar_hangul_words(word: str) -> list[str]:
     syllables = [(code // _FINALS // _VOWELS, code // _FINALS % _VOWELS, code % _FINALS) for code in _codes(word)]
     found: dict[str, None] = {}
     for at, (initial, vowel, final) in enumerate(syllables):
-        alike = [(other, vowel, final) for other in _similar_letters(_SAME_INITIAL, initial)]
-        alike += [(initial, other, final) for other in _similar_letters(_SAME_VOWEL, vowel)]
+        variants = [(other, vowel, final) for other in _similar_letters(_SAME_INITIAL, initial)]
+        variants += [(initial, other, final) for other in _similar_letters(_SAME_VOWEL, vowel)]
         following = syllables[at + 1][0] if at + 1 < len(syllables) else None
         doubled = _FINAL_OF_INITIAL.get(following) if following is not None else None
         if doubled and final in (0, doubled):
-            alike.append((initial, vowel, doubled - final))
-        for one in alike:
+            variants.append((initial, vowel, doubled - final))
+        for one in variants:
             found["".join(map(_syllable, [*syllables[:at], one, *syllables[at + 1 :]]))] = None
     return list(found)
 

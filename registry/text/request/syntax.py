@@ -60,14 +60,14 @@ def parse_search(text: str, now: datetime) -> Search:
     """Parse a search as typed. Times are relative to `now` and in its UTC offset."""
     if "\n" in text.strip():
         return Search(words=text)
-    search, kept, at = Search(), [], 0
+    search, rest_parts, at = Search(), [], 0
     is_command = bool(_COMMAND.search(text))
     for match in _OPERATOR.finditer(text):
         changes = _excluded(search, match, is_command) if match["excluded"] else _filter(search, match, now)
         if changes:
-            kept.append(text[at : match.start()])
+            rest_parts.append(text[at : match.start()])
             search, at = replace(search, **changes), match.end()
-    rest = "".join([*kept, text[at:]]).strip()
+    rest = "".join([*rest_parts, text[at:]]).strip()
     return replace(search, words=rest)
 
 

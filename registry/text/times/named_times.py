@@ -32,8 +32,8 @@ def _year(now: datetime, match: Match) -> int | None:
     named = match.groupdict()
     if year := named.get("year"):
         return int(year) + (2000 if len(year) == 2 else 0)
-    if said := named.get("said"):
-        return now.year - int(WORDS["years_back"][said.lower().replace("지난 해", "지난해")])
+    if year_word := named.get("said"):
+        return now.year - int(WORDS["years_back"][year_word.lower().replace("지난 해", "지난해")])
     return None
 
 
@@ -118,8 +118,8 @@ def _count(match: Match) -> tuple[str, int, int]:
     if days := named.get("days"):
         return "day", WORDS["korean_days"][days], WORDS["korean_days"][days]
     if named.get("count"):
-        said = named["count"].lower()
-        count = int(said) if said.isdigit() else WORDS["counts"][said]
+        count_word = named["count"].lower()
+        count = int(count_word) if count_word.isdigit() else WORDS["counts"][count_word]
         return unit, count, count
     return unit, 6, 2  # 며칠
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cli.output import display_width, local_time
-from orchestrator.answer.digests.hint_text import line_of
-from orchestrator.answer.finding.before_act import Told
+from orchestrator.answer.digests.hint_text import warning_line
+from orchestrator.answer.finding.before_act import PastWarning
 from tests.cli.conftest import FIBONACCI, Ctxr, bare_ctxr
 
 
@@ -166,7 +166,7 @@ def test_the_day_told_to_a_new_chat_or_before_an_act_is_that_of_this_machine(ctx
     said = [{"role": "user", "text": "피보나치", "timestamp": "2025-09-29T20:00:00Z"}]  # 05:00 on the 30th in Seoul
     ctxr("log", "-", given={"channel": "c", "messages": said, "meta": {"project": str(tmp_path)}})
     assert "2025-09-30)" in ctxr("note", str(tmp_path)).output
-    assert line_of(Told("피보나치", said[0])).startswith("Context Registry, quoted from 2025-09-30: ")
+    assert warning_line(PastWarning("피보나치", said[0])).startswith("Context Registry, quoted from 2025-09-30: ")
 
 
 @pytest.mark.parametrize("words", [("quantum chromodynamics",), ("no_such_channel", "피보나치")])

@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.answer.delivery import GAP, shortened, tokens_in, within
-from orchestrator.answer.standing import FILES, SHOWN, where_it_stands
+from orchestrator.answer.conversation_state import MAX_FILES, MAX_TEXT, state_of
+from orchestrator.answer.delivery import GAP, shorten, tokens_in, truncate
 from sources.client import Room
 
 # -- size
@@ -25,7 +25,7 @@ def test_a_text_never_has_fewer_tokens_than_estimated_by_letters() -> None:
 
 @given(st.text(max_size=200), st.integers(1, 60))
 def test_what_is_cut_fits_and_says_so(text: str, most: int) -> None:
-    cut = within(text, most)
+    cut = truncate(text, most)
     assert tokens_in(cut) <= most
     assert cut == text or (cut.endswith("…") and text.startswith(cut[:-1]))
 
@@ -38,14 +38,14 @@ def holding(word: str) -> Any:
 
 
 def test_a_text_that_fits_is_given_whole() -> None:
-    assert shortened("short\n\ntext", 100, holding("x")) == ("short\n\ntext", 0)
+    assert shorten("short\n\ntext", 100, holding("x")) == ("short\n\ntext", 0)
 
 
 def test_of_a_long_text_the_beginning_and_the_best_passage_are_given_with_marks() -> None:
     paragraphs = [f"paragraph {n} " + "filler words here " * 10 for n in range(30)]
     paragraphs[17] = "the needle is in this one " + "filler words here " * 10
     text = "\n\n".join(paragraphs)
-    short = shortened(text, 250, holding("needle"))
+    short = shorten(text, 250, holding("needle"))
     assert short.full_length == len(text)
     assert tokens_in(short.text) <= 250
     assert "needle" in short.text
@@ -56,33 +56,33 @@ def test_of_a_long_text_the_beginning_and_the_best_passage_are_given_with_marks(
 def test_a_block_of_code_is_not_taken_apart() -> None:
     code = "```python\n" + "\n\n".join(f"line_{n} = {n}" for n in range(20)) + "\n```"
     text = "\n\n".join(["words " * 60, code, "words " * 60, "needle " * 3, "words " * 60])
-    short = shortened(text, 250, holding("line_7")).text
+    short = shorten(text, 250, holding("line_7")).text
     assert code in short
 
 
 def test_a_long_paragraph_is_taken_apart_at_its_sentences() -> None:
     text = " ".join(f"Sentence number {n} says little of anything at all." for n in range(60)) + " The needle is here."
-    short = shortened(text, 120, holding("needle"))
+    short = shorten(text, 120, holding("needle"))
     assert "The needle is here." in short.text
     assert tokens_in(short.text) <= 120
 
 
 def test_a_korean_text_is_taken_apart_too() -> None:
     text = " ".join(f"이것은 {n}번째 문장이고 별 내용이 없습니다." for n in range(60)) + " 바늘은 여기에 있습니다."
-    short = shortened(text, 200, holding("바늘"))
+    short = shorten(text, 200, holding("바늘"))
     assert "바늘" in short.text
     assert tokens_in(short.text) <= 200
 
 
 def test_one_word_without_end_is_cut() -> None:
-    short = shortened("x" * 5000, 50, holding("needle"))
+    short = shorten("x" * 5000, 50, holding("needle"))
     assert (tokens_in(short.text) <= 50, short.full_length) == (True, 5000)
 
 
 @given(st.lists(st.text(max_size=80), max_size=12), st.integers(20, 200))
 def test_a_shortened_text_fits(paragraphs: list[str], most: int) -> None:
     text = "\n\n".join(paragraphs)
-    short = shortened(text, most, holding("a"))
+    short = shorten(text, most, holding("a"))
     assert short.full_length == 0 or tokens_in(short.text) <= most + len(paragraphs) * tokens_in(GAP)
 
 
@@ -102,7 +102,7 @@ def used(name: str, params: dict[str, Any], status: str = "ok", result: str = ""
 
 
 def test_it_stands_where_it_was_left() -> None:
-    told = where_it_stands(
+    told = state_of(
         [
             said("user", "first question"),
             used("read", {"file_path": "/src/a.py"}),
@@ -126,8 +126,8 @@ def test_it_stands_where_it_was_left() -> None:
 
 
 def test_what_there_is_none_of_is_left_out() -> None:
-    assert where_it_stands([]) == {}
-    told = where_it_stands([said("user", "hello"), said("assistant", "Hello, all is done.")])
+    assert state_of([]) == {}
+    told = state_of([said("user", "hello"), said("assistant", "Hello, all is done.")])
     assert told == {"last_question": "hello", "last_answer": "Hello, all is done."}
 
 
@@ -150,15 +150,15 @@ def test_a_question_at_the_end_is_open() -> None:
         ("assistant", "모두 끝났습니다.", False),
     ]
     for role, text, is_open in cases:
-        assert ("open_question" in where_it_stands([said("user", "?"), said(role, text)])) == is_open
+        assert ("open_question" in state_of([said("user", "?"), said(role, text)])) == is_open
 
 
 def test_long_texts_and_many_files_are_cut() -> None:
-    told = where_it_stands([said("user", "x" * 2000), *(used("read", {"path": f"/f{n}"}) for n in range(30))])
-    assert len(told["last_question"]) <= SHOWN + 1
-    assert told["files"] == [f"/f{n}" for n in range(29, 29 - FILES, -1)]
+    told = state_of([said("user", "x" * 2000), *(used("read", {"path": f"/f{n}"}) for n in range(30))])
+    assert len(told["last_question"]) <= MAX_TEXT + 1
+    assert told["files"] == [f"/f{n}" for n in range(29, 29 - MAX_FILES, -1)]
 
 
 def test_an_error_that_was_said_counts_before_one_of_a_tool() -> None:
     messages = [said("error", "connection lost"), used("bash", {"command": "ls"}, "failed", "no such file")]
-    assert where_it_stands(messages)["last_error"] == "connection lost"
+    assert state_of(messages)["last_error"] == "connection lost"

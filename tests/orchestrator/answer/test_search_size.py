@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.answer.fitting import fitted
+from orchestrator.answer.fitting import fit_sessions
 
 
 def at(sequence: int, name: str = "snippet") -> dict[str, Any]:
@@ -17,19 +17,19 @@ def at(sequence: int, name: str = "snippet") -> dict[str, Any]:
 @pytest.mark.parametrize(("tokens", "expected"), [(80, [5]), (115, [3, 5]), (200, [2, 3, 5, 6])])
 def test_of_what_stands_around_a_match_its_answer_is_shown_first(tokens: int, expected: list[int]) -> None:
     match = {**at(4), "context": [at(sequence, "text") for sequence in (2, 3, 5, 6)]}
-    [shown] = fitted([{"session_id": "s", "channel": "c", "matches": [match]}], tokens)
+    [shown] = fit_sessions([{"session_id": "s", "channel": "c", "matches": [match]}], tokens)
     assert [one["sequence"] for one in shown["matches"][0]["context"]] == expected
 
 
 def test_each_session_shows_its_best_match_before_one_shows_a_second() -> None:
     sessions = [{"session_id": name, "channel": name, "matches": list(map(at, (2, 6, 10)))} for name in "abc"]
-    shown = fitted(sessions, 170)
+    shown = fit_sessions(sessions, 170)
     assert [[one["sequence"] for one in session["matches"]] for session in shown] == [[2, 6], [2], [2]]
-    [first, *_] = fitted(sessions, 1)
+    [first, *_] = fit_sessions(sessions, 1)
     assert [one["sequence"] for one in first["matches"]] == [2]
 
 
 def test_a_message_beside_a_match_is_not_shown_again_as_a_match() -> None:
     matches = [{**at(4), "context": [at(5, "text")]}, at(5)]
-    [shown] = fitted([{"session_id": "s", "channel": "c", "matches": matches}], 500)
+    [shown] = fit_sessions([{"session_id": "s", "channel": "c", "matches": matches}], 500)
     assert [one["sequence"] for one in shown["matches"]] == [4]

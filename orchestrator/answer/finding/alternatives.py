@@ -1,4 +1,4 @@
-"""The conversations that may be meant instead, each with the turn that speaks for it."""
+"""List alternatives: other conversations that the user may mean, each with its best turn."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,88 +14,90 @@ from registry.storage.database import ReadTransaction
 from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.snippets import passage
 
-LEAST_SHARE = 0.5  # of the best score, for a conversation that is offered
-CHOICE_TOKENS = 97  # tokens of each conversation that an unsure answer offers; the contract has 100
-ALL_CHOICES = 300  # tokens of all of these: with the first one's turn they stay within 550
-LEAST_TEXT = 8  # tokens of a message that are worth showing
+MIN_SCORE_SHARE = 0.5  # of the best score; conversations below are not offered
+MAX_CHOICE_TOKENS = 97  # tokens of each alternative in an unsure answer; the contract allows 100
+MAX_CHOICES_TOKENS = 300  # tokens of all alternatives: with the first conversation's turn they stay within 550
+MIN_TEXT_TOKENS = 8  # tokens; less of a message is not worth showing
 
 
 Message = dict[str, Any]
 
 
-def candidates_of(
+def alternatives_of(
     tx: ReadTransaction, candidates: Sequence[tuple[ChannelRow, float]], found: SearchResult, sure: Confidence
 ) -> list[dict[str, Any]]:
-    """Return up to four others: of a guess each with its turn, else by name; none if the answer is sure. Their score is
-    a share of the first one's."""
+    """Return up to four alternatives, none if the answer is sure; each with its best turn if the confidence is low.
+
+    Scores are shares of the first conversation's score.
+    """
     if sure is Confidence.HIGH:
         return []
     best = candidates[0][1] if candidates else 1.0
-    further = [(row, score / best) for row, score in candidates[1:5] if score >= LEAST_SHARE * best]
+    further = [(row, score / best) for row, score in candidates[1:5] if score >= MIN_SCORE_SHARE * best]
     if sure is Confidence.MEDIUM:
-        return [candidate(row, score=score) for row, score in further]
+        return [alternative(row, score=score) for row, score in further]
     places: dict[int, list[int]] = {row.number: [] for row, _ in further}
     for one in found.ranked:
         if places.get(one.candidate.channel_id) == []:
             places[one.candidate.channel_id] = list(range(one.candidate.seq, one.candidate.seq + 4))
     lines = read_messages_around(tx, {number: some for number, some in places.items() if some})
-    shown = {number: with_outcome([dict(row._mapping) for row in rows]) for number, rows in lines.items()}
-    room = min(CHOICE_TOKENS, ALL_CHOICES // max(len(further), 1))
-    return [candidate(row, shown.get(row.number, ()), found, score, room) for row, score in further]
+    shown = {number: with_last_answer([dict(row._mapping) for row in rows]) for number, rows in lines.items()}
+    room = min(MAX_CHOICE_TOKENS, MAX_CHOICES_TOKENS // max(len(further), 1))
+    return [alternative(row, shown.get(row.number, ()), found, score, room) for row, score in further]
 
 
-def with_outcome(messages: Sequence[Message]) -> list[Message]:
-    """Return the first message, and the last answer behind it: a question or a suggestion says little without."""
-    answers = [one for one in messages[1:] if one["role"] == Role.ASSISTANT and not asks(one)]
+def with_last_answer(messages: Sequence[Message]) -> list[Message]:
+    """Return the first message and the last answer after it, without which a question or suggestion says little."""
+    answers = [one for one in messages[1:] if one["role"] == Role.ASSISTANT and not is_question_to_user(one)]
     return [*messages[:1], *answers[-1:]]
 
 
-def asks(message: Message) -> bool:
-    """Return True if a model asks its user something."""
+def is_question_to_user(message: Message) -> bool:
+    """Return True if a model asks its user a question."""
     return bool(message["role"] == Role.ASSISTANT and message["text"].rstrip().endswith(("?", "？")))
 
 
-def candidates_in_time(
+def alternatives_in_time(
     tx: ReadTransaction, further: Sequence[ChannelRow], scope: Scope, roles: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Return the other channels of a time that was named, each with where it stood then: all may be meant."""
+    """Return other channels of the time that the user named, each with its last messages of that time."""
     found = []
     for row in further[:4]:
-        said = messages_of(tx, row.number, limit=2, roles=list(roles), from_=scope.from_, to=scope.to)
-        found.append(candidate(row, [one._asdict() for one in said]))
+        messages = messages_of(tx, row.number, limit=2, roles=list(roles), from_=scope.from_, to=scope.to)
+        found.append(alternative(row, [one._asdict() for one in messages]))
     return found
 
 
-def candidate(
+def alternative(
     row: ChannelRow,
     messages: Sequence[Message] = (),
     found: SearchResult | None = None,
     score: float | None = None,
-    tokens: int = ALL_CHOICES // 4,
+    tokens: int = MAX_CHOICES_TOKENS // 4,
 ) -> dict[str, Any]:
-    """Return a channel that may be meant instead, with messages that speak for it, cut to so many tokens in all."""
+    """Return a channel with its best messages, within `tokens` in all."""
     scored = {} if score is None else {"score": round(score, 2)}
-    named = {**about(row), "when": format_time(row.updated_at), **scored}
+    named = {**describe_channel(row), "when": format_time(row.updated_at), **scored}
     if not messages:
         return named
     room = tokens - tokens_of({**named, "messages": [_line(one, "") for one in messages]})
-    if room < min(LEAST_TEXT * len(messages), sum(tokens_of(one["text"]) for one in messages)):
+    if room < min(MIN_TEXT_TOKENS * len(messages), sum(tokens_of(one["text"]) for one in messages)):
         messages = messages[:1]
         room = tokens - tokens_of({**named, "messages": [_line(messages[0], "")]})
     lines = []
     for left, message in zip(range(len(messages), 0, -1), messages, strict=True):
-        text = _within(message["text"], max(room, 0) // left, found)
+        text = _fitting_passage(message["text"], max(room, 0) // left, found)
         room -= tokens_of(text)
         lines.append(_line(message, text))
     return {**named, "messages": lines}
 
 
-def _within(text: str, tokens: int, found: SearchResult | None) -> str:
-    """Return the best passage of a text within so many tokens."""
-    width = 4 * max(tokens, LEAST_TEXT)
+def _fitting_passage(text: str, tokens: int, found: SearchResult | None) -> str:
+    """Return the best passage of a text within `tokens`."""
+    width = 4 * max(tokens, MIN_TEXT_TOKENS)
     while True:
         cut = passage(text, found.query, width=width) if found else preview_of(text, width)
-        if tokens_of(cut) <= max(tokens, LEAST_TEXT) or width < 16:
+        if tokens_of(cut) <= max(tokens, MIN_TEXT_TOKENS) or width < 16:
             return cut
         width = width * 4 // 5
 
@@ -104,8 +106,8 @@ def _line(message: Message, text: str) -> Message:
     return {"id": message["id"], "role": message["role"], "text": text}
 
 
-def about(row: ChannelRow) -> dict[str, Any]:
-    """Return how a channel is called, and where it is from."""
+def describe_channel(row: ChannelRow) -> dict[str, Any]:
+    """Return a channel's name, title, project and source."""
     return {
         "channel": row.name,
         "title": preview_of(row.title or row.first_message_preview or row.name, 45),

@@ -1,4 +1,4 @@
-"""Tell from the record, without a model, where a conversation stands. Pure."""
+"""Derive the state of a conversation from its record, without a model. Pure."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -6,11 +6,11 @@ from typing import Any
 
 from registry.domain import Role, preview_of
 
-SHOWN = 300  # characters of a question, an answer or an error
-FILES = 8
+MAX_TEXT = 300  # characters of a question, an answer or an error
+MAX_FILES = 8
 PATH_KEYS = ("file_path", "path", "filePath", "absolute_path", "target_file", "relative_workspace_path", "filename")
 COMMAND_KEYS = ("command", "cmd", "script")
-LOOKS = re.compile(  # a command that only looks at something changes nothing
+READ_ONLY_COMMAND = re.compile(  # commands that change nothing
     r"^\s*(?:ls|cat|head|tail|pwd|wc|grep|rg|find|tree|git (?:status|diff|log|show))\b"
 )
 _ASKS = re.compile(
@@ -18,7 +18,7 @@ _ASKS = re.compile(
     r"|^(?:(?:and|so|but) )?(?:how|what|why|which|where|when|who|can|could|would|should) ",
     re.IGNORECASE,
 )
-_REQUESTS = re.compile(
+_REQUEST = re.compile(
     r"(?:줘|주세요|해 ?봐|하자)[\s.!~]*$|^(?:(?:and|so|but|ok(?:ay)?|now|then|also|please)[, ]+)*(?:help|show|explain"
     r"|tell|fix|add|make|write|run|use|change|update|remove|check|create|try|set|move|implement|rename|delete|test)\b"
     r"|\b(?:still|fails?|error|not working|doesn['’]t)\b|안 ?돼|안 ?됨|에러|오류",
@@ -39,47 +39,48 @@ _COURTESY = re.compile(
 
 
 def is_courtesy(text: str) -> bool:
-    """Return True for nothing but thanks, consent or a greeting."""
+    """Return True if a text is only thanks, consent or a greeting."""
     return bool(_COURTESY.fullmatch(text.strip()))
 
 
-def where_it_stands(messages: Sequence[Mapping[str, Any]], shown: Collection[str] = ()) -> dict[str, Any]:
-    """Return last question and answer, files touched, last command, error and open question of a channel's last
-    messages, in order; without what is missing, and without what stands in the messages `shown` (ids).
+def state_of(messages: Sequence[Mapping[str, Any]], shown: Collection[str] = ()) -> dict[str, Any]:
+    """Return a channel's last question, answer, files, command, error and open question, without empty ones.
 
-    Each message has `role`, `text` and, from a tool, `tool` {name, params, result, status}.
+    `messages`: its last ones in order, each with `role`, `text` and, from a tool, `tool` {name, params, result,
+    status}. Texts of messages in `shown` (ids) are omitted.
     """
     tools = [message["tool"] for message in messages if isinstance(message.get("tool"), Mapping)]
     hidden = [message for message in messages if message.get("id") not in shown]
-    question, answer = (_last_of(messages, role) for role in (Role.USER, Role.ASSISTANT))
-    stands = {
-        "last_question": preview_of(question["text"], SHOWN) if question and question in hidden else None,
-        "last_answer": preview_of(answer["text"], SHOWN) if answer and answer in hidden else None,
+    question, answer = (_last_message(messages, role) for role in (Role.USER, Role.ASSISTANT))
+    state = {
+        "last_question": preview_of(question["text"], MAX_TEXT) if question and question in hidden else None,
+        "last_answer": preview_of(answer["text"], MAX_TEXT) if answer and answer in hidden else None,
         "files": _files(messages, tools),
         "last_command": _last_command(tools),
         "last_error": _last_error(hidden, tools),
         "open_question": _open_question(messages, hidden),
     }
-    if stands["open_question"] == stands["last_question"]:
-        stands["last_question"] = None
-    return {name: value for name, value in stands.items() if value}
+    if state["open_question"] == state["last_question"]:
+        state["last_question"] = None
+    return {name: value for name, value in state.items() if value}
 
 
-def _last_of(messages: Sequence[Mapping[str, Any]], role: str) -> Mapping[str, Any] | None:
-    said = [message for message in messages if message["role"] == role and message["text"].strip()]
-    return next((message for message in reversed(said) if not is_courtesy(message["text"])), said[-1] if said else None)
+def _last_message(messages: Sequence[Mapping[str, Any]], role: str) -> Mapping[str, Any] | None:
+    of_role = [message for message in messages if message["role"] == role and message["text"].strip()]
+    last = of_role[-1] if of_role else None
+    return next((message for message in reversed(of_role) if not is_courtesy(message["text"])), last)
 
 
 def _files(messages: Sequence[Mapping[str, Any]], tools: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the files that tools took and contexts named, the latest first."""
+    """Return the files in tool calls and contexts, the latest first."""
     named = [first_param(tool.get("params"), PATH_KEYS) for tool in tools]
     contexts = (message.get("context") for message in messages)
     named += [str(context["file"]) for context in contexts if isinstance(context, Mapping) and context.get("file")]
-    return list(dict.fromkeys(path for path in reversed(named) if path))[:FILES]
+    return list(dict.fromkeys(path for path in reversed(named) if path))[:MAX_FILES]
 
 
 def touched_files(message: Mapping[str, Any]) -> list[str]:
-    """Return the files that a message's tool took, if it is a tool's."""
+    """Return the files in a message's tool call."""
     tool = message.get("tool")
     return _files([], [tool]) if isinstance(tool, Mapping) else []
 
@@ -87,8 +88,8 @@ def touched_files(message: Mapping[str, Any]) -> list[str]:
 def _last_command(tools: Sequence[Mapping[str, Any]]) -> dict[str, str] | None:
     for tool in reversed(tools):
         if command := first_param(tool.get("params"), COMMAND_KEYS):
-            result = preview_of(str(tool.get("result") or ""), SHOWN)
-            ran = {"command": preview_of(command, SHOWN), "status": str(tool.get("status") or ""), "result": result}
+            result = preview_of(str(tool.get("result") or ""), MAX_TEXT)
+            ran = {"command": preview_of(command, MAX_TEXT), "status": str(tool.get("status") or ""), "result": result}
             return {name: value for name, value in ran.items() if value}
     return None
 
@@ -96,25 +97,25 @@ def _last_command(tools: Sequence[Mapping[str, Any]]) -> dict[str, str] | None:
 def _last_error(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> str:
     failed = [str(tool.get("result") or "") for tool in tools if str(tool.get("status")).lower() in ("error", "failed")]
     errors = [message["text"] for message in messages if message["role"] == "error"]
-    return preview_of((errors or failed or [""])[-1], SHOWN)
+    return preview_of((errors or failed or [""])[-1], MAX_TEXT)
 
 
 def _open_question(messages: Sequence[Mapping[str, Any]], hidden: Sequence[Mapping[str, Any]]) -> str:
-    """Return a question without an answer: the user's last message, or the end of the assistant's last one."""
-    spoken = [one for one in messages if one["role"] in (Role.USER, Role.ASSISTANT) and one["text"].strip()]
-    if not spoken or spoken[-1] not in hidden:
+    """Return the unanswered question: the user's last message, or the end of the assistant's last one."""
+    conversation = [one for one in messages if one["role"] in (Role.USER, Role.ASSISTANT) and one["text"].strip()]
+    if not conversation or conversation[-1] not in hidden:
         return ""
-    text, is_user = spoken[-1]["text"].strip(), spoken[-1]["role"] == Role.USER
+    text, is_user = conversation[-1]["text"].strip(), conversation[-1]["role"] == Role.USER
     sentences = [one.strip() for one in re.split(r"(?<=[.!?。])\s+|\n|(?<=thanks), ", text) if not is_courtesy(one)]
-    if is_user and any(_ASKS.search(one) or _REQUESTS.search(one) for one in sentences):
-        return preview_of(text, SHOWN)
+    if is_user and any(_ASKS.search(one) or _REQUEST.search(one) for one in sentences):
+        return preview_of(text, MAX_TEXT)
     if is_user or not any(_ASKS.search(one) for one in sentences[-1:]):
         return ""
-    return preview_of(text.splitlines()[-1].strip(), SHOWN)
+    return preview_of(text.splitlines()[-1].strip(), MAX_TEXT)
 
 
 def first_param(params: object, keys: Iterable[str]) -> str:
-    """Return the first of these parameters that is there, as a text."""
+    """Return the first non-empty of these parameters as text."""
     if not isinstance(params, Mapping):
         return ""
     value = next((params[key] for key in keys if params.get(key)), "")

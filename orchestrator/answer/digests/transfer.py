@@ -1,4 +1,4 @@
-"""A conversation as it is taken along to another client: questions and answers, no more than fits. Pure."""
+"""Select the part of a conversation to transfer to another client. Pure."""
 
 import json
 import re
@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from orchestrator.answer.delivery import tokens_in, within
-from orchestrator.answer.standing import where_it_stands
+from orchestrator.answer.conversation_state import state_of
+from orchestrator.answer.delivery import tokens_in, truncate
 from registry.domain import Role, parse_time, preview_of
 from registry.ingest.own_calls import NOTE
 from registry.text.privacy.secrets import map_texts
@@ -15,36 +15,36 @@ from sources.kit.drafts import FAILED, REJECTED, content_text, shortened
 from sources.writing import Call, TalkPart
 
 TOOL_WIDTH = 300
-"""Characters of a tool call that goes along as a line of the answer."""
-_NO_NAME = re.compile(r"[^A-Za-z0-9_-]+")
+"""Characters of a tool call that is transferred as a line of the answer."""
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 _LONGEST_NAME = 64
 
 
-def take_along(
+def select_for_transfer(
     stored: Sequence[Mapping[str, Any]], last: int | None, max_tokens: int, origin: str
 ) -> tuple[list[TalkPart], int]:
-    """Return the last turns that fit, each whole, and how many messages are left out, which a note before them sums up.
+    """Return the last turns that fit, whole, and the number of messages left out, which a note before them summarises.
 
-    Only a last turn that is too long by itself is cut; its tools then go along as lines. `stored`: all messages in
-    order. `origin`: what is said of where the conversation comes from.
+    Only a last turn that is too long by itself is cut; its tool calls become lines. `stored`: all messages in order.
+    `origin`: a sentence on the conversation's origin.
     """
     turns = list(_turns(stored))
-    kept: list[list[TalkPart]] = []
+    selected: list[list[TalkPart]] = []
     room = max_tokens
     for turn in reversed(turns[-last:] if last else turns):
-        said = list(_spoken(turn))
-        room -= sum(map(_tokens, said))
-        if room < 0 and kept:
+        parts = list(_parts_of_turn(turn))
+        room -= sum(map(_tokens, parts))
+        if room < 0 and selected:
             break
-        kept.insert(0, said if room >= 0 else _in_words_alone(turn, max_tokens))
-    messages = [message for said in kept for message in said]
-    left_out = sum(map(len, turns[: len(turns) - len(kept)]))
+        selected.insert(0, parts if room >= 0 else _as_text(turn, max_tokens))
+    messages = [message for parts in selected for message in parts]
+    left_out = sum(map(len, turns[: len(turns) - len(selected)]))
     note = [_note(stored, left_out, origin, messages[0])] if left_out and messages else []
     return [*note, *messages], left_out
 
 
 def _turns(stored: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
-    """Each question with what follows it; what stands before the first question cannot go along."""
+    """Yield each question with the messages after it; messages before the first question are dropped."""
     turn: list[Mapping[str, Any]] = []
     for message in stored:
         if message["payload"].get("superseded"):
@@ -59,8 +59,8 @@ def _turns(stored: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, An
         yield turn
 
 
-def _spoken(turn: Sequence[Mapping[str, Any]]) -> Iterator[TalkPart]:
-    """The question, and its answer in parts: what was said, and the tools that were called then."""
+def _parts_of_turn(turn: Sequence[Mapping[str, Any]]) -> Iterator[TalkPart]:
+    """Yield the question, and the answer in parts: a text and the tool calls after it."""
     question, *answer = turn
     yield TalkPart(Role.USER, question["text"], parse_time(question["timestamp"]))
     part: TalkPart | None = None
@@ -78,13 +78,13 @@ def _spoken(turn: Sequence[Mapping[str, Any]]) -> Iterator[TalkPart]:
         yield part
 
 
-def _in_words_alone(turn: Sequence[Mapping[str, Any]], max_tokens: int) -> list[TalkPart]:
-    """The question and its answer as one text each, as much of both as fits."""
+def _as_text(turn: Sequence[Mapping[str, Any]], max_tokens: int) -> list[TalkPart]:
+    """Return the question and the answer as one text each, cut to `max_tokens`."""
     question, *answer = turn
-    told = [(Role.USER, question["text"], question)]
+    texts = [(Role.USER, question["text"], question)]
     if answer:
-        told.append((Role.ASSISTANT, "\n\n".join(map(_text, answer)), answer[0]))
-    return [TalkPart(role, within(text, max_tokens), parse_time(first["timestamp"])) for role, text, first in told]
+        texts.append((Role.ASSISTANT, "\n\n".join(map(_text, answer)), answer[0]))
+    return [TalkPart(role, truncate(text, max_tokens), parse_time(first["timestamp"])) for role, text, first in texts]
 
 
 def _text(message: Mapping[str, Any]) -> str:
@@ -92,9 +92,9 @@ def _text(message: Mapping[str, Any]) -> str:
 
 
 def _call(message: Mapping[str, Any]) -> Call | None:
-    """The tool's call, if it is told in parts and not only as a text."""
+    """Return the tool call, if the message has its parts and not only a text."""
     tool = message.get("tool")
-    name = _NO_NAME.sub("_", str(tool.get("name") or "")) if isinstance(tool, Mapping) else ""
+    name = _NOT_IN_NAMES.sub("_", str(tool.get("name") or "")) if isinstance(tool, Mapping) else ""
     if not isinstance(tool, Mapping) or not name:
         return None
     params = map_texts(tool.get("params") or {}, shortened)
@@ -103,19 +103,19 @@ def _call(message: Mapping[str, Any]) -> Call | None:
     return Call(name[:_LONGEST_NAME], params if isinstance(params, dict) else {"input": params}, result, failed)
 
 
-def _tokens(said: TalkPart) -> int:
-    calls = (call.result + json.dumps(call.params, ensure_ascii=False, default=str) for call in said.calls)
-    return tokens_in(said.text) + sum(map(tokens_in, calls))
+def _tokens(part: TalkPart) -> int:
+    calls = (call.result + json.dumps(call.params, ensure_ascii=False, default=str) for call in part.calls)
+    return tokens_in(part.text) + sum(map(tokens_in, calls))
 
 
 def _note(stored: Sequence[Mapping[str, Any]], left_out: int, origin: str, first: TalkPart) -> TalkPart:
-    stands = where_it_stands(stored)
-    said = [f"- {name.replace('_', ' ')}: {_in_words(value)}" for name, value in stands.items()]
-    lines = [f"{NOTE} {origin} {left_out} earlier messages are left out here; the tool extract has them.", *said]
+    state = state_of(stored)
+    state_lines = [f"- {name.replace('_', ' ')}: {_format_value(value)}" for name, value in state.items()]
+    lines = [f"{NOTE} {origin} {left_out} earlier messages are left out here; the tool extract has them.", *state_lines]
     return TalkPart(Role.USER, "\n".join(lines), first.timestamp)
 
 
-def _in_words(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{part}" for part in value.values())
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

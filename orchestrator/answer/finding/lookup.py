@@ -32,34 +32,34 @@ from sources.clients import CLIENTS
 if TYPE_CHECKING:
     from orchestrator.semantic.meaning import Meant
 
-Asked = TypeVar("Asked", bound=Request)
-SPOKEN = ["user", "assistant"]  # roles that are shown
-AT_ANY_TIME, A_WEEK_BEFORE = "at any time", "a week before"  # what of a request may be given up
+AnyRequest = TypeVar("AnyRequest", bound=Request)
+CONVERSATION_ROLES = ["user", "assistant"]  # roles that answers show
+AT_ANY_TIME, A_WEEK_BEFORE = "at any time", "a week before"  # parts of a request that may be dropped
 
 
-def with_known_names(tx: ReadTransaction, request: Asked) -> Asked:
-    """Return the request with its source and project spelled as in the registry; InvalidRequest for an unknown source.
+def with_known_names(tx: ReadTransaction, request: AnyRequest) -> AnyRequest:
+    """Return the request with its source and project spelled as in the registry; a path is a project already.
 
-    A path is a project as it stands.
+    Raise InvalidRequest for an unknown source.
     """
     if isinstance(request, ExtractRequest):
-        return request.model_copy(update={"project": _known_project(tx, request.project)})
+        return request.model_copy(update={"project": _resolve_project(tx, request.project)})
     query = getattr(request, "query", None)
     if not isinstance(query, NarrowedQuery):
         return request
-    source = None if query.source is None else _known_source(tx, query.source)
-    named = query.model_copy(update={"source": source, "project": _known_project(tx, query.project)})
+    source = None if query.source is None else _resolve_source(tx, query.source)
+    named = query.model_copy(update={"source": source, "project": _resolve_project(tx, query.project)})
     return request.model_copy(update={"query": named})
 
 
 _IS_PATH = re.compile(r"[/\\]")
 
 
-def _known_project(tx: ReadTransaction, given: str | None) -> str | None:
+def _resolve_project(tx: ReadTransaction, given: str | None) -> str | None:
     return given if given is None or _IS_PATH.search(given) else resolve_project(given, known_names(tx).projects)
 
 
-def _known_source(tx: ReadTransaction, given: str) -> str:
+def _resolve_source(tx: ReadTransaction, given: str) -> str:
     here = sorted(known_names(tx).sources)
     if given in here:
         return given
@@ -73,7 +73,7 @@ def _known_source(tx: ReadTransaction, given: str) -> str:
 
 
 def scope_of(query: WordsQuery, channel_number: int | None) -> Scope:
-    """Return the part of the registry that a query names."""
+    """Return the scope of a query's filters."""
     return Scope(
         channel_number=channel_number,
         sources=[query.source] if query.source else [],
@@ -85,8 +85,10 @@ def scope_of(query: WordsQuery, channel_number: int | None) -> Scope:
     )
 
 
-def ask(tx: ReadTransaction, text: str, utc_offset_minutes: int | None, given: Scope) -> tuple[ParsedRequest, Scope]:
-    """Parse a request in its writer's time zone; return it with its scope, narrowed by the filters in its words."""
+def parse_in_scope(
+    tx: ReadTransaction, text: str, utc_offset_minutes: int | None, given: Scope
+) -> tuple[ParsedRequest, Scope]:
+    """Parse a request in the user's time zone; return it, and the scope narrowed by the filters in its words."""
     read = parse_request(text, local_time(utc_offset_minutes), KnownNames(*known_names(tx)))
     scope = narrow_scope(given, read.search)
     if read.sources and not given.sources:
@@ -94,10 +96,10 @@ def ask(tx: ReadTransaction, text: str, utc_offset_minutes: int | None, given: S
     return read, scope
 
 
-def without_the_asking_chat(tx: ReadTransaction, run: Run, source: str, request: str, scope: Scope) -> Scope:
-    """Return the scope without the chat in which this is asked: its client may have stored the question already.
+def exclude_asking_chat(tx: ReadTransaction, run: Run, source: str, request: str, scope: Scope) -> Scope:
+    """Exclude the chat that makes this request: its client may have stored the question already.
 
-    A question that has waited for more than ten minutes is not the one that is being answered.
+    A question that has been unanswered for more than ten minutes is not this request.
     """
     if run.recorder.client is None or source == UNKNOWN or scope.channel_number is not None:
         return scope
@@ -106,22 +108,22 @@ def without_the_asking_chat(tx: ReadTransaction, run: Run, source: str, request:
 
 
 def local_time(utc_offset_minutes: int | None) -> datetime:
-    """Return the present time in the user's zone; in this machine's if that is unknown."""
+    """Return the current time in the user's zone, or in this machine's if that is unknown."""
     zone = None if utc_offset_minutes is None else timezone(timedelta(minutes=utc_offset_minutes))
     return now().astimezone(zone)
 
 
-def find(tx: ReadTransaction, run: Run, read: ParsedRequest, scope: Scope, also: Sequence[str] = ()) -> SearchResult:
-    """Find the messages and channels in scope by words and, if a model is configured, by meaning.
+def find(tx: ReadTransaction, run: Run, parsed: ParsedRequest, scope: Scope, also: Sequence[str] = ()) -> SearchResult:
+    """Search messages and channels in scope by words and, if a model is configured, by meaning.
 
-    What was said is found by what its tools printed, too: an error is often seen there alone.
+    Include tool output in a search of the conversation, because an error often occurs there only.
     """
-    if scope.roles and {*scope.roles} == {*SPOKEN}:
-        scope = replace(scope, roles=[*SPOKEN, Role.TOOL])
+    if scope.roles and {*scope.roles} == {*CONVERSATION_ROLES}:
+        scope = replace(scope, roles=[*CONVERSATION_ROLES, Role.TOOL])
     moment = local_time(None)
     others = [words for text in also if (words := parse_request(text, moment).search.words)]
     compare = partial(_similar, run.meant) if run.meant else None
-    return find_messages(tx, read.search, scope, also=others, dates=read.dates, compare=compare)
+    return find_messages(tx, parsed.search, scope, also=others, dates=parsed.dates, compare=compare)
 
 
 def _similar(meant: Meant, tx: ReadTransaction, scope: Scope) -> SimilarMessages:
@@ -137,47 +139,47 @@ Query = TypeVar("Query", ExtractQuery, SessionsQuery)
 
 @dataclass(frozen=True, slots=True)
 class Lookup(Generic[Query]):
-    """A parsed request with its scope and transaction."""
+    """A parsed request with its query, scope and transaction."""
 
     tx: ReadTransaction
     run: Run
     query: Query
-    said: ParsedRequest
+    parsed: ParsedRequest
     scope: Scope
 
     def find(self) -> SearchResult:
         """Run the search."""
-        return find(self.tx, self.run, self.said, self.scope, self.query.also)
+        return find(self.tx, self.run, self.parsed, self.scope, self.query.also)
 
     def at_any_time(self) -> Lookup[Query]:
-        """Return the look-up without the time in its words; a time given as a filter holds."""
-        said = replace(self.said, search=self.said.search.at_any_time())
-        return replace(self, said=said, scope=replace(self.scope, from_=self.query.from_, to=self.query.to))
+        """Drop the time in the request's words, but not the query's time filter."""
+        parsed = replace(self.parsed, search=self.parsed.search.at_any_time())
+        return replace(self, parsed=parsed, scope=replace(self.scope, from_=self.query.from_, to=self.query.to))
 
     def relaxed(self, attempt: str) -> Lookup[Query]:
-        """Return the look-up of an attempt: "" is the first one."""
+        """Return the lookup of an attempt; "" is the first one."""
         if attempt == AT_ANY_TIME:
             return self.at_any_time()
-        if attempt != A_WEEK_BEFORE or not self.said.week_before:
+        if attempt != A_WEEK_BEFORE or not self.parsed.week_before:
             return self
-        said = replace(self.said, search=replace(self.said.search, when=self.said.week_before))
-        scope = narrow_scope(replace(self.scope, from_=self.query.from_, to=self.query.to), said.search)
-        return replace(self, said=said, scope=scope)
+        parsed = replace(self.parsed, search=replace(self.parsed.search, when=self.parsed.week_before))
+        scope = narrow_scope(replace(self.scope, from_=self.query.from_, to=self.query.to), parsed.search)
+        return replace(self, parsed=parsed, scope=scope)
 
     def relaxation(self, *, has_channel: bool) -> str:
-        """Return the part of the request that may be given up if nothing, or nothing sure, is found; "" for none.
+        """Return the part of the request to drop if nothing, or nothing sure, is found; "" for none.
 
-        Who wants to continue may name a time in passing; "last Tuesday" on a Thursday may mean that of last week.
+        A request to continue may mention a time incidentally; "last Tuesday" on a Thursday may mean last week's.
         """
-        if self.said.is_continuation and self.said.search.when_words and (has_channel or self.said.has_words):
+        if self.parsed.is_continuation and self.parsed.search.when_words and (has_channel or self.parsed.has_words):
             return AT_ANY_TIME
-        return A_WEEK_BEFORE if self.said.week_before else ""
+        return A_WEEK_BEFORE if self.parsed.week_before else ""
 
 
-def understood(read: ParsedRequest, result: SearchResult | None, *, relaxed: str = "") -> dict[str, Any]:
-    """Return how a request was understood, without empty fields."""
-    search = read.search
-    said = {
+def describe_request(parsed: ParsedRequest, result: SearchResult | None, *, relaxed: str = "") -> dict[str, Any]:
+    """Describe how a request was understood, without empty fields."""
+    search = parsed.search
+    fields = {
         "words": [word.text for word in (result.query if result else parse_query(search.words)).words],
         "also": [wording.text for wording in result.wordings[1:]] if result else [],
         "excluded": list(search.excluded),
@@ -185,18 +187,18 @@ def understood(read: ParsedRequest, result: SearchResult | None, *, relaxed: str
         "when": search.when_words,
         "from": _time(search.from_),
         "to": _time(search.to),
-        "dates": [f"{_time(span.start)}/{_time(span.end)}" for span in read.dates],
-        "sources": list(read.sources),
+        "dates": [f"{_time(span.start)}/{_time(span.end)}" for span in parsed.dates],
+        "sources": list(parsed.sources),
         "project": search.project,
-        "continues": read.is_continuation,
+        "continues": parsed.is_continuation,
         "typos": dict(result.typos) if result else {},
         "relaxed": relaxed,
     }
-    return {name: value for name, value in said.items() if value}
+    return {name: value for name, value in fields.items() if value}
 
 
 def subject_of(text: str) -> str:
-    """Return the words of a request without what it says of time and place."""
+    """Return the words of a request without its time, client and project."""
     return parse_request(text, local_time(None)).search.words
 
 
