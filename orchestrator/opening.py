@@ -20,7 +20,7 @@ from orchestrator.sync.drain import drain
 from orchestrator.sync.spool import share_masking
 from orchestrator.sync.sync import Freshness
 from registry.ingest.intake import Keeping
-from registry.ingest.redact_existing import scan_again
+from registry.ingest.redact_existing import rescan_if_rules_changed
 from registry.monitor.prices import use_prices
 from registry.registry import Registry
 from registry.settings import Settings
@@ -79,7 +79,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     if meaning and not registry.is_read_only:
         orchestrator.background.append(meaning.embedding)
     if registry.is_embedded and not registry.is_read_only:
-        orchestrator.background.append(lambda: running(scan_again(registry, settings.home)))
+        orchestrator.background.append(lambda: running(rescan_if_rules_changed(registry, settings.home)))
     if settings.remote_url and not registry.is_read_only:
         # An HTTP client that only who asked for it needs.
         from orchestrator.remote.background_exchange import copy_of, keep_exchanging

@@ -14,7 +14,7 @@ from registry.errors import InvalidRequest, NotFound, StorageError
 from registry.settings import read_settings
 
 if TYPE_CHECKING:
-    from registry.ingest.redact_existing import Held
+    from registry.ingest.redact_existing import SecretCounts
 
 
 @click.command()
@@ -144,9 +144,9 @@ def _secret_lines(figures: dict[str, Any], outcome: str) -> Iterator[str]:
     yield f"{figures['total']} secrets {outcome}, in {rows}, {figures['executions']} records."
 
 
-def _walk(*, masks: bool = False) -> Held:
+def _walk(*, masks: bool = False) -> SecretCounts:
     from orchestrator.opening import with_registry
-    from registry.ingest.redact_existing import note_scanned, redact, scan
+    from registry.ingest.redact_existing import redact, scan, write_last_scan
     from registry.text.privacy.rules import load_rules, use_own_rules
 
     settings = read_settings()
@@ -156,5 +156,5 @@ def _walk(*, masks: bool = False) -> Held:
     work = redact if masks else scan
     with progress("Masking" if masks else "Scanning") as note:
         held = with_registry(settings, lambda registry: work(registry, note))
-    note_scanned(settings.home, None if masks else held)
+    write_last_scan(settings.home, None if masks else held)
     return held

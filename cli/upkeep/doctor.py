@@ -156,11 +156,11 @@ def check_names(settings: Settings) -> Iterator[Result]:
 
 
 def check_secrets(settings: Settings) -> Iterator[Result]:
-    from registry.ingest.redact_existing import scanned
+    from registry.ingest.redact_existing import read_last_scan
     from registry.text.privacy.rules import load_rules, use_own_rules
 
     use_own_rules(settings.home)
-    rules, last = load_rules(), scanned(settings.home)
+    rules, last = load_rules(), read_last_scan(settings.home)
     if rules.problem:
         yield Result("broken", rules.problem, "correct the file, or remove it")
     elif last.get("total"):

@@ -20,7 +20,7 @@ from registry.errors import InvalidRequest
 from registry.ingest.from_hook import ingest_from_hook
 from registry.ingest.from_tool import ingest_from_tool
 from registry.ingest.save import Saved
-from registry.ingest.stored import STORED_ID
+from registry.ingest.stored_messages import STORED_ID
 from registry.project import REMEMBERED, Project
 from registry.storage.conversations.channels import find_channel
 from registry.storage.database import WriteTransaction
@@ -172,9 +172,9 @@ def _stored(tx: WriteTransaction, name: str, request: LogRequest, messages: list
 def _logged(run: Run, channel: str, saved: Saved, count: int) -> dict[str, Any]:
     run.recorder.channel = channel
     result = {"timestamp": format_time(saved.received_at), "channel": channel, "message_count": count}
-    if saved.kept_out:
-        run.recorder.explain(channel=channel, kept_out=saved.kept_out)
-        why = f"Nothing of this conversation is kept: {saved.kept_out}."
+    if saved.refusal:
+        run.recorder.explain(channel=channel, kept_out=saved.refusal)
+        why = f"Nothing of this conversation is kept: {saved.refusal}."
         return {"stored_ids": [], **result, "new_count": 0, "duplicate_count": 0, "not_kept": why}
     duplicates = count - saved.new
     run.recorder.explain(channel=channel, new=saved.new, duplicates=duplicates)

@@ -23,7 +23,7 @@ from orchestrator.requests.refusals import Refusal, invalid_request
 from orchestrator.requests.shapes import Request
 from registry.domain import storable
 from registry.errors import OperationTimeout, StorageError
-from registry.ingest.stored import STORED_ID
+from registry.ingest.stored_messages import STORED_ID
 from registry.storage.conversations.messages import MessageRow, message_item
 from registry.storage.conversations.references import add_alias
 from registry.storage.database import ReadTransaction, WriteTransaction

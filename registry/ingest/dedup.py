@@ -1,4 +1,4 @@
-"""Recognise which of the messages that came are stored in a channel already, by `STEPS` (docs/recognition.md)."""
+"""Find out which of the sent messages a channel has stored already, by `STEPS` (docs/recognition.md)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,10 +14,10 @@ from registry.ingest.paraphrase import (
     Accept,
     accept_from_client,
     accept_from_model,
-    recognise_by_turns,
-    recognise_shortened_resend,
+    match_by_turns,
+    match_shortened_resend,
 )
-from registry.ingest.stored import Sent, StoredMessages, utterance_of_row, utterance_of_sent
+from registry.ingest.stored_messages import Sent, StoredMessages, utterance_of_row, utterance_of_sent
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow, in_turns
 from registry.storage.database import ReadTransaction
@@ -25,44 +25,43 @@ from registry.storage.exchange.counterparts import digests_here, with_named
 from registry.storage.tables import conversation
 from registry.text.privacy.secrets import is_masked
 
-JUST_NOW = timedelta(minutes=5)  # a model logs a turn within this time
+MAX_LOGGING_DELAY = timedelta(minutes=5)  # a model logs a turn within this time
 
-
-Known = list[MessageRow | None]  # for each message sent the stored one it repeats, or None
+RowMatches = list[MessageRow | None]  # for each sent message the stored one that it repeats, or None
 
 
 @dataclass(frozen=True, slots=True)
-class Recognised:
-    """The result of recognition: for each message that came the stored one it repeats, or None.
+class Recognition:
+    """The stored messages that the sent ones repeat, and the order of the conversation.
 
     `order`: the stored messages in conversation order, or as much of the channel's end as was needed. `is_reordered`:
-    another order than that of their places explains more of what came.
+    this is not the order of their places, because more sent messages match in another one.
     """
 
-    old: Known
+    matches: RowMatches
     order: Sequence[MessageRow] = field(default_factory=tuple)
     is_reordered: bool = False
-    end: float = 0.0  # last place of the channel, if `order` holds only one of its sessions
+    last_place: float = 0.0  # last place of the channel, if `order` holds only one of its sessions
 
     def places(self) -> list[float]:
-        """Return the place of each message in `order`, counted anew where they are reordered."""
+        """Return the place of each message in `order`; new places if the messages are reordered."""
         if self.is_reordered:
             return [float(at) for at in range(len(self.order))]
         return [row.place for row in self.order]
 
     def new_places(self) -> list[float]:
-        """Return the places of the new messages: just after the message that each was sent after.
+        """Return the places of the new messages: each follows the message that was sent before it.
 
-        So a resend finds the messages in the order in which they were sent.
+        A resend can then be compared with the stored messages in the order in which they were sent.
         """
         index = {row.number: at for at, row in enumerate(self.order)}
         stored = self.places()
-        known = [(at, index[row.number]) for at, row in enumerate(self.old) if row is not None]
+        known = [(at, index[row.number]) for at, row in enumerate(self.matches) if row is not None]
         before_first = (known[0][1] if known else len(stored)) - 1
         places: list[float] = []
-        for (start, after), (end, _) in pairwise([(-1, before_first), *known, (len(self.old), 0)]):
+        for (start, after), (end, _) in pairwise([(-1, before_first), *known, (len(self.matches), 0)]):
             low = stored[after] if after >= 0 else None
-            places += _between(low if stored else self.end, stored[after + 1 : after + 2], end - start - 1)
+            places += _between(low if stored else self.last_place, stored[after + 1 : after + 2], end - start - 1)
         return places
 
 
@@ -76,140 +75,143 @@ def _between(low: float | None, next_places: Sequence[float], count: int) -> lis
 
 
 def recognise_stored(
-    tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent], among: ColumnElement[bool] | None = None
-) -> Recognised:
-    """Recognise what is stored already; deleted messages count as stored, so that they do not come back.
+    tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent], only: ColumnElement[bool] | None = None
+) -> Recognition:
+    """Match the sent messages with the stored ones. Deleted ones count too, so that a resend does not restore them.
 
-    `among`: limits the stored messages to those of one session, if the channel holds several.
+    `only`: limits the stored messages to those of one session, if the channel has several.
     """
     if into.seq_count == 0 or not sent:
-        return Recognised([None] * len(sent))
-    if among is not None:
-        of_session = _by_native_id(StoredMessages(tx, into, sent, among), sent) or Recognised([None] * len(sent))
-        return replace(of_session, end=max((row.place for row in StoredMessages(tx, into, sent).last(1)), default=0.0))
+        return Recognition([None] * len(sent))
+    if only is not None:
+        of_session = _match_by_id(StoredMessages(tx, into, sent, only), sent) or Recognition([None] * len(sent))
+        last = StoredMessages(tx, into, sent).last(1)
+        return replace(of_session, last_place=last[0].place if last else 0.0)
     if any(is_masked(one.message.text) for one in sent):
         digests = digests_here(tx, into.number, sent)
         sent = [one._replace(digest=digest) for one, digest in zip(sent, digests, strict=True)]
     stored = StoredMessages(tx, into, sent)
     found = next(found for step in STEPS if (found := step(stored, sent)))
     if any(one.stored_id for one in sent):
-        rows = max(found.order, stored.end or stored.rows, key=len)
-        old = with_named(tx, found.old, rows, sent)
-        found = replace(found, old=old) if found.is_reordered else Recognised(old, rows)
-    return replace(found, old=_with_forgotten(found, sent))
+        rows = max(found.order, stored.tail or stored.rows, key=len)
+        matches = with_named(tx, found.matches, rows, sent)
+        found = replace(found, matches=matches) if found.is_reordered else Recognition(matches, rows)
+    return replace(found, matches=_match_forgotten(found, sent))
 
 
-def _with_forgotten(found: Recognised, sent: Sequence[Sent]) -> Known:
-    known = {row.number for row in found.old if row is not None}
-    gone = [row for row in found.order if row.forgotten and row.number not in known]
-    old = list(found.old)
+def _match_forgotten(found: Recognition, sent: Sequence[Sent]) -> RowMatches:
+    known = {row.number for row in found.matches if row is not None}
+    forgotten = [row for row in found.order if row.forgotten and row.number not in known]
+    matches = list(found.matches)
     turn = None
-    for at, one in enumerate(sent if gone else ()):
-        if (row := old[at]) is not None:
+    for at, one in enumerate(sent if forgotten else ()):
+        if (row := matches[at]) is not None:
             turn = row.turn
         elif one.message.role is Role.USER:
             turn = None
         elif one.message.native_id is None:
-            old[at] = next((row for row in gone if row.turn == turn and row.role == one.message.role), None)
-            gone = [row for row in gone if row is not old[at]]
-    return old
+            matches[at] = next((row for row in forgotten if row.turn == turn and row.role == one.message.role), None)
+            forgotten = [row for row in forgotten if row is not matches[at]]
+    return matches
 
 
-def _by_native_id(stored: StoredMessages, sent: Sequence[Sent]) -> Recognised | None:
-    """Recognise by the client's own ids; messages stored without one by their words, turn by turn."""
+def _match_by_id(stored: StoredMessages, sent: Sequence[Sent]) -> Recognition | None:
+    """Match by the client's own ids, and messages that were stored without an id by their words, turn by turn."""
     if not any(one.message.native_id for one in sent):
         return None
-    rows = stored.end_by_id()
+    rows = stored.tail_by_id()
     by_id = {row.native_id: row for row in rows if row.native_id}
-    old: Known = [by_id.get(one.message.native_id) for one in sent]
-    if None in old and len(by_id) < len(rows):
-        in_words = known_by_turns(stored.tx, rows, sent, accept_from_client)
-        nameless = [row if row is not None and row.native_id is None else None for row in in_words]
-        old = [of_id or of_words for of_id, of_words in zip(old, nameless, strict=True)]
-    return Recognised(old, rows)
+    matches: RowMatches = [by_id.get(one.message.native_id) for one in sent]
+    if None in matches and len(by_id) < len(rows):
+        by_words = match_rows_by_turns(stored.tx, rows, sent, accept_from_client)
+        matched_without_id = [row if row is not None and row.native_id is None else None for row in by_words]
+        matches = [of_id or of_words for of_id, of_words in zip(matches, matched_without_id, strict=True)]
+    return Recognition(matches, rows)
 
 
-def _by_turns(stored: StoredMessages, sent: Sequence[Sent]) -> Recognised | None:
+def _match_by_turns(stored: StoredMessages, sent: Sequence[Sent]) -> Recognition | None:
     if not stored.is_session or not any(row.native_id for row in stored.rows):
         return None
-    old = known_by_turns(stored.tx, stored.rows, sent, accept_from_model)
-    if _is_new_turn(stored.rows, sent, old) and not _is_logged_just_now(stored.rows, sent, old):
-        old = [None] * len(sent)
-    return Recognised(old, stored.rows)
+    matches = match_rows_by_turns(stored.tx, stored.rows, sent, accept_from_model)
+    if _is_new_turn(stored.rows, sent, matches) and not _is_logged_just_now(stored.rows, sent, matches):
+        matches = [None] * len(sent)
+    return Recognition(matches, stored.rows)
 
 
-def _by_overlap(stored: StoredMessages, sent: Sequence[Sent]) -> Recognised | None:
-    """Recognise the usual call: the last turns, then new ones. None if an old message may be among the new ones."""
+def _match_by_overlap(stored: StoredMessages, sent: Sequence[Sent]) -> Recognition | None:
+    """Match the usual call: the last turns, then new ones. None if a stored message may be among the new ones."""
     digests = [one.digest for one in sent]
     tail = stored.last(len(sent))
     known = overlap([row.digest for row in tail], digests)
-    if stored.has_among(digests[known:]):
+    if stored.has_any(digests[known:]):
         return None
-    old: Known = [*tail[len(tail) - known :], *[None] * (len(sent) - known)]
-    return Recognised([None] * len(sent) if _is_new_turn(tail, sent, old) else old, tail)
+    matches: RowMatches = [*tail[len(tail) - known :], *[None] * (len(sent) - known)]
+    return Recognition([None] * len(sent) if _is_new_turn(tail, sent, matches) else matches, tail)
 
 
-def _by_time(stored: StoredMessages, sent: Sequence[Sent]) -> Recognised | None:
-    """Recognise by words and time those before the new ones: of a chat that several clients write, each sends its own.
+def _match_by_time(stored: StoredMessages, sent: Sequence[Sent]) -> Recognition | None:
+    """Match by words and time: if several clients write one chat, each sends only its own messages.
 
-    Where all are known their order does not matter. None if an old message may be among the new ones, or the others
-    stand in another order.
+    If all are stored, their order does not matter. Otherwise return None if a stored message may be among the new ones,
+    or if the stored ones are not first and in order.
     """
-    said = {(bytes(row.digest), row.timestamp): row for row in stored.said_then()}
-    old: Known = [said.get((one.digest, one.message.timestamp)) for one in sent]
-    known = [row for row in old if row is not None]
+    by_words_and_time = {(bytes(row.digest), row.timestamp): row for row in stored.with_words_and_time()}
+    matches: RowMatches = [by_words_and_time.get((one.digest, one.message.timestamp)) for one in sent]
+    known = [row for row in matches if row is not None]
     if len({row.number for row in known}) == len(sent):
-        return Recognised(old, sorted(known, key=lambda row: row.place))
+        return Recognition(matches, sorted(known, key=lambda row: row.place))
     is_in_order = all(one.place < other.place for one, other in pairwise(known))
-    if not known or any(old[len(known) :]) or not is_in_order:
+    if not known or any(matches[len(known) :]) or not is_in_order:
         return None
-    if stored.has_among([one.digest for one in sent[len(known) :]]):
+    if stored.has_any([one.digest for one in sent[len(known) :]]):
         return None
-    return Recognised(old, [*known, *stored.next_to(known[-1])])
+    return Recognition(matches, [*known, *stored.next_to(known[-1])])
 
 
-def _by_alignment(stored: StoredMessages, sent: Sequence[Sent]) -> Recognised:
-    """Align with the channel; if messages stay new, try a resend with shortened answers."""
-    found = replace(_best_order(stored.end[1:], sent, is_whole=False), order=stored.end) if stored.end else None
+def _match_by_alignment(stored: StoredMessages, sent: Sequence[Sent]) -> Recognition:
+    """Align with the channel; if some messages remain new, try to match a resend with shortened answers."""
+    found = replace(_align(stored.tail[1:], sent, is_whole=False), order=stored.tail) if stored.tail else None
     if found is None or found.is_reordered:
-        found = _best_order(stored.rows, sent)
-    shortened = _as_shortened(stored, sent) if None in found.old else None
-    return min(found, shortened, key=_new_count) if shortened else found
+        found = _align(stored.rows, sent)
+    shortened = _match_shortened(stored, sent) if None in found.matches else None
+    return min(found, shortened, key=_count_new) if shortened else found
 
 
-STEPS: tuple[Callable[[StoredMessages, Sequence[Sent]], Recognised | None], ...] = (
-    _by_native_id,
-    _by_turns,
-    _by_overlap,
-    _by_time,
-    _by_alignment,
+STEPS: tuple[Callable[[StoredMessages, Sequence[Sent]], Recognition | None], ...] = (
+    _match_by_id,
+    _match_by_turns,
+    _match_by_overlap,
+    _match_by_time,
+    _match_by_alignment,
 )
-"""The first that has an answer gives it; the last one always has."""
+"""Tried in this order, until one returns a result; the last one always does."""
 
 
-def known_by_turns(tx: ReadTransaction, rows: Sequence[MessageRow], sent: Sequence[Sent], accept: Accept) -> Known:
-    """Return for each message the stored one that it repeats in its turn, also in other words that `accept` accepts."""
-    return _known_in_words(tx, in_turns(rows), sent, partial(recognise_by_turns, accept=accept))
+def match_rows_by_turns(
+    tx: ReadTransaction, rows: Sequence[MessageRow], sent: Sequence[Sent], accept: Accept
+) -> RowMatches:
+    """Match each sent message with the stored one that it repeats in its turn; `accept` decides about other words."""
+    return _match_transcripts(tx, in_turns(rows), sent, partial(match_by_turns, accept=accept))
 
 
-def _as_shortened(stored: StoredMessages, sent: Sequence[Sent]) -> Recognised | None:
-    """Recognise the conversation sent again from its first question on, with some answers shortened."""
+def _match_shortened(stored: StoredMessages, sent: Sequence[Sent]) -> Recognition | None:
+    """Match a resend of the conversation from its first question on, with some answers shortened."""
     questions = [one.digest for one in sent if one.message.role is Role.USER]
     if sent[0].message.role is not Role.USER or not stored.begins_with(questions):
         return None
     rows = in_turns(stored.rows)
     if rows[0].role != Role.USER:
         return None
-    old = _known_in_words(stored.tx, rows, sent, recognise_shortened_resend)
-    return None if _is_new_turn(rows, sent, old) else Recognised(old, stored.rows)
+    matches = _match_transcripts(stored.tx, rows, sent, match_shortened_resend)
+    return None if _is_new_turn(rows, sent, matches) else Recognition(matches, stored.rows)
 
 
-def _known_in_words(
+def _match_transcripts(
     tx: ReadTransaction,
     rows: Sequence[MessageRow],
     sent: Sequence[Sent],
     read: Callable[[Transcript, Transcript], Positions],
-) -> Known:
+) -> RowMatches:
     ours = Transcript([utterance_of_row(row) for row in rows], stored_texts(tx, rows))
     theirs = Transcript(
         [utterance_of_sent(one) for one in sent], lambda places: {at: sent[at].message.text for at in places}
@@ -218,7 +220,7 @@ def _known_in_words(
 
 
 def stored_texts(tx: ReadTransaction, rows: Sequence[MessageRow]) -> Texts:
-    """Return the texts of stored messages, by their position among them, read when they are needed."""
+    """Return a function that reads the texts of stored messages by their positions in `rows`."""
 
     def texts(places: Sequence[int]) -> Mapping[int, str]:
         if not places:
@@ -230,31 +232,31 @@ def stored_texts(tx: ReadTransaction, rows: Sequence[MessageRow]) -> Texts:
     return texts
 
 
-def _best_order(rows: Sequence[MessageRow], sent: Sequence[Sent], *, is_whole: bool = True) -> Recognised:
+def _align(rows: Sequence[MessageRow], sent: Sequence[Sent], *, is_whole: bool = True) -> Recognition:
     orders = [rows, sorted(rows, key=lambda row: (row.timestamp, row.number))]
-    spoken = [utterance_of_sent(one) for one in sent]
-    readings: list[Recognised] = []
+    utterances = [utterance_of_sent(one) for one in sent]
+    attempts: list[Recognition] = []
     for order in orders:
-        found = recognise([utterance_of_row(row) for row in order], spoken, is_whole=is_whole)
-        old = [None if place is None else order[place] for place in found]
-        readings.append(Recognised(old, order, is_reordered=order is not rows))
-        if None not in old:
+        found = recognise([utterance_of_row(row) for row in order], utterances, is_whole=is_whole)
+        matches = [None if place is None else order[place] for place in found]
+        attempts.append(Recognition(matches, order, is_reordered=order is not rows))
+        if None not in matches:
             break
-    return min(readings, key=_new_count)
+    return min(attempts, key=_count_new)
 
 
-def _new_count(found: Recognised) -> int:
-    return found.old.count(None)
+def _count_new(found: Recognition) -> int:
+    return found.matches.count(None)
 
 
-def _is_new_turn(rows: Sequence[MessageRow], sent: Sequence[Sent], old: Known) -> bool:
-    found = [None if row is None else 0 for row in old]
+def _is_new_turn(rows: Sequence[MessageRow], sent: Sequence[Sent], matches: RowMatches) -> bool:
+    found = [None if row is None else 0 for row in matches]
     return is_new_turn([utterance_of_row(row) for row in rows], [utterance_of_sent(one) for one in sent], found)
 
 
-def _is_logged_just_now(rows: Sequence[MessageRow], sent: Sequence[Sent], old: Known) -> bool:
-    """Return whether the client has just sent the last turn: a model's later times are those of its logging."""
-    began = min(one.message.timestamp for one in sent if one.message.timestamp)
-    said_last = max(row.timestamp for row in rows)
-    is_last_turn = any(row is not None and row.timestamp == said_last for row in old)
-    return is_last_turn and began - said_last <= JUST_NOW
+def _is_logged_just_now(rows: Sequence[MessageRow], sent: Sequence[Sent], matches: RowMatches) -> bool:
+    """Return whether the client sent the last turn just before: a model logs afterwards, with later times."""
+    earliest = min(one.message.timestamp for one in sent if one.message.timestamp)
+    newest = max(row.timestamp for row in rows)
+    is_last_turn = any(row is not None and row.timestamp == newest for row in matches)
+    return is_last_turn and earliest - newest <= MAX_LOGGING_DELAY

@@ -1,10 +1,10 @@
-"""Store the sessions of a client's own store: the original, and shortened copies of it.
+"""Store the sessions that a client keeps in its own store: originals, and shortened copies of them.
 
-The original counts. Of a copy (one without results, or as another client keeps it) only the turns are stored whose
-questions nothing else has; when the original has them too, its messages take their place.
+A copy has no tool results, or is from another client's store. Only its turns with new questions are stored; messages of
+the original replace them later.
 
-New sessions, of which nothing can be known, are stored together with a few statements. This saves a third of a first
-import's CPU (800 sessions of 20 messages: 6.3 s instead of 9.3 s). Others go one by one: copies, known ids, sessions
+Sessions that are certainly new are stored together with a few statements. This saves a third of a first import's CPU
+(800 sessions of 20 messages: 6.3 s instead of 9.3 s). The others are stored one by one: copies, known ids, sessions
 that a tool may have named, and all sessions if anything was ever forgotten.
 """
 
@@ -16,23 +16,22 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, not_, or_, select, union_all, update
 
 from registry.domain import Actor, Message, Role, Session, now, storable
-from registry.ingest.from_hook import PREFIX as HOOK_PREFIX
-from registry.ingest.from_hook import take_store_ids
+from registry.ingest.from_hook import HOOK_PREFIX, adopt_store_ids
 from registry.ingest.intake import FORGOTTEN, is_forgotten, let_in_session
 from registry.ingest.own_calls import as_kept
 from registry.ingest.save import Saved, save_messages, save_new
 from registry.ingest.session_channel import (
     IN_SESSION,
-    Circumstances,
+    Criteria,
     Resumed,
-    bring_together,
-    channel_for,
-    decide_alone,
-    describing,
-    names_for,
-    open_for,
-    whose_times,
-    without_named,
+    find_session,
+    merge_or_link,
+    metadata_of,
+    open_session,
+    possible_names,
+    serialise_decisions,
+    times_note,
+    without_named_nearby,
 )
 from registry.storage.conversations.channels import ChannelRow, make_channels, open_channel, recount_channel
 from registry.storage.conversations.messages import MessageRow, remove, revise, rows_where
@@ -40,25 +39,25 @@ from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.safety.forgetting import is_anything_forgotten
 from registry.storage.tables import channel, channel_alias, conversation
 
-PREFIX = "copy:"  # prefix of ids of messages that only a copy has so far
+COPY_PREFIX = "copy:"  # begins the ids of messages that only a copy has so far
 
-_IS_COPIED = conversation.c.native_id.startswith(PREFIX)
-_IS_OF_HOOK = conversation.c.native_id.startswith(HOOK_PREFIX)
-_IS_WHOLE = or_(conversation.c.native_id.is_(None), and_(not_(_IS_COPIED), not_(_IS_OF_HOOK)))
+_IS_COPIED = conversation.c.native_id.startswith(COPY_PREFIX)
+_IS_FROM_HOOK = conversation.c.native_id.startswith(HOOK_PREFIX)
+_IS_ORIGINAL = or_(conversation.c.native_id.is_(None), and_(not_(_IS_COPIED), not_(_IS_FROM_HOOK)))
 
 
 def ingest_all(tx: WriteTransaction, source: str, sessions: Sequence[Session]) -> list[Saved]:
-    """Store several sessions, the new ones together and first."""
+    """Store several sessions: first the new ones together, then the others one by one."""
     new = _ingest_new(tx, source, sessions)
     return [new.get(at) or ingest_from_client(tx, source, session) for at, session in enumerate(sessions)]
 
 
 def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> Saved:
-    """Store the new messages of a session in a client's own store; one that a tool sent before keeps its actor."""
-    session, kept_out = let_in_session(tx, source, session)
-    if kept_out:
-        return Saved.refused(kept_out)
-    found = channel_for(tx, source, session)
+    """Store the new messages of a session from a client's own store. A message that a tool sent keeps its actor."""
+    session, refusal = let_in_session(tx, source, session)
+    if refusal:
+        return Saved.refused(refusal)
+    found = find_session(tx, source, session)
     known = found.known
     if known is None and is_forgotten(tx, session.messages, session_id=session.session_id):
         return Saved.refused(FORGOTTEN)
@@ -66,80 +65,81 @@ def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> S
         return _ingest_copy(tx, source, session, known)
     messages: Sequence[Message] = session.messages
     if known and found.resumed:
-        return _ingest_resumed(tx, source, found.resumed.said_since(messages), known, found.resumed)
+        return _ingest_resumed(tx, source, found.resumed.added_since(messages), known, found.resumed)
     if known:
-        if elsewhere := _questions(tx, known.number, _is_read_by_others(source)):
-            messages = _turns_besides(elsewhere, messages)
+        if stored_questions := _question_digests(tx, known.number, _is_from_other_reader(source)):
+            messages = _turns_not_in(stored_questions, messages)
         _replace_copies(tx, known, messages, source)
-        take_store_ids(tx, known.number, messages)
-    into = open_for(tx, source, session, known)
-    metadata = describing(session) | whose_times(session, known)
+        adopt_store_ids(tx, known.number, messages)
+    into = open_session(tx, source, session, known)
+    metadata = metadata_of(session) | times_note(session, known)
     saved = save_messages(tx, into, messages, source=source, metadata=metadata, actor=Actor.READER, received_at=now())
-    bring_together(tx, Circumstances.of(source, into, session), saved, found)
+    merge_or_link(tx, Criteria.of(source, into, session), saved, found)
     return saved
 
 
 def _ingest_resumed(
     tx: WriteTransaction, source: str, messages: Sequence[Message], known: ChannelRow, resumed: Resumed
 ) -> Saved:
-    """Store what was said in a session since `ctxr resume` wrote it; nothing else of the channel changes."""
-    take_store_ids(tx, known.number, messages, resumed.session_id)
+    """Store the messages added to a session since `ctxr resume` wrote it; the channel's metadata does not change."""
+    adopt_store_ids(tx, known.number, messages, resumed.session_id)
     into = open_channel(tx, known.name, source, now())
     about: dict[str, Any] = {"source": source, "metadata": {}, "actor": Actor.READER, "received_at": now()}
-    return save_messages(tx, into, messages, **about, among=resumed.rows)
+    return save_messages(tx, into, messages, **about, only=resumed.rows)
 
 
 def _ingest_copy(tx: WriteTransaction, source: str, session: Session, known: ChannelRow | None) -> Saved:
     messages: Sequence[Message] = session.messages
     if known:
-        turns = _turns_besides(_questions(tx, known.number, _IS_WHOLE), messages)
-        from_hooks = _digests(tx, known.number, _IS_OF_HOOK)
-        messages = [message for message in turns if not _take(from_hooks, message)]
+        turns = _turns_not_in(_question_digests(tx, known.number, _IS_ORIGINAL), messages)
+        from_hooks = _digests(tx, known.number, _IS_FROM_HOOK)
+        messages = [message for message in turns if not _take_one(from_hooks, message)]
         if not messages:
             return Saved([], 0, now(), known.number)
-        # the original knows better what is known of the conversation
+        # metadata of the original takes precedence
         title = None if known.title else session.title
         session = replace(session, title=title, project=None if known.project_path else session.project)
-    into = open_for(tx, source, session, known)
-    metadata = describing(session)
-    named = [replace(one, more={**one.more, "native_id": f"{PREFIX}{one.more['native_id']}"}) for one in messages]
-    return save_messages(tx, into, named, source=source, metadata=metadata, actor=Actor.COPY, received_at=now())
+    into = open_session(tx, source, session, known)
+    metadata = metadata_of(session)
+    copied = [replace(one, more={**one.more, "native_id": f"{COPY_PREFIX}{one.more['native_id']}"}) for one in messages]
+    return save_messages(tx, into, copied, source=source, metadata=metadata, actor=Actor.COPY, received_at=now())
 
 
 def _replace_copies(tx: WriteTransaction, into: ChannelRow, messages: Sequence[Message], source: str) -> None:
-    """Before an original is stored, turn the messages of its copies into the original's, or remove them.
+    """Turn the messages of a session's copies into those of the original that is about to be stored, or remove them.
 
-    A channel that only copies have filled so far becomes one of the original's source.
+    A channel with messages of copies only gets the original's source.
     """
     rows = rows_where(tx, into.number, _IS_COPIED)
     if not rows:
         return
-    offered = _offered(tx, into.number, messages)
-    become = [(row, offered[bytes(row.digest)].popleft()) for row in rows if offered.get(bytes(row.digest))]
-    revise(tx, [(row, _as_whole(row, message)) for row, message in become])
-    taken = {row.number for row, _ in become}
-    left = [row for row in rows if row.number not in taken]
-    of_hooks = [row for row in rows_where(tx, into.number, _IS_OF_HOOK) if bytes(row.digest) not in offered]
-    kept = {row.seq for row in left if row.role == Role.USER} | {row.seq for row in of_hooks}
-    remove(tx, [row for row in left if row.turn not in kept])
-    if not _questions(tx, into.number, _is_read_by_others(source)):
+    available = _unstored(tx, into.number, messages)
+    replaced = [(row, available[bytes(row.digest)].popleft()) for row in rows if available.get(bytes(row.digest))]
+    revise(tx, [(row, _original_fields(row, message)) for row, message in replaced])
+    names_in_use = {row.number for row, _ in replaced}
+    left = [row for row in rows if row.number not in names_in_use]
+    hook_only = [row for row in rows_where(tx, into.number, _IS_FROM_HOOK) if bytes(row.digest) not in available]
+    kept_turns = {row.seq for row in left if row.role == Role.USER} | {row.seq for row in hook_only}
+    remove(tx, [row for row in left if row.turn not in kept_turns])
+    if not _question_digests(tx, into.number, _is_from_other_reader(source)):
         tx.execute(update(channel).where(channel.c.number == into.number).values(source=source))
         copied = rows_where(tx, into.number, conversation.c.actor == Actor.COPY)
         revise(tx, [(row, {"source": source}) for row in copied])
     recount_channel(tx, into.number)
 
 
-def _offered(tx: ReadTransaction, channel_number: int, messages: Iterable[Message]) -> dict[bytes, deque[Message]]:
-    named = select(conversation.c.native_id).where(conversation.c.channel_number == channel_number)
-    stored = set(tx.execute(named).scalars())
-    offered: dict[bytes, deque[Message]] = defaultdict(deque)
+def _unstored(tx: ReadTransaction, channel_number: int, messages: Iterable[Message]) -> dict[bytes, deque[Message]]:
+    """Return the messages whose ids are not stored, by digest."""
+    ids = select(conversation.c.native_id).where(conversation.c.channel_number == channel_number)
+    stored = set(tx.execute(ids).scalars())
+    available: dict[bytes, deque[Message]] = defaultdict(deque)
     for message in messages:
         if message.native_id not in stored:
-            offered[message.digest].append(message)
-    return offered
+            available[message.digest].append(message)
+    return available
 
 
-def _as_whole(row: MessageRow, message: Message) -> dict[str, Any]:
+def _original_fields(row: MessageRow, message: Message) -> dict[str, Any]:
     if row.forgotten:
         return {"native_id": message.native_id}
     payload = {**row.payload, **storable(message.more)}
@@ -149,12 +149,12 @@ def _as_whole(row: MessageRow, message: Message) -> dict[str, Any]:
     return {"native_id": message.native_id, "timestamp": timestamp, "payload": payload}
 
 
-def _is_read_by_others(source: str) -> ColumnElement[bool]:
+def _is_from_other_reader(source: str) -> ColumnElement[bool]:
     in_session = conversation.c.payload[IN_SESSION].as_string()
     return and_(conversation.c.actor == Actor.READER, conversation.c.source != source, in_session.is_(None))
 
 
-def _questions(tx: ReadTransaction, channel_number: int, condition: ColumnElement[bool]) -> Counter[bytes]:
+def _question_digests(tx: ReadTransaction, channel_number: int, condition: ColumnElement[bool]) -> Counter[bytes]:
     return _digests(tx, channel_number, condition & (conversation.c.role == Role.USER))
 
 
@@ -163,65 +163,65 @@ def _digests(tx: ReadTransaction, channel_number: int, condition: ColumnElement[
     return Counter(bytes(digest) for digest in tx.execute(query).scalars())
 
 
-def _turns_besides(known: Counter[bytes], messages: Iterable[Message]) -> list[Message]:
-    """Return the turns whose question is not a known one; each known question is matched once."""
-    kept: list[Message] = []
+def _turns_not_in(known: Counter[bytes], messages: Iterable[Message]) -> list[Message]:
+    """Return the messages of turns whose question is not known; each known question is matched once."""
+    kept_turns: list[Message] = []
     is_new = False
     for message in messages:
         if message.role is Role.USER:
-            is_new = not _take(known, message)
+            is_new = not _take_one(known, message)
         if is_new:
-            kept.append(message)
-    return kept
+            kept_turns.append(message)
+    return kept_turns
 
 
-def _take(known: Counter[bytes], message: Message) -> bool:
+def _take_one(known: Counter[bytes], message: Message) -> bool:
     digest = message.digest
     known[digest] -= (is_known := known[digest] > 0)
     return is_known
 
 
-def _ingest_new(tx: WriteTransaction, source: str, came: Sequence[Session]) -> dict[int, Saved]:
-    """Store the sessions of which nothing is known; return their outcomes by position."""
+def _ingest_new(tx: WriteTransaction, source: str, sessions: Sequence[Session]) -> dict[int, Saved]:
+    """Store those sessions together that are certainly new; return their outcomes by position."""
     if is_anything_forgotten(tx):
         return {}
-    decide_alone(tx, source)
+    serialise_decisions(tx, source)
     received_at = now()
-    let_in: dict[int, tuple[str, Session]] = {}
+    admitted: dict[int, tuple[str, Session]] = {}
     done: dict[int, Saved] = {}
-    for at, name in _unknown(tx, source, came).items():
-        session, kept_out = let_in_session(tx, source, came[at], may_be_forgotten=False)
-        if kept_out:
-            done[at] = Saved.refused(kept_out)
+    for at, name in _new_names(tx, source, sessions).items():
+        session, refusal = let_in_session(tx, source, sessions[at], may_be_forgotten=False)
+        if refusal:
+            done[at] = Saved.refused(refusal)
         elif session.messages == tuple(map(as_kept, session.messages)):
-            let_in[at] = name, session
-    about = {at: Circumstances.of(source, None, session) for at, (_, session) in let_in.items()}
-    new = {at: let_in[at] for at in without_named(tx, source, about)}
-    described = {name: describing(session) | whose_times(session, None) for name, session in new.values()}
+            admitted[at] = name, session
+    about = {at: Criteria.of(source, None, session) for at, (_, session) in admitted.items()}
+    new = {at: admitted[at] for at in without_named_nearby(tx, source, about)}
+    described = {name: metadata_of(session) | times_note(session, None) for name, session in new.values()}
     made = make_channels(tx, described, source, received_at)
     new = {at: (name, session) for at, (name, session) in new.items() if name in made}
-    told = [(made[name], session.messages, described[name]) for name, session in new.values()]
-    saved = save_new(tx, told, source=source, actor=Actor.READER, received_at=received_at)
+    to_save = [(made[name], session.messages, described[name]) for name, session in new.values()]
+    saved = save_new(tx, to_save, source=source, actor=Actor.READER, received_at=received_at)
     return done | dict(zip(new, saved, strict=True))
 
 
-def _unknown(tx: ReadTransaction, source: str, came: Sequence[Session]) -> dict[int, str]:
-    """Return the positions of sessions whose ids are in no channel, with the name of the channel to be."""
-    often = Counter(session.session_id for session in came)
-    once = {at: session for at, session in enumerate(came) if not session.is_copy and often[session.session_id] == 1}
-    names = {at: names_for(source, session) for at, session in once.items()}
-    ids = [session.session_id for session in once.values()]
-    words = [*ids, *(name for some in names.values() for name in some)]
-    in_use = union_all(
+def _new_names(tx: ReadTransaction, source: str, sessions: Sequence[Session]) -> dict[int, str]:
+    """Return the positions of sessions whose ids no channel has, each with the name of its new channel."""
+    counts = Counter(session.session_id for session in sessions)
+    unique = {at: each for at, each in enumerate(sessions) if not each.is_copy and counts[each.session_id] == 1}
+    names = {at: possible_names(source, session) for at, session in unique.items()}
+    ids = [session.session_id for session in unique.values()]
+    lookup_names = [*ids, *(name for some in names.values() for name in some)]
+    query = union_all(
         select(channel.c.session_id).where(channel.c.session_id.in_(ids)),
-        select(channel.c.name).where(channel.c.name.in_(words)),
-        select(channel_alias.c.name).where(channel_alias.c.name.in_(words)),
+        select(channel.c.name).where(channel.c.name.in_(lookup_names)),
+        select(channel_alias.c.name).where(channel_alias.c.name.in_(lookup_names)),
     )
-    taken = set(tx.execute(in_use).scalars())
+    names_in_use = set(tx.execute(query).scalars())
     free: dict[int, str] = {}
-    for at, session in once.items():
-        name = next((name for name in names[at] if name not in taken), None)
-        if name and session.session_id not in taken:
+    for at, session in unique.items():
+        name = next((name for name in names[at] if name not in names_in_use), None)
+        if name and session.session_id not in names_in_use:
             free[at] = name
-            taken.add(name)
+            names_in_use.add(name)
     return free

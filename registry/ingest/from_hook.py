@@ -1,7 +1,7 @@
-"""Store the messages that a client's hooks send, each once, whether the hook or the client's store is first.
+"""Store the messages that a client's hooks send, each once, whether the hook or the client's store comes first.
 
-A hook sends a message at once, the store has all of them and for good. Until the store has been read, a message from a
-hook has an id of the hook's (`hook:…`); then it takes the store's id, and is recognised by that from then on.
+A hook sends a message immediately; the store has all messages, permanently. Until the store is read, a message from a
+hook has an id that begins with `hook:`; then it gets the store's id, by which it is recognised from then on.
 """
 
 from collections import defaultdict
@@ -15,91 +15,92 @@ from sqlalchemy import ColumnElement
 from registry.domain import Actor, Message, Role, Session, now, storable
 from registry.ingest.intake import FORGOTTEN, is_forgotten, let_in_session
 from registry.ingest.save import Saved, save_messages
-from registry.ingest.session_channel import IN_SESSION, Circumstances, bring_together, channel_for, describing, open_for
+from registry.ingest.session_channel import IN_SESSION, Criteria, find_session, merge_or_link, metadata_of, open_session
 from registry.storage.conversations.channels import recount_channel
 from registry.storage.conversations.messages import MessageRow, replace_messages, revise, rows_where
 from registry.storage.database import ReadTransaction, WriteTransaction, update_rows
 from registry.storage.tables import conversation
 
-PREFIX = "hook:"
-ALSO_IN = "heard_in"
-"""Payload key of a message that the store had first: the request in which a hook sent it too. The key is stored."""
-CLOCKS_APART = timedelta(minutes=5)
-"""Largest difference of a message's times by hook and by store, which may note an answer's end and its begin."""
-_BLOCK = "\n\n"  # between the blocks of an answer, as readers join them
-REPEATED = timedelta(seconds=5)
-"""Limit within which two hooks without a request that send the same mean one message: a client configured twice."""
+HOOK_PREFIX = "hook:"
+HOOK_REQUEST = "heard_in"
+"""Payload key of a message that was not stored by the hook: the request in which the hook sent it too."""
+MAX_CLOCK_GAP = timedelta(minutes=5)
+"""Largest difference between a message's times in hook and store: one may note an answer's end, the other its begin."""
+_BLOCK_BREAK = "\n\n"  # between the blocks of an answer, as readers join them
+MAX_REPEAT_GAP = timedelta(seconds=5)
+"""Within this time, the same text from two hooks without a request is one message: a client was configured twice."""
 
 
 def ingest_from_hook(tx: WriteTransaction, source: str, session: Session) -> tuple[str, Saved]:
-    """Store the new messages that a client's hooks sent of a session; return the channel's name and the outcome."""
-    session, kept_out = let_in_session(tx, source, session)
-    if kept_out:
-        return session.session_id, Saved.refused(kept_out)
-    session = replace(session, messages=tuple(map(_with_id, session.messages)))
-    found = channel_for(tx, source, session)
+    """Store the new messages of a session that a client's hooks sent; return the channel's name and the outcome."""
+    session, refusal = let_in_session(tx, source, session)
+    if refusal:
+        return session.session_id, Saved.refused(refusal)
+    session = replace(session, messages=tuple(map(_with_hook_id, session.messages)))
+    found = find_session(tx, source, session)
     if found.known is None and is_forgotten(tx, session.messages, session_id=session.session_id):
         return session.session_id, Saved.refused(FORGOTTEN)
     resumed = found.resumed
-    metadata = {} if resumed else describing(session)
+    metadata = {} if resumed else metadata_of(session)
     if found.known and found.known.project_path:
-        metadata.pop("project", None)  # a hook knows the folder of the moment, the store that of the session
-    into = open_for(tx, source, session, found.known)
-    said = resumed.said_in(session.messages) if resumed else session.messages
-    new = _not_stored(tx, into.number, said, resumed.session_id if resumed else None)
+        metadata.pop("project", None)  # a hook knows the current folder only, the store knows the session's
+    into = open_session(tx, source, session, found.known)
+    messages = resumed.marked(session.messages) if resumed else session.messages
+    new = _select_new(tx, into.number, messages, resumed.session_id if resumed else None)
     about: dict[str, Any] = {"source": source, "metadata": metadata, "actor": Actor.HOOK, "received_at": now()}
-    saved = save_messages(tx, into, new, **about, among=resumed.rows if resumed else None)
+    saved = save_messages(tx, into, new, **about, only=resumed.rows if resumed else None)
     if not resumed:
-        bring_together(tx, Circumstances.of(source, into, session), saved, found)
+        merge_or_link(tx, Criteria.of(source, into, session), saved, found)
     return into.name, saved
 
 
-def _with_id(message: Message) -> Message:
+def _with_hook_id(message: Message) -> Message:
     if message.native_id:
         return message
     return replace(message, more={**message.more, "native_id": hook_id(message, message.more.get("request_id"))})
 
 
 def hook_id(message: Message, request: str | None) -> str:
-    """Return the id of a message from a hook: the same for the same event, however often it comes."""
+    """Return the id of a message from a hook; it is the same if the event is sent again."""
     sent_at = message.timestamp or now()
-    return f"{PREFIX}{request or round(sent_at.timestamp() * 1000)}:{message.role}:{message.digest.hex()}"
+    return f"{HOOK_PREFIX}{request or round(sent_at.timestamp() * 1000)}:{message.role}:{message.digest.hex()}"
 
 
-def take_store_ids(
+def adopt_store_ids(
     tx: WriteTransaction, channel_number: int, messages: Sequence[Message], in_session: str | None = None
 ) -> None:
     """Give the messages from hooks the ids and times that the client's own store has for them.
 
-    `messages`: the whole session as the store has it; `in_session`: its id, if it is one that the channel was resumed
-    in. Where the store's own copy came first, half written, the one from the hook goes.
+    `messages`: the whole session from the store; `in_session`: its id, if it resumes the channel. If the store's
+    message came first, because it was half written then, the hook's is removed.
     """
-    from_hooks = rows_where(tx, channel_number, conversation.c.native_id.startswith(PREFIX) & _is_said_in(in_session))
+    is_from_hook = conversation.c.native_id.startswith(HOOK_PREFIX)
+    from_hooks = rows_where(tx, channel_number, is_from_hook, _is_in_session(in_session))
     if not from_hooks:
         return
-    digests, ends = {bytes(row.digest) for row in from_hooks}, tuple(_BLOCK + row.text for row in from_hooks)
-    offered = [
+    digests, ends = {bytes(row.digest) for row in from_hooks}, tuple(_BLOCK_BREAK + row.text for row in from_hooks)
+    candidates = [
         message
         for message in messages
         if message.native_id and (message.digest in digests or (_is_answer(message) and message.text.endswith(ends)))
     ]
-    is_offered = conversation.c.native_id.in_([message.native_id for message in offered])
-    stored = {row.native_id: row for row in rows_where(tx, channel_number, is_offered)}
-    pairs = _nearest_first(from_hooks, offered, stored)
-    doubled = [(row, stored[message.native_id]) for row, message in pairs if message.native_id in stored]
-    _note_requests(tx, [(kept, row.payload.get("request_id")) for row, kept in doubled])
-    replace_messages(tx, [(row, kept.number) for row, kept in doubled])
-    revise(tx, [(row, _as_in_store(row, message)) for row, message in pairs if message.native_id not in stored])
+    is_candidate = conversation.c.native_id.in_([message.native_id for message in candidates])
+    stored = {row.native_id: row for row in rows_where(tx, channel_number, is_candidate)}
+    pairs = _pair_by_time(from_hooks, candidates, stored)
+    duplicates = [(row, stored[message.native_id]) for row, message in pairs if message.native_id in stored]
+    _note_requests(tx, [(stored_row, row.payload.get("request_id")) for row, stored_row in duplicates])
+    replace_messages(tx, [(row, stored_row.number) for row, stored_row in duplicates])
+    revise(tx, [(row, _store_fields(row, message)) for row, message in pairs if message.native_id not in stored])
     recount_channel(tx, channel_number)
 
 
-def _as_in_store(row: MessageRow, message: Message) -> dict[str, Any]:
-    """Merge the store's knowledge into a hook's message: id, time, model, attachments.
+def _store_fields(row: MessageRow, message: Message) -> dict[str, Any]:
+    """Return the fields of a hook's message with the id, time and payload of the store's message.
 
-    Its actor stays. If that is another one than the hook, the request in which the hook sent it is kept.
+    The actor does not change. If it is not the hook, the request in which the hook sent the message is noted.
     """
     request = row.payload.get("request_id") if row.actor != Actor.HOOK else None
-    noted = {ALSO_IN: request} if request else {}
+    noted = {HOOK_REQUEST: request} if request else {}
     return {
         "native_id": message.native_id,
         "timestamp": message.timestamp or row.timestamp,
@@ -107,30 +108,30 @@ def _as_in_store(row: MessageRow, message: Message) -> dict[str, Any]:
     }
 
 
-def _nearest_first(
-    from_hooks: Sequence[MessageRow], offered: Sequence[Message], stored: Mapping[str | None, MessageRow]
+def _pair_by_time(
+    from_hooks: Sequence[MessageRow], candidates: Sequence[Message], stored: Mapping[str | None, MessageRow]
 ) -> list[tuple[MessageRow, Message]]:
     pairs = [
         (abs((message.timestamp or row.timestamp) - row.timestamp), row.number, place)
         for row in from_hooks
-        for place, message in enumerate(offered)
-        if _may_be(message, row, stored.get(message.native_id))
+        for place, message in enumerate(candidates)
+        if _can_match(message, row, stored.get(message.native_id))
     ]
     rows = {row.number: row for row in from_hooks}
     found: dict[int, int] = {}
     for _, number, place in sorted(pairs):
         if number not in found and place not in found.values():
             found[number] = place
-    return [(rows[number], offered[place]) for number, place in found.items()]
+    return [(rows[number], candidates[place]) for number, place in found.items()]
 
 
-def _may_be(message: Message, row: MessageRow, stored: MessageRow | None) -> bool:
-    """Return True if the store's message may be the hook's: not another hook's, and not stored as something else."""
+def _can_match(message: Message, row: MessageRow, stored: MessageRow | None) -> bool:
+    """Return True if the store's message has the hook's words, and is not stored as the message of another hook."""
     if message.digest != bytes(row.digest) and not (_is_answer(message) and _ends_in(message.text, row)):
         return False
     if stored is None:
         return True
-    requests = stored.payload.get(ALSO_IN), row.payload.get("request_id")
+    requests = stored.payload.get(HOOK_REQUEST), row.payload.get("request_id")
     return stored.actor != Actor.HOOK and (None in requests or requests[0] == requests[1])
 
 
@@ -138,43 +139,43 @@ def _is_answer(message: Message | MessageRow) -> bool:
     return message.role == Role.ASSISTANT
 
 
-def _ends_in(answer: str, told: Message | MessageRow) -> bool:
-    """Return whether a hook's text is the last block of an answer: hooks leave out those before it."""
-    return _is_answer(told) and answer.endswith(_BLOCK + told.text)
+def _ends_in(answer: str, by_digest: Message | MessageRow) -> bool:
+    """Return whether a hook's text is the last block of an answer: hooks leave out the blocks before it."""
+    return _is_answer(by_digest) and answer.endswith(_BLOCK_BREAK + by_digest.text)
 
 
 class _Event(NamedTuple):
     """A message with its request, if known, and its row, if stored.
 
-    A message of the store that a hook sent too keeps that request, so that the next hook with its words is new.
+    A store's message that a hook sent too has the hook's request: the same words in another request are a new message.
     """
 
     at: datetime
     request: object
-    is_of_hook: bool
+    is_from_hook: bool
     row: MessageRow | None = None
 
     def is_same_as(self, other: Self) -> bool:
-        """Return True if this event of a hook is the other one, of a hook or a store."""
+        """Return True if this event, which a hook sent, is the same message as the other one."""
         if self.request and other.request:
             return bool(self.request == other.request)
-        return abs(self.at - other.at) <= (REPEATED if other.is_of_hook else CLOCKS_APART)
+        return abs(self.at - other.at) <= (MAX_REPEAT_GAP if other.is_from_hook else MAX_CLOCK_GAP)
 
 
-def _is_said_in(session_id: str | None) -> ColumnElement[bool]:
-    """Return the condition for messages of a session that the channel was resumed in; None: of its own session."""
-    said_in: ColumnElement[str] = conversation.c.payload[IN_SESSION].as_string()
-    return said_in.is_not_distinct_from(session_id)
+def _is_in_session(session_id: str | None) -> ColumnElement[bool]:
+    """Return the condition for messages of a session that resumed the channel; None: of the channel's own session."""
+    marked: ColumnElement[str] = conversation.c.payload[IN_SESSION].as_string()
+    return marked.is_not_distinct_from(session_id)
 
 
-def _not_stored(
+def _select_new(
     tx: WriteTransaction, channel_number: int, messages: Sequence[Message], in_session: str | None
 ) -> list[Message]:
-    known = _events(tx, channel_number, messages, in_session)
+    known = _stored_events(tx, channel_number, messages, in_session)
     new = []
     requests: list[tuple[MessageRow | None, object]] = []
     for message in messages:
-        event = _Event(message.timestamp or now(), message.more.get("request_id"), is_of_hook=True)
+        event = _Event(message.timestamp or now(), message.more.get("request_id"), is_from_hook=True)
         events = known[message.digest]
         same = next((at for at, other in enumerate(events) if event.is_same_as(other)), None)
         if same is None:
@@ -187,24 +188,25 @@ def _not_stored(
     return new
 
 
-def _events(
+def _stored_events(
     tx: ReadTransaction, channel_number: int, messages: Sequence[Message], in_session: str | None
 ) -> dict[bytes, list[_Event]]:
-    """Return what is stored already, by the digest of the message that it may be."""
+    """Return the stored messages that may be the sent ones, by the digest of the sent one."""
     events: dict[bytes, list[_Event]] = defaultdict(list)
-    told = {message.digest: message for message in messages}
-    may_be_known: ColumnElement[bool] = conversation.c.digest.in_(told)
+    by_digest = {message.digest: message for message in messages}
+    may_be_known: ColumnElement[bool] = conversation.c.digest.in_(by_digest)
     if answered_at := [message.timestamp or now() for message in messages if _is_answer(message)]:
-        span = min(answered_at) - CLOCKS_APART, max(answered_at) + CLOCKS_APART
+        span = min(answered_at) - MAX_CLOCK_GAP, max(answered_at) + MAX_CLOCK_GAP
         may_be_known |= (conversation.c.role == Role.ASSISTANT) & conversation.c.timestamp.between(*span)
     stored = rows_where(
-        tx, channel_number, may_be_known, conversation.c.native_id.is_not(None), _is_said_in(in_session)
+        tx, channel_number, may_be_known, conversation.c.native_id.is_not(None), _is_in_session(in_session)
     )
     for row in stored:
-        is_of_hook = row.actor == Actor.HOOK or row.native_id.startswith(PREFIX)
-        event = _Event(row.timestamp, row.payload.get("request_id" if is_of_hook else ALSO_IN), is_of_hook, row)
-        same = [bytes(row.digest)] if bytes(row.digest) in told else []
-        last_blocks = [digest for digest, message in told.items() if _is_answer(row) and _ends_in(row.text, message)]
+        is_from_hook = row.actor == Actor.HOOK or row.native_id.startswith(HOOK_PREFIX)
+        request = row.payload.get("request_id" if is_from_hook else HOOK_REQUEST)
+        event = _Event(row.timestamp, request, is_from_hook, row)
+        same = [bytes(row.digest)] if bytes(row.digest) in by_digest else []
+        last_blocks = [digest for digest, sent in by_digest.items() if _is_answer(row) and _ends_in(row.text, sent)]
         for digest in same or last_blocks:
             events[digest].append(event)
     return events
@@ -212,8 +214,8 @@ def _events(
 
 def _note_requests(tx: WriteTransaction, requests: Iterable[tuple[MessageRow | None, object]]) -> None:
     noted = [
-        {"number": row.number, "payload": {**row.payload, ALSO_IN: request}}
+        {"number": row.number, "payload": {**row.payload, HOOK_REQUEST: request}}
         for row, request in requests
-        if request and row is not None and row.actor != Actor.HOOK and ALSO_IN not in row.payload
+        if request and row is not None and row.actor != Actor.HOOK and HOOK_REQUEST not in row.payload
     ]
     update_rows(tx, conversation, noted)

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from registry.domain import EARLIEST, IDENTITY, Message, Role, Session, format_time, now
-from registry.ingest.same_conversation import ENOUGH, ENOUGH_ALONE, NARROWEST, SHARE, WIDEST, width_of
+from registry.ingest.same_conversation import MAX_WIDTH, MIN_SHARED, MIN_WEIGHT, MIN_WEIGHT_ALONE, MIN_WIDTH, width_of
 from registry.storage.database import WriteTransaction
 from registry.storage.safety.derived import as_text
 from registry.storage.safety.forgetting import (
@@ -232,12 +232,12 @@ def is_forgotten(
 
 def _is_enough(known: Sequence[Message], asked: int) -> bool:
     questions = [width_of(each.text) for each in known if _is_question(each)]
-    weight = sum(min(width, WIDEST) for width in questions)
-    is_answered = any(each.role is Role.ASSISTANT and width_of(each.text) >= NARROWEST for each in known)
-    is_wide = weight >= (ENOUGH if is_answered else ENOUGH_ALONE)
-    is_one_turn = len(questions) == 1 and is_answered and weight >= ENOUGH // 2
-    return len(questions) >= SHARE * asked and (is_one_turn or (is_wide and len(questions) > 1))
+    weight = sum(min(width, MAX_WIDTH) for width in questions)
+    is_answered = any(each.role is Role.ASSISTANT and width_of(each.text) >= MIN_WIDTH for each in known)
+    is_wide = weight >= (MIN_WEIGHT if is_answered else MIN_WEIGHT_ALONE)
+    is_one_turn = len(questions) == 1 and is_answered and weight >= MIN_WEIGHT // 2
+    return len(questions) >= MIN_SHARED * asked and (is_one_turn or (is_wide and len(questions) > 1))
 
 
 def _is_question(message: Message) -> bool:
-    return message.role is Role.USER and width_of(message.text) >= NARROWEST
+    return message.role is Role.USER and width_of(message.text) >= MIN_WIDTH

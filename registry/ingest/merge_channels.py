@@ -1,4 +1,4 @@
-"""Merge two channels that are one conversation. Nothing is lost: names and ids become aliases."""
+"""Merge two channels of the same conversation. Names and ids of the merged one remain valid as aliases."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 from sqlalchemy import delete, select, update
 
 from registry.domain import Message, Role
-from registry.ingest.dedup import Known, Recognised, known_by_turns
-from registry.ingest.paraphrase import SHORTENED, accept_from_model, agreement
+from registry.ingest.dedup import Recognition, RowMatches, match_rows_by_turns
+from registry.ingest.paraphrase import MIN_SURE_AGREEMENT, accept_from_model, agreement
 from registry.ingest.save import unindex_questions
-from registry.ingest.stored import Sent
+from registry.ingest.stored_messages import Sent
 from registry.storage.conversations.belonging import has_pin, set_pin
 from registry.storage.conversations.channels import (
     ChannelRow,
@@ -27,52 +27,54 @@ from registry.storage.index.message_index import RECALL, UNINDEXED
 from registry.storage.safety.forgetting import forget_messages
 from registry.storage.tables import channel, channel_alias, conversation, execution, extract_result, store_session, tag
 
-# taken over if the remaining channel has none
-_KEPT = ("title", "summary", "project_path", "project_name", "owner", "shared_with", "shared_until")
+# columns that the remaining channel takes over if its own are empty
+_INHERITED = ("title", "summary", "project_path", "project_name", "owner", "shared_with", "shared_until")
 
 
 def merge_channels(tx: WriteTransaction, named: int, session: int) -> None:
-    """Move a channel that a tool has named into the one of its session; both by number.
+    """Merge a channel that a tool has named into its session's channel; both are given by number.
 
-    A message that both hold stays once, as the session has it, under both ids, deleted if either was.
+    A message that is in both remains once, with the session's text and under both ids, deleted if either was.
     """
-    gone, into = lock_channel(tx, named), lock_channel(tx, session)
-    ours, theirs = in_turns(_messages(tx, named)), _messages(tx, session)
-    sent = [Sent(Message(Role(row.role), row.text), bytes(row.digest)) for row in ours]
-    old = known_by_turns(tx, theirs, sent, accept_from_model)
-    turns = _turns(ours, old, into.seq_count)
-    moving = [row for row, twin in zip(ours, old, strict=True) if twin is None]
-    doubled = [(row, twin) for row, twin in zip(ours, old, strict=True) if twin is not None]
-    to = {"channel": into.name, "channel_number": into.number}
-    where = enumerate(zip(moving, Recognised(old, theirs).new_places(), strict=True), into.seq_count)
-    revise(tx, [(row, {**to, "seq": seq, "turn": turns[row.number], "place": place}) for seq, (row, place) in where])
-    _unite(tx, doubled)
-    unindex_questions(tx, into.number, {turns[row.number] for row in moving if row.payload.get(UNINDEXED) == RECALL})
+    merged, target = lock_channel(tx, named), lock_channel(tx, session)
+    named_rows, session_rows = in_turns(_messages(tx, named)), _messages(tx, session)
+    sent = [Sent(Message(Role(row.role), row.text), bytes(row.digest)) for row in named_rows]
+    matches = match_rows_by_turns(tx, session_rows, sent, accept_from_model)
+    turns = _turns(named_rows, matches, target.seq_count)
+    moving = [row for row, match in zip(named_rows, matches, strict=True) if match is None]
+    duplicates = [(row, match) for row, match in zip(named_rows, matches, strict=True) if match is not None]
+    moves: list[tuple[MessageRow, dict[str, Any]]] = []
+    for row, place in zip(moving, Recognition(matches, session_rows).new_places(), strict=True):
+        position = {"seq": target.seq_count + len(moves), "turn": turns[row.number], "place": place}
+        moves.append((row, {"channel": target.name, "channel_number": target.number, **position}))
+    revise(tx, moves)
+    _merge_duplicates(tx, duplicates)
+    unindex_questions(tx, target.number, {turns[row.number] for row in moving if row.payload.get(UNINDEXED) == RECALL})
     renumbered = {
-        "turns": {row.turn: turns[row.number] for row in ours if row.seq == row.turn},
-        "hits": {row.number: twin.number for row, twin in doubled},
+        "turns": {row.turn: turns[row.number] for row in named_rows if row.seq == row.turn},
+        "hits": {row.number: match.number for row, match in duplicates},
     }
-    _rename_records(tx, gone, into, renumbered)
-    _merge_descriptions(tx, gone, into, into.seq_count + len(moving))
+    _rename_records(tx, merged, target, renumbered)
+    _merge_descriptions(tx, merged, target, target.seq_count + len(moving))
 
 
 def merge_shortened(tx: WriteTransaction, channel_number: int) -> None:
-    """Replace answers that a model shortened by the client's own, which is whole."""
+    """Replace answers that a model shortened by the client's own full ones."""
     within = conversation.c.channel_number == channel_number, conversation.c.role == Role.ASSISTANT
     shortened = tx.execute(select(conversation).where(*within, conversation.c.native_id.is_(None))).all()
     if not shortened:
         return
-    of_turns = conversation.c.turn.in_({row.turn for row in shortened})
-    whole = tx.execute(select(conversation).where(*within, of_turns, conversation.c.native_id.is_not(None))).all()
-    pairs = ((row, _whole_of(row, whole)) for row in shortened)
-    _unite(tx, [(row, twin) for row, twin in pairs if twin is not None])
+    is_original = conversation.c.turn.in_({row.turn for row in shortened}), conversation.c.native_id.is_not(None)
+    originals = tx.execute(select(conversation).where(*within, *is_original)).all()
+    pairs = ((row, _original_of(row, originals)) for row in shortened)
+    _merge_duplicates(tx, [(row, match) for row, match in pairs if match is not None])
     recount_channel(tx, channel_number)
 
 
-def _whole_of(row: MessageRow, whole: Iterable[MessageRow]) -> MessageRow | None:
-    fitting = [twin for twin in whole if twin.turn == row.turn and len(twin.text) >= len(row.text)]
-    best = max(fitting, key=lambda twin: agreement(twin.text, row.text), default=None)
-    return best if best is not None and agreement(best.text, row.text) >= SHORTENED else None
+def _original_of(row: MessageRow, originals: Iterable[MessageRow]) -> MessageRow | None:
+    candidates = [match for match in originals if match.turn == row.turn and len(match.text) >= len(row.text)]
+    best = max(candidates, key=lambda match: agreement(match.text, row.text), default=None)
+    return best if best is not None and agreement(best.text, row.text) >= MIN_SURE_AGREEMENT else None
 
 
 def _messages(tx: ReadTransaction, number: int) -> Sequence[MessageRow]:
@@ -80,12 +82,12 @@ def _messages(tx: ReadTransaction, number: int) -> Sequence[MessageRow]:
     return tx.execute(query.order_by(conversation.c.place, conversation.c.number)).all()
 
 
-def _turns(ours: Sequence[MessageRow], old: Known, next_seq: int) -> dict[int, int]:
+def _turns(named_rows: Sequence[MessageRow], matches: RowMatches, next_seq: int) -> dict[int, int]:
     turns: dict[int, int] = {}
     turn = None
-    for row, twin in zip(ours, old, strict=True):
-        if twin is not None:
-            turn = twin.turn
+    for row, match in zip(named_rows, matches, strict=True):
+        if match is not None:
+            turn = match.turn
         else:
             turn = next_seq if row.role == Role.USER or turn is None else turn
             next_seq += 1
@@ -93,22 +95,22 @@ def _turns(ours: Sequence[MessageRow], old: Known, next_seq: int) -> dict[int, i
     return turns
 
 
-def _unite(tx: WriteTransaction, doubled: Sequence[tuple[MessageRow, MessageRow]]) -> None:
-    forget_messages(tx, [twin for row, twin in doubled if row.forgotten and not twin.forgotten])
-    deleted = {twin.number: twin for row, twin in doubled if row.deleted and not twin.deleted}
+def _merge_duplicates(tx: WriteTransaction, duplicates: Sequence[tuple[MessageRow, MessageRow]]) -> None:
+    forget_messages(tx, [match for row, match in duplicates if row.forgotten and not match.forgotten])
+    deleted = {match.number: match for row, match in duplicates if row.deleted and not match.deleted}
     delete_softly(tx, list(deleted.values()))
-    replace_messages(tx, [(row, twin.number) for row, twin in doubled])
+    replace_messages(tx, [(row, match.number) for row, match in duplicates])
 
 
 def _rename_records(
-    tx: WriteTransaction, gone: ChannelRow, into: ChannelRow, renumbered: Mapping[str, Mapping[int, int]]
+    tx: WriteTransaction, merged: ChannelRow, target: ChannelRow, renumbered: Mapping[str, Mapping[int, int]]
 ) -> None:
-    query = select(extract_result.c.number, extract_result.c.metadata).where(extract_result.c.channel == gone.name)
-    ranked = {row.number: _renumbered(row.metadata or {}, renumbered) for row in tx.execute(query)}
-    changed = [{"number": number, "metadata": metadata} for number, metadata in ranked.items() if metadata]
+    query = select(extract_result.c.number, extract_result.c.metadata).where(extract_result.c.channel == merged.name)
+    renumbered_metadata = {row.number: _renumbered(row.metadata or {}, renumbered) for row in tx.execute(query)}
+    changed = [{"number": number, "metadata": metadata} for number, metadata in renumbered_metadata.items() if metadata]
     update_rows(tx, extract_result, changed)
     for table in (extract_result, execution):
-        tx.execute(update(table).where(table.c.channel == gone.name).values(channel=into.name))
+        tx.execute(update(table).where(table.c.channel == merged.name).values(channel=target.name))
 
 
 def _renumbered(metadata: Mapping[str, Any], renumbered: Mapping[str, Mapping[int, int]]) -> dict[str, Any] | None:
@@ -116,26 +118,26 @@ def _renumbered(metadata: Mapping[str, Any], renumbered: Mapping[str, Mapping[in
     return {**metadata, **rankings} if rankings else None
 
 
-def _merge_descriptions(tx: WriteTransaction, gone: ChannelRow, into: ChannelRow, seq_count: int) -> None:
-    """Move names, tags and what else was known of a channel to the one it is merged into."""
-    tags = tags_of(tx, [gone.number, into.number])
-    if news := [name for name in tags[gone.number] if name not in tags[into.number]]:
-        tx.execute(tag.insert(), [{"channel_number": into.number, "name": name} for name in news])
-    if has_pin(tx, gone.number):
-        set_pin(tx, into.number, is_pinned=True)
+def _merge_descriptions(tx: WriteTransaction, merged: ChannelRow, target: ChannelRow, seq_count: int) -> None:
+    """Move names, tags, pin, links and metadata of a merged channel to the remaining one."""
+    tags = tags_of(tx, [merged.number, target.number])
+    if new_tags := [name for name in tags[merged.number] if name not in tags[target.number]]:
+        tx.execute(tag.insert(), [{"channel_number": target.number, "name": name} for name in new_tags])
+    if has_pin(tx, merged.number):
+        set_pin(tx, target.number, is_pinned=True)
     for table in (channel_alias, store_session):
-        tx.execute(update(table).where(table.c.channel_number == gone.number).values(channel_number=into.number))
-    move_edits(tx, gone.number, into.number)
-    unindex_title(tx, gone)
-    tx.execute(delete(channel).where(channel.c.number == gone.number))
-    add_alias(tx, gone.name, into.number)
-    changes = {key: getattr(gone, key) for key in _KEPT if getattr(gone, key) and not getattr(into, key)}
-    if gone.nickname and into.nickname:
-        add_alias(tx, gone.nickname, into.number)
-    elif gone.nickname:
-        changes["nickname"] = gone.nickname
-    changes["last_accessed"] = max(filter(None, (gone.last_accessed, into.last_accessed)), default=None)
-    changes["access_count"] = gone.access_count + into.access_count
-    changes["tokens_delivered"] = gone.tokens_delivered + into.tokens_delivered
-    change_channel(tx, into, {**changes, "meta": {**gone.meta, **into.meta}, "seq_count": seq_count})
-    recount_channel(tx, into.number)
+        tx.execute(update(table).where(table.c.channel_number == merged.number).values(channel_number=target.number))
+    move_edits(tx, merged.number, target.number)
+    unindex_title(tx, merged)
+    tx.execute(delete(channel).where(channel.c.number == merged.number))
+    add_alias(tx, merged.name, target.number)
+    changes = {key: getattr(merged, key) for key in _INHERITED if getattr(merged, key) and not getattr(target, key)}
+    if merged.nickname and target.nickname:
+        add_alias(tx, merged.nickname, target.number)
+    elif merged.nickname:
+        changes["nickname"] = merged.nickname
+    changes["last_accessed"] = max(filter(None, (merged.last_accessed, target.last_accessed)), default=None)
+    changes["access_count"] = merged.access_count + target.access_count
+    changes["tokens_delivered"] = merged.tokens_delivered + target.tokens_delivered
+    change_channel(tx, target, {**changes, "meta": {**merged.meta, **target.meta}, "seq_count": seq_count})
+    recount_channel(tx, target.number)

@@ -1,7 +1,7 @@
-"""Recognise a conversation in other words, turn by turn (docs/recognition.md). Pure: transcripts in, positions out.
+"""Match the messages of two transcripts turn by turn, also if answers were shortened (docs/recognition.md). Pure.
 
-A model that logs its own chat leaves out tool output and shortens its answers; a client's hooks and its store have all
-of it. The questions are the same in both, so an answer is looked for within the turn of its question.
+A model that logs its own chat leaves out tool output and shortens its answers; a client's hooks and its store have the
+full text. The questions are the same in both, so each answer is compared only within the turn of its question.
 """
 
 import re
@@ -9,164 +9,165 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from itertools import product
 
-from registry.ingest.alignment import Positions, Transcript, Turn, matching_turns, may_be, possible_turns
+from registry.ingest.alignment import Positions, Transcript, Turn, can_match, candidate_turns, matching_turns
 
-ENOUGH_WORDS = 0.6  # share of the shorter answer's words that the longer one holds
-SHORTENED = 0.9  # the same, if the stored answer has a match already: this may be a different one
+MIN_AGREEMENT = 0.6  # least share of the shorter answer's words in the longer one
+MIN_SURE_AGREEMENT = 0.9  # the same for a second match of a stored answer, which may be a different answer
 
 Accept = Callable[[str, str, float, bool], bool]
-"""Returns True if an answer is a stored one in other words. Arguments: the stored text, the new one, their agreement,
-and whether another answer has matched the stored one already."""
+"""Returns True if a sent answer is the stored one in other words. Arguments: the stored text, the sent text, their
+agreement, and whether another answer has matched the stored one already."""
 
 
-def recognise_by_turns(stored: Transcript, sent: Transcript, accept: Accept) -> Positions:
-    """Return for each message sent the stored one that it repeats, in the other words that `accept` accepts."""
-    beside = _turns_beside(stored.turns, sent.turns, _agreeing(stored, sent))
-    return _within_turns(stored, sent, beside, accept)
+def match_by_turns(stored: Transcript, sent: Transcript, accept: Accept) -> Positions:
+    """Match each sent message with the stored one that it repeats; `accept` decides about other words."""
+    pairs = _pair_turns(stored.turns, sent.turns, _agreeing_pairs(stored, sent))
+    return _match_in_turns(stored, sent, pairs, accept)
 
 
-def recognise_shortened_resend(stored: Transcript, sent: Transcript) -> Positions:
-    """Recognise a whole conversation sent again by a model: the same questions from the first on."""
-    beside = list(zip(stored.turns[1:], sent.turns[1:], strict=False))
-    if any(old.key != new.key for old, new in beside):
+def match_shortened_resend(stored: Transcript, sent: Transcript) -> Positions:
+    """Match a whole conversation that a model sends again: all its questions are the same, some answers shortened."""
+    pairs = list(zip(stored.turns[1:], sent.turns[1:], strict=False))
+    if any(old.key != new.key for old, new in pairs):
         return [None] * len(sent.utterances)
-    return _within_turns(stored, sent, beside, _accept_piece)
+    return _match_in_turns(stored, sent, pairs, _accept_piece)
 
 
 def accept_from_client(_old: str, _new: str, agreed: float, is_taken: bool) -> bool:
-    """Match the client's versions of an answer with a logged one, each once."""
-    return not is_taken and agreed >= ENOUGH_WORDS
+    """Accept a client's answer for a logged one, each logged one once."""
+    return not is_taken and agreed >= MIN_AGREEMENT
 
 
 def accept_from_model(_old: str, _new: str, agreed: float, is_taken: bool) -> bool:
-    """Match a model's logged answers, which may be shortened, with the client's."""
-    return agreed >= (SHORTENED if is_taken else ENOUGH_WORDS)
+    """Accept a model's logged answer, which may be a part of the client's, so that several match one."""
+    return agreed >= (MIN_SURE_AGREEMENT if is_taken else MIN_AGREEMENT)
 
 
 def _accept_piece(old: str, new: str, agreed: float, _is_taken: bool) -> bool:
-    return agreed == 1.0 and _MANY_LETTERS <= len(new) <= len(old)
+    return agreed == 1.0 and _MIN_LETTERS <= len(new) <= len(old)
 
 
 def agreement(one: str, other: str) -> float:
-    """Return the share of the shorter answer's words in the longer one, from 0 to 1; 1 only if in one piece."""
+    """Return the share of the shorter text's words in the longer one, from 0 to 1; 1 only for a contiguous part."""
     first, second = _words(one), _words(other)
     shorter, longer = (first, second) if len(first) <= len(second) else (second, first)
     if not shorter:
         return 0.0
     part, whole = " ".join(shorter), " ".join(longer)
-    is_cut = len(part) >= _MANY_LETTERS and whole.startswith(part)
+    is_cut = len(part) >= _MIN_LETTERS and whole.startswith(part)
     if f" {part} " in f" {whole} " or is_cut:
         return 1.0
     known = set(longer)
     return min(0.99, sum(word in known for word in shorter) / len(shorter))
 
 
-def _agreeing(stored: Transcript, sent: Transcript) -> set[tuple[int, int]]:
-    unclear = _unclear(stored.turns, sent.turns)
-    if len(unclear) > 400:  # limit of pairs whose answers are compared
+def _agreeing_pairs(stored: Transcript, sent: Transcript) -> set[tuple[int, int]]:
+    ambiguous = _ambiguous_pairs(stored.turns, sent.turns)
+    if len(ambiguous) > 400:  # limit of pairs whose answers are compared
         return set()
-    ours = stored.answer_texts([stored.turns[i] for i, _ in unclear])
-    theirs = sent.answer_texts([sent.turns[j] for _, j in unclear])
+    ours = stored.answer_texts([stored.turns[i] for i, _ in ambiguous])
+    theirs = sent.answer_texts([sent.turns[j] for _, j in ambiguous])
     return {
         pair
-        for pair, olds, news in zip(unclear, ours, theirs, strict=True)
-        if any(agreement(old, new) >= SHORTENED for old in olds for new in news)
+        for pair, stored_texts, sent_texts in zip(ambiguous, ours, theirs, strict=True)
+        if any(agreement(old, new) >= MIN_SURE_AGREEMENT for old in stored_texts for new in sent_texts)
     }
 
 
-def _unclear(stored: Sequence[Turn], sent: Sequence[Turn]) -> list[tuple[int, int]]:
-    """Return the pairs of turns (stored, sent) with a repeated question and no equal answer."""
-    asked = Counter(turn.key for turns in (stored, sent) for turn in turns)
+def _ambiguous_pairs(stored: Sequence[Turn], sent: Sequence[Turn]) -> list[tuple[int, int]]:
+    """Return the pairs of turns (stored, sent) that share no answer, and whose question was asked several times."""
+    question_counts = Counter(turn.key for turns in (stored, sent) for turn in turns)
     return [
         (i, j)
-        for j, places in enumerate(possible_turns(stored, sent))
-        for i in reversed(places)
-        if asked[sent[j].key] > 2 and not stored[i].reply_digests & sent[j].reply_digests
+        for j, positions in enumerate(candidate_turns(stored, sent))
+        for i in reversed(positions)
+        if question_counts[sent[j].key] > 2 and not stored[i].reply_digests & sent[j].reply_digests
     ]
 
 
-def _turns_beside(
+def _pair_turns(
     stored: Sequence[Turn], sent: Sequence[Turn], agreeing: Collection[tuple[int, int]]
 ) -> list[tuple[Turn, Turn]]:
-    """Pair the turns that ask the same, and the messages sent before the first question with their likely turn.
+    """Pair the turns with the same question, also where the two sides have them in another order.
 
-    Turns that the two sides have in another order are paired too.
+    The messages sent before the first question are paired with the turn that probably contains them.
     """
     matched = matching_turns(stored, sent, agreeing)
-    beside = [(stored[i], sent[j]) for i, j in [*matched, *_left_over(stored, sent, matched)]]
+    pairs = [(stored[i], sent[j]) for i, j in [*matched, *_pair_reordered(stored, sent, matched)]]
     if sent[0].replies:
         first = matched[0] if matched else None
         end = first[0] - 1 if first and first[1] == 1 else len(stored) - 1
-        beside.append((stored[max(0, end)], sent[0]))
-    return beside
+        pairs.append((stored[max(0, end)], sent[0]))
+    return pairs
 
 
-def _left_over(
+def _pair_reordered(
     stored: Sequence[Turn], sent: Sequence[Turn], matched: Sequence[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-    olds, news = {i for i, _ in matched}, {j for _, j in matched}
-    places: dict[bytes, list[int]] = defaultdict(list)
+    matched_stored, matched_sent = {i for i, _ in matched}, {j for _, j in matched}
+    positions: dict[bytes, list[int]] = defaultdict(list)
     for i in reversed(range(1, len(stored))):
-        if i not in olds:
-            places[stored[i].key].append(i)
+        if i not in matched_stored:
+            positions[stored[i].key].append(i)
     found = []
     for j in range(1, len(sent)):
-        same = places[sent[j].key]
-        if j not in news and same and may_be(stored[same[-1]], sent[j]):
+        same = positions[sent[j].key]
+        if j not in matched_sent and same and can_match(stored[same[-1]], sent[j]):
             found.append((same.pop(), j))
     return found
 
 
 _Unmatched = tuple[list[int], list[int], set[int]]
-"""Stored and new answers of two turns that may be the same in other words, and the stored ones that are taken."""
+"""Stored and sent answers of a pair of turns, still to be compared; and the stored answers with a match already."""
 
 
-def _within_turns(
-    stored: Transcript, sent: Transcript, beside: Sequence[tuple[Turn, Turn]], accept: Accept
+def _match_in_turns(
+    stored: Transcript, sent: Transcript, pairs: Sequence[tuple[Turn, Turn]], accept: Accept
 ) -> Positions:
-    """Match questions, then equal messages, then answers in other words, within matched turns."""
+    """Within each pair of turns, match the questions, then equal messages, then answers in other words."""
     found: Positions = [None] * len(sent.utterances)
     unmatched = []
-    for old, new in beside:
+    for old, new in pairs:
         if new.question is not None:
             found[new.question] = old.question
-        taken = _take_equal(stored, sent, old, new, found)
-        news = [at for at in sent.answers(new) if found[at] is None]
-        if news and (olds := stored.answers(old)):
-            unmatched.append((olds, news, taken))
-    _take_paraphrased(stored, sent, unmatched, found, accept)
+        matched = _match_equal(stored, sent, old, new, found)
+        sent_answers = [at for at in sent.answers(new) if found[at] is None]
+        if sent_answers and (stored_answers := stored.answers(old)):
+            unmatched.append((stored_answers, sent_answers, matched))
+    _match_paraphrased(stored, sent, unmatched, found, accept)
     return found
 
 
-def _take_equal(stored: Transcript, sent: Transcript, old: Turn, new: Turn, found: Positions) -> set[int]:
-    places: dict[tuple[bytes, str | None], list[int]] = defaultdict(list)
+def _match_equal(stored: Transcript, sent: Transcript, old: Turn, new: Turn, found: Positions) -> set[int]:
+    positions: dict[tuple[bytes, str | None], list[int]] = defaultdict(list)
     for at in reversed(old.replies):
-        places[stored.utterances[at].digest, stored.utterances[at].native_id].append(at)
-    taken = set()
+        positions[stored.utterances[at].digest, stored.utterances[at].native_id].append(at)
+    matched = set()
     for at in new.replies:
-        same = places[sent.utterances[at].digest, sent.utterances[at].native_id]
+        same = positions[sent.utterances[at].digest, sent.utterances[at].native_id]
         if found[at] is None and same:
-            place = same.pop()
-            found[at] = place
-            taken.add(place)
-    return taken
+            position = same.pop()
+            found[at] = position
+            matched.add(position)
+    return matched
 
 
-def _take_paraphrased(
+def _match_paraphrased(
     stored: Transcript, sent: Transcript, unmatched: Sequence[_Unmatched], found: Positions, accept: Accept
 ) -> None:
-    old_texts = stored.texts([at for olds, _, _ in unmatched for at in olds])
-    new_texts = sent.texts([at for _, news, _ in unmatched for at in news])
-    for olds, news, taken in unmatched:
-        scored = [(agreement(old_texts[old], new_texts[new]), old, new) for old, new in product(olds, news)]
+    old_texts = stored.texts([at for stored_answers, _, _ in unmatched for at in stored_answers])
+    new_texts = sent.texts([at for _, sent_answers, _ in unmatched for at in sent_answers])
+    for stored_answers, sent_answers, matched in unmatched:
+        pairs = product(stored_answers, sent_answers)
+        scored = [(agreement(old_texts[old], new_texts[new]), old, new) for old, new in pairs]
         for score, old, new in sorted(scored, reverse=True):
-            if found[new] is None and accept(old_texts[old], new_texts[new], score, old in taken):
+            if found[new] is None and accept(old_texts[old], new_texts[new], score, old in matched):
                 found[new] = old
-                taken.add(old)
+                matched.add(old)
 
 
 _WORD = re.compile(r"\w+")
-_MANY_LETTERS = 20
+_MIN_LETTERS = 20
 
 
 def _words(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Find and mask secrets in what is stored already, from before a rule for them existed."""
+"""Find and mask secrets in stored rows that were written before a rule for them existed."""
 
 import asyncio
 import json
@@ -26,10 +26,10 @@ from registry.text.privacy.masking import mask_value
 from registry.text.privacy.rules import load_rules
 from registry.text.privacy.secrets import MARK, MARK_BEGIN
 
-SCANNED = "scanned.json"  # in the registry's folder: the rules of the last scan, and what it found
+SCAN_FILE = "scanned.json"  # in the registry's folder: the digest of the rules of the last scan, and its counts
 logger = logging.getLogger(__name__)
 Progress = Callable[[int, int], None]  # called with rows done and rows in total
-Done = tuple[int, int] | None
+BatchResult = tuple[int, int] | None
 
 _TEXTS: dict[Table, tuple[str, ...]] = {
     conversation: ("text", "payload"),
@@ -41,8 +41,8 @@ _TEXTS: dict[Table, tuple[str, ...]] = {
 
 
 @dataclass(slots=True)
-class Held:
-    """The rows with secrets by table, and secrets by kind."""
+class SecretCounts:
+    """The number of rows with secrets by table, and of secrets by kind."""
 
     rows: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
@@ -53,108 +53,109 @@ class Held:
         return {**rows, "secrets": dict(self.kinds.most_common()), "total": self.kinds.total()}
 
 
-async def scan(database: Database, on_progress: Progress) -> Held:
-    return await _walk(database, on_progress, is_dry=True)
+async def scan(database: Database, on_progress: Progress) -> SecretCounts:
+    return await _scan_tables(database, on_progress, is_dry=True)
 
 
-async def redact(database: Database, on_progress: Progress) -> Held:
-    """Mask the secrets batch by batch; after an interruption the next run masks the rest."""
-    held = await _walk(database, on_progress, is_dry=False)
-    if held.rows:
+async def redact(database: Database, on_progress: Progress) -> SecretCounts:
+    """Mask the secrets in batches; after an interruption the next run masks the rest."""
+    counts = await _scan_tables(database, on_progress, is_dry=False)
+    if counts.rows:
         await wipe(database)
-    return held
+    return counts
 
 
-async def _walk(database: Database, on_progress: Progress, *, is_dry: bool, pause_s: float = 0) -> Held:
-    held = Held()
+async def _scan_tables(database: Database, on_progress: Progress, *, is_dry: bool, pause_s: float = 0) -> SecretCounts:
+    counts = SecretCounts()
     total = await database.read(
         lambda tx: sum(tx.execute(select(func.count()).select_from(table)).scalar_one() for table in _TEXTS)
     )
     done = 0
     for table in _TEXTS:
         last = 0
-        while found := await _next(database, partial(_batch, table=table, last=last, held=held, is_dry=is_dry), is_dry):
-            last, count = found
+        batch = partial(_mask_batch, table=table, counts=counts, is_dry=is_dry)
+        while result := await _run(database, partial(batch, last=last), is_dry):
+            last, count = result
             done += count
             on_progress(min(done, total), total)
             if pause_s:
                 await asyncio.sleep(pause_s)
-    return held
+    return counts
 
 
-async def _next(database: Database, batch: Callable[[WriteTransaction], Done], is_dry: bool) -> Done:
+async def _run(database: Database, batch: Callable[[WriteTransaction], BatchResult], is_dry: bool) -> BatchResult:
     if is_dry:
         return await database.read(lambda tx: batch(WriteTransaction(tx)))
     return await database.write(batch)
 
 
-async def scan_again(database: Database, home: Path) -> None:
-    """Scan the registry if the rules are others than at the last scan."""
-    if scanned(home).get("rules") == load_rules().digest:
+async def rescan_if_rules_changed(database: Database, home: Path) -> None:
+    """Scan the registry if the rules have changed since the last scan."""
+    if read_last_scan(home).get("rules") == load_rules().digest:
         return
     try:
-        note_scanned(home)  # no other process scans meanwhile
-        held = await _walk(database, lambda _done, _total: None, is_dry=True, pause_s=0.05)
-        note_scanned(home, held)
-    except Exception:  # the server goes on, whatever is wrong here
+        write_last_scan(home)  # so that no other process scans meanwhile
+        counts = await _scan_tables(database, lambda _done, _total: None, is_dry=True, pause_s=0.05)
+        write_last_scan(home, counts)
+    except Exception:  # a failed scan must not stop the server
         logger.exception("The registry is not scanned for secrets: ctxr scan")
         return
-    if held.rows:
-        logger.warning("%d secrets are stored in clear. Mask them: ctxr redact --existing", held.kinds.total())
+    if counts.rows:
+        logger.warning("%d secrets are stored in clear. Mask them: ctxr redact --existing", counts.kinds.total())
 
 
-def scanned(home: Path) -> dict[str, Any]:
-    """Return the digest of the rules of the last scan, and what it found; nothing if there was none."""
+def read_last_scan(home: Path) -> dict[str, Any]:
+    """Return the digest of the rules of the last scan, and its counts; an empty dict if there was none."""
     with suppress(OSError, ValueError):
-        return dict(json.loads((home / SCANNED).read_text(encoding="utf-8")))
+        return dict(json.loads((home / SCAN_FILE).read_text(encoding="utf-8")))
     return {}
 
 
-def note_scanned(home: Path, held: Held | None = None) -> None:
-    """Note by which rules the registry was scanned last, and what they found."""
-    with suppress(OSError):  # a folder that cannot be written is scanned by the next process
-        (home / SCANNED).write_text(
-            json.dumps({"rules": load_rules().digest, **(held or Held()).as_dict()}), encoding="utf-8"
+def write_last_scan(home: Path, counts: SecretCounts | None = None) -> None:
+    """Store the digest of the current rules, and the counts of the scan."""
+    with suppress(OSError):  # if the folder is not writable, the next process scans again
+        (home / SCAN_FILE).write_text(
+            json.dumps({"rules": load_rules().digest, **(counts or SecretCounts()).as_dict()}), encoding="utf-8"
         )
 
 
-def _batch(tx: WriteTransaction, table: Table, last: int, held: Held, is_dry: bool) -> Done:
-    """Mask the next rows after `last`; returns the last number of them and their count."""
+def _mask_batch(tx: WriteTransaction, table: Table, last: int, counts: SecretCounts, is_dry: bool) -> BatchResult:
+    """Mask the rows after number `last`; return the last number of the batch and its row count, None at the end."""
     rows = tx.execute(select(table).where(table.c.number > last).order_by(table.c.number).limit(500)).all()
     if not rows:
         return None
-    key, kept = b"any" if is_dry else key_of(tx), _unmasked(tx)
+    key, unmasked = b"any" if is_dry else key_of(tx), _unmasked_channels(tx)
     changed = []
     for row in rows:
-        if table in (conversation, channel) and row._mapping[_CHANNEL[table]] in kept:
+        if table in (conversation, channel) and row._mapping[_CHANNEL_COLUMN[table]] in unmasked:
             continue
-        was = {name: row._mapping[name] for name in _TEXTS[table] if row._mapping[name]}
-        now = mask_value(was, key)
+        before = {name: row._mapping[name] for name in _TEXTS[table] if row._mapping[name]}
+        after = mask_value(before, key)
         if table is channel:
-            now = _with_made_titles(tx, row.number, now)
-        if now != was:
-            changed.append((row, {name: now[name] for name in was if now[name] != was[name]}))
-            held.rows[table.name] += 1
-            held.kinds.update(_marks(now) - _marks(was))
+            after = _with_masked_titles(tx, row.number, after)
+        if after != before:
+            changed.append((row, {name: after[name] for name in before if after[name] != before[name]}))
+            counts.rows[table.name] += 1
+            counts.kinds.update(_count_marks(after) - _count_marks(before))
     if changed and not is_dry:
-        _change(tx, table, changed)
+        _update_changed(tx, table, changed)
     return rows[-1].number, len(rows)
 
 
-def _with_made_titles(tx: WriteTransaction, number: int, texts: dict[str, Any]) -> dict[str, Any]:
-    """Replace a title that was cut from a message inside a secret, and so still shows a part of it."""
+def _with_masked_titles(tx: WriteTransaction, number: int, texts: dict[str, Any]) -> dict[str, Any]:
+    """Mask titles that were cut from a message in the middle of a secret, and so still show a part of it."""
     masked = select(conversation.c.text).where(
         conversation.c.channel_number == number, conversation.c.text.contains(MARK_BEGIN, autoescape=True)
     )
     lines = [" ".join(text.split()) for text in tx.execute(masked).scalars()]
-    made = {**texts, **_made_titles(lines, texts, ("title", "first_message_preview"))}
-    if meta := texts.get("meta"):  # also holds the title as the client sent it
-        made["meta"] = {**meta, **_made_titles(lines, meta, ("title",))}
-    return made
+    masked_texts = {**texts, **_masked_titles(lines, texts, ("title", "first_message_preview"))}
+    if meta := texts.get("meta"):  # also contains the title as the client sent it
+        masked_texts["meta"] = {**meta, **_masked_titles(lines, meta, ("title",))}
+    return masked_texts
 
 
-def _made_titles(lines: Sequence[str], texts: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
-    made = {}
+def _masked_titles(lines: Sequence[str], texts: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
+    masked_texts = {}
     for name in names:
         title = texts.get(name)
         if not isinstance(title, str):
@@ -162,20 +163,20 @@ def _made_titles(lines: Sequence[str], texts: Mapping[str, Any], names: Sequence
         for line in lines:
             begins = (mark.start() for mark in MARK.finditer(line))
             if any(3 < at < len(title) and _is_unmasked_at(title, line, at) for at in begins):
-                made[name] = preview_of(line, len(title) + len(MARK_BEGIN))
-    return made
+                masked_texts[name] = preview_of(line, len(title) + len(MARK_BEGIN))
+    return masked_texts
 
 
 def _is_unmasked_at(title: str, line: str, at: int) -> bool:
-    """Return whether the title has something else where the line has a mark. The mark may be cut off at its end."""
+    """Return whether the title has other text where the line has a mark. The mark may be cut off at the title's end."""
     shown = title[at : at + len(MARK_BEGIN)].rstrip("… ")
     return title.startswith(line[:at]) and not MARK_BEGIN.startswith(shown)
 
 
-_CHANNEL = {conversation: "channel_number", channel: "number"}
+_CHANNEL_COLUMN = {conversation: "channel_number", channel: "number"}
 
 
-def _unmasked(tx: WriteTransaction) -> set[int]:
+def _unmasked_channels(tx: WriteTransaction) -> set[int]:
     keeping = keeping_of(tx)
     if not keeping.unmasked:
         return set()
@@ -183,14 +184,14 @@ def _unmasked(tx: WriteTransaction) -> set[int]:
     return {number for number, project in rows if not keeping.masks(project)}
 
 
-def _marks(value: Any) -> Counter[str]:
+def _count_marks(value: Any) -> Counter[str]:
     return Counter(mark.split(":")[1] for mark in MARK.findall(json.dumps(value, ensure_ascii=False)))
 
 
 Changes = Sequence[tuple[MessageRow, Mapping[str, Any]]]
 
 
-def _change(tx: WriteTransaction, table: Table, changes: Changes) -> None:
+def _update_changed(tx: WriteTransaction, table: Table, changes: Changes) -> None:
     if table is conversation:
         _change_messages(tx, changes)
         return
@@ -198,8 +199,8 @@ def _change(tx: WriteTransaction, table: Table, changes: Changes) -> None:
         if table is channel:
             change_channel(tx, row, news)
         else:
-            asked = {"asked": beginning_of(news["request"])} if "request" in news else {}
-            tx.execute(update(table).where(table.c.number == row.number).values({**news, **asked}))
+            question = {"asked": beginning_of(news["request"])} if "request" in news else {}
+            tx.execute(update(table).where(table.c.number == row.number).values({**news, **question}))
 
 
 def _change_messages(tx: WriteTransaction, changes: Changes) -> None:

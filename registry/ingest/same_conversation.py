@@ -1,7 +1,7 @@
-"""Judge by questions and answers whether two transcripts are of one conversation (docs/recognition.md). Pure.
+"""Decide by questions and answers whether two transcripts are of one conversation (docs/recognition.md). Pure.
 
-"continue" and "run the tests" are asked in many conversations: only longer questions are evidence, and they weigh more
-if an answer agrees too. Two transcripts that diverge, each with an end of its own, are not one conversation.
+Many conversations contain "continue" or "run the tests": only longer questions are evidence, and they weigh more if an
+answer agrees too. Two transcripts that diverge, so that both have other last turns, are not one conversation.
 """
 
 import unicodedata
@@ -13,50 +13,47 @@ from typing import NamedTuple
 from registry.ingest.alignment import Transcript, Turn, matching_turns
 from registry.ingest.paraphrase import agreement
 
-NARROWEST = 14  # letters; a shorter question is no evidence. Wide letters (Korean) count two
-WIDEST = 60  # letters; limit of one question's weight
-ENOUGH = 40  # letters of shared questions that suffice if an answer agrees
-ENOUGH_ALONE = 80  # letters that suffice without an answer, over at least two turns
-SHARE = 0.6  # least share of equal questions, where both sides have one
-AGREEING, DIFFERING = 0.7, 0.4  # shares of common words from which answers agree, and below which they differ
+MIN_WIDTH = 14  # letters; a shorter question is no evidence. Wide letters (Korean) count as two
+MAX_WIDTH = 60  # letters; the most that one question can weigh
+MIN_WEIGHT = 40  # letters of shared questions that are enough if an answer agrees
+MIN_WEIGHT_ALONE = 80  # letters that are enough without an answer, in at least two turns
+MIN_SHARED = 0.6  # least share of equal questions, where both sides have questions
+AGREEING, DIFFERING = 0.7, 0.4  # answers agree from this share of common words on, and differ below the second
 
 
 class Verdict(Enum):
-    """The relation of two transcripts."""
-
     SAME = "same"
     PERHAPS = "perhaps"
     OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """A verdict, and whether an answer spoke for it."""
+class Comparison:
+    """A verdict on two transcripts, and whether any of their answers agree."""
 
     verdict: Verdict
     is_answered: bool
 
 
-def compare(one: Transcript, other: Transcript) -> Evidence:
-    """Compare two transcripts by the turns they share."""
+def compare(one: Transcript, other: Transcript) -> Comparison:
+    """Compare two transcripts by the last 40 turns that they share."""
     matched = matching_turns(one.turns, other.turns)
     if not matched:
-        return Evidence(Verdict.OTHER, False)
-    # only the last turns in common count
+        return Comparison(Verdict.OTHER, False)
     shared = [(one.turns[i], other.turns[j]) for i, j in matched[-40:]]
     weight = _weight(_questions(one, [turn for turn, _ in shared]))
     answers = _compare_answers(one, other, shared)
     last, other_last = matched[-1]
-    is_parted = last < len(one.turns) - 1 and other_last < len(other.turns) - 1
-    if is_parted or _is_mostly_else(matched, one.turns, other.turns):
-        verdict = Verdict.PERHAPS if weight >= ENOUGH else Verdict.OTHER
+    have_diverged = last < len(one.turns) - 1 and other_last < len(other.turns) - 1
+    if have_diverged or _is_mostly_different(matched, one.turns, other.turns):
+        verdict = Verdict.PERHAPS if weight >= MIN_WEIGHT else Verdict.OTHER
     else:
         verdict = Verdict.SAME if _is_sure(len(matched), weight, answers) else Verdict.PERHAPS
-    return Evidence(verdict, answers.agreeing > 0)
+    return Comparison(verdict, answers.agreeing > 0)
 
 
 class _Answers(NamedTuple):
-    """In how many turns the answers agree, in how many they differ, and whether a long one is the same."""
+    """The number of turns whose answers agree, and whose answers differ; and whether a long answer is the same."""
 
     agreeing: int
     differing: int
@@ -65,11 +62,11 @@ class _Answers(NamedTuple):
 
 def _is_sure(turns: int, weight: int, answers: _Answers) -> bool:
     if turns == 1:
-        return weight >= ENOUGH // 2 and answers.is_same
+        return weight >= MIN_WEIGHT // 2 and answers.is_same
     if answers.agreeing:
-        # An answer that is the same word for word makes up for short questions, as it does for a single turn.
-        return weight >= (ENOUGH // 2 if answers.is_same and not answers.differing else ENOUGH)
-    return weight >= ENOUGH_ALONE and answers.differing < 2
+        # an identical answer makes up for short questions, as it does for a single turn
+        return weight >= (MIN_WEIGHT // 2 if answers.is_same and not answers.differing else MIN_WEIGHT)
+    return weight >= MIN_WEIGHT_ALONE and answers.differing < 2
 
 
 def _questions(transcript: Transcript, turns: Iterable[Turn]) -> Iterable[str]:
@@ -79,7 +76,7 @@ def _questions(transcript: Transcript, turns: Iterable[Turn]) -> Iterable[str]:
 
 def _weight(questions: Iterable[str]) -> int:
     widths = [width_of(question) for question in questions]
-    return sum(min(width, WIDEST) for width in widths if width >= NARROWEST)
+    return sum(min(width, MAX_WIDTH) for width in widths if width >= MIN_WIDTH)
 
 
 def width_of(text: str) -> int:
@@ -88,14 +85,14 @@ def width_of(text: str) -> int:
     return len(letters) + sum(unicodedata.east_asian_width(letter) in "WF" for letter in letters)
 
 
-def _is_mostly_else(matched: Sequence[tuple[int, int]], first: Sequence[Turn], second: Sequence[Turn]) -> bool:
-    """Return whether too many questions are others where both sides have some.
+def _is_mostly_different(matched: Sequence[tuple[int, int]], first: Sequence[Turn], second: Sequence[Turn]) -> bool:
+    """Return whether too many questions differ between the matched turns, where both sides have questions.
 
-    Where only one side has some, the other begins later, or left them out.
+    If only one side has questions there, the other one begins later or left them out.
     """
     edges = [(0, 0), *matched]
     gaps = ((i - p - 1, j - q - 1) for (p, q), (i, j) in zip(edges, matched, strict=False))
-    return len(matched) < SHARE * (len(matched) + sum(min(gap) for gap in gaps))
+    return len(matched) < MIN_SHARED * (len(matched) + sum(min(gap) for gap in gaps))
 
 
 def _compare_answers(one: Transcript, other: Transcript, turns: Sequence[tuple[Turn, Turn]]) -> _Answers:
@@ -106,12 +103,12 @@ def _compare_answers(one: Transcript, other: Transcript, turns: Sequence[tuple[T
     return _Answers(
         sum(score >= AGREEING for score in scores),
         sum(score < DIFFERING for score in scores),
-        any(score == 1.0 and width >= 40 for score, width in best),  # letters: enough for a single turn
+        any(score == 1.0 and width >= 40 for score, width in best),  # 40 letters are enough for a single turn
     )
 
 
 def _best_pair(ours: Iterable[str], theirs: Sequence[str]) -> tuple[float | None, int]:
-    """Return the best agreement of two answers, None without such a pair, and the width of the narrower one."""
+    """Return the highest agreement of two answers (None if none are long enough), and the width of the narrower one."""
     pairs = [(agreement(a, b), a, b) for a in ours for b in theirs if _has_words(a) and _has_words(b)]
     if not pairs:
         return None, 0

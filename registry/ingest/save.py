@@ -1,4 +1,4 @@
-"""Store each message once, however often and by whichever way it comes (docs/recognition.md)."""
+"""Store each message once, even if it is sent repeatedly and in several ways (docs/recognition.md)."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from typing import Any, Self
 from sqlalchemy import ColumnElement, insert, select, text
 
 from registry.domain import Actor, Message, Role, new_id, now, preview_of, storable
-from registry.ingest.dedup import Known, Recognised, recognise_stored
+from registry.ingest.dedup import Recognition, RowMatches, recognise_stored
 from registry.ingest.own_calls import QUESTION, as_kept, is_recall
-from registry.ingest.stored import Sent
+from registry.ingest.stored_messages import Sent
 from registry.storage.conversations.channels import ChannelRow, describe_channel, recount_channel
 from registry.storage.conversations.messages import LATEST_FIRST, MessageRow, revise
 from registry.storage.database import ReadTransaction, WriteTransaction, update_rows
@@ -24,7 +24,7 @@ from registry.text.analysis.analyzer import ANALYZER_VERSION
 
 SNAPSHOT = "notion_snapshot"  # record type of a page's snapshot
 PAGES = frozenset({"notion"})  # sources whose sessions are pages
-# metadata of the moment: stored with the new messages, not with the channel
+# metadata that can change from message to message: stored with the new messages, not with the channel
 PER_MESSAGE = ("file", "language", "model", "additional_context")
 
 Row = dict[str, Any]  # the fields of `conversation`
@@ -32,16 +32,16 @@ Row = dict[str, Any]  # the fields of `conversation`
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """The outcome of a call: `ids` one per message sent, in order; `new`: how many were not stored before.
+    """The outcome of a call: one id per sent message, in order, and the number of new messages.
 
-    `kept_out`: why nothing of it was stored; then it has no ids, and its channel is 0.
+    `refusal`: the reason why nothing was stored; then there are no ids, and the channel is 0.
     """
 
     ids: list[str]
     new: int
     received_at: datetime
     channel_number: int
-    kept_out: str | None = None
+    refusal: str | None = None
 
     @classmethod
     def refused(cls, why: str) -> Self:
@@ -57,28 +57,28 @@ def save_messages(
     metadata: Mapping[str, Any],
     actor: Actor,
     received_at: datetime,
-    among: ColumnElement[bool] | None = None,
+    only: ColumnElement[bool] | None = None,
 ) -> Saved:
-    """Store those of the messages that an open channel does not hold yet; all, or none if the transaction fails.
+    """Store those messages that an open channel does not have yet, and update the changed ones.
 
-    `among`: compare only with these stored messages, because the others are of other sessions. A message with a
-    `native_id` is the stored one with that id, also if its text has changed.
+    A message with a `native_id` is the stored one with that id, even if its text has changed. `only`: the condition for
+    stored messages of the same session; the others are not compared.
     """
     describe_channel(tx, into, metadata)
     sent = [Sent.of(as_kept(message)) for message in messages]
-    recognised = recognise_stored(tx, into, sent, among)
-    # What stands before a known message is no part of the last turn, nor is what was said in another session.
-    last_turn = _last_turn(tx, into) if among is None and not any(recognised.old) else None
+    recognised = recognise_stored(tx, into, sent, only)
+    # new messages continue the last turn only if no stored message is sent with them, and the session is the channel's
+    last_turn = _last_turn(tx, into) if only is None and not any(recognised.matches) else None
     rows = _new_rows(into, sent, recognised, source, metadata, actor, received_at, last_turn)
     if rows:
         places = zip(recognised.order, recognised.places(), strict=True)
         moved = [{"number": row.number, "place": place} for row, place in places if row.place != place]
         update_rows(tx, conversation, moved)
         _insert(tx, rows)
-        update_rows(tx, channel, [_grown(into, rows)])
-    _correct(tx, sent, recognised.old)
+        update_rows(tx, channel, [_channel_totals(into, rows)])
+    _update_changed(tx, sent, recognised.matches)
     new = iter(rows)
-    stored = [(row.id, row.turn) if row else itemgetter("id", "turn")(next(new)) for row in recognised.old]
+    stored = [(row.id, row.turn) if row else itemgetter("id", "turn")(next(new)) for row in recognised.matches]
     recalls = {turn for one, (_, turn) in zip(sent, stored, strict=True) if is_recall(one.message)}
     unindex_questions(tx, into.number, recalls)
     return Saved([id_ for id_, _ in stored], len(rows), received_at, into.number)
@@ -92,65 +92,65 @@ def save_new(
     actor: Actor,
     received_at: datetime,
 ) -> list[Saved]:
-    """Store messages with their metadata in channels that were just made, none of them a call of our own tools."""
+    """Store messages in channels that were just made. None of them may be a call of our own tools."""
     rows_of = []
     for into, messages, metadata in new:
         sent = list(map(Sent.of, messages))
-        nothing_known = Recognised([None] * len(sent))
+        nothing_known = Recognition([None] * len(sent))
         rows_of.append((into, _new_rows(into, sent, nothing_known, source, metadata, actor, received_at, None)))
     if rows_of:
         _insert(tx, [row for _, rows in rows_of for row in rows])
-        update_rows(tx, channel, [_grown(into, rows) for into, rows in rows_of])
+        update_rows(tx, channel, [_channel_totals(into, rows) for into, rows in rows_of])
     return [Saved([row["id"] for row in rows], len(rows), received_at, into.number) for into, rows in rows_of]
 
 
 def unindex_questions(tx: WriteTransaction, channel_number: int, turns: Collection[int]) -> None:
-    """Remove the questions of these turns, in which another conversation was recalled, from the index.
+    """Remove the questions of turns that recalled another conversation from the index.
 
-    Otherwise a chat that only asked for a conversation would be found instead of it, by the words of the question.
+    Otherwise the words of such a question would find the chat that asked, instead of the recalled conversation.
     """
     if not turns:
         return
     is_question = conversation.c.seq.in_(turns), conversation.c.role == Role.USER, conversation.c.length > 0
     rows = tx.execute(select(conversation).where(conversation.c.channel_number == channel_number, *is_question)).all()
-    asked = [row for row in rows if len(row.text) <= 300]  # a longer one asks for more than another conversation
-    revise(tx, [(row, {"payload": {**row.payload, UNINDEXED: QUESTION}}) for row in asked])
-    if asked:
+    short = [row for row in rows if len(row.text) <= 300]  # a longer one asks for more than another conversation
+    revise(tx, [(row, {"payload": {**row.payload, UNINDEXED: QUESTION}}) for row in short])
+    if short:
         recount_channel(tx, channel_number)
 
 
-def _correct(tx: WriteTransaction, sent: Sequence[Sent], old: Known) -> None:
-    """Correct messages whose text or token counts changed: a client may store an answer while it is still streaming.
+def _update_changed(tx: WriteTransaction, sent: Sequence[Sent], matches: RowMatches) -> None:
+    """Update stored messages whose text, id or token counts changed, and note new texts for other registries.
 
-    Its words come from its store on this machine, or by another machine. Other registries are told of the change.
+    A client may store an answer while it is streaming; its store or another machine sends the complete one later.
     """
-    known = [(row, one) for row, one in zip(old, sent, strict=True) if row is not None]
-    counted = _usage_of(
+    known = [(row, one) for row, one in zip(matches, sent, strict=True) if row is not None]
+    stored_usage = _usage_of(
         tx, [row.number for row, one in known if one.message.native_id and one.message.more.get("usage")]
     )
 
-    def is_corrected(row: MessageRow, one: Sent) -> bool:
+    def has_changed(row: MessageRow, one: Sent) -> bool:
         if one.message.native_id and row.native_id is None:
             return True
-        if row.number in counted and counted[row.number] != one.message.more["usage"]:
+        if row.number in stored_usage and stored_usage[row.number] != one.message.more["usage"]:
             return True
         if bytes(row.digest) == one.digest:
             return False
         is_named_here = one.stored_id == row.id
         return bool(one.message.native_id) or (is_named_here and grown_to(tx, row.id, one.message.text) is not None)
 
-    touched = {row.number: one for row, one in known if is_corrected(row, one)}
-    if not touched:
+    changed = {row.number: one for row, one in known if has_changed(row, one)}
+    if not changed:
         return
-    alive = conversation.c.number.in_(touched), conversation.c.forgotten.is_(False)
-    held = tx.execute(select(conversation).where(*alive)).all()
-    if not held:
+    is_changed = conversation.c.number.in_(changed), conversation.c.forgotten.is_(False)
+    rows = tx.execute(select(conversation).where(*is_changed)).all()
+    if not rows:
         return
-    changes = [(row, _correction(row, touched[row.number])) for row in held]
+    changes = [(row, _changed_fields(row, changed[row.number])) for row in rows]
     revise(tx, changes)
-    recount_channel(tx, held[0].channel_number)
-    if in_other_words := [row for row, news in changes if "text" in news]:
-        note_grown(tx, in_other_words)
+    recount_channel(tx, rows[0].channel_number)
+    if reworded := [row for row, news in changes if "text" in news]:
+        note_grown(tx, reworded)
 
 
 def _usage_of(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, Any]:
@@ -160,20 +160,21 @@ def _usage_of(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, Any]:
     return {number: usage for number, usage in tx.execute(query.where(conversation.c.number.in_(numbers)))}
 
 
-def _correction(held: MessageRow, news: Sent) -> dict[str, Any]:
-    native_id = news.message.native_id or held.native_id
-    changes: dict[str, Any] = {"native_id": native_id, "payload": {**held.payload, **storable(news.message.more)}}
-    if held.native_id is None and news.message.timestamp and held.timestamp == held.received_at:  # nobody had said when
-        changes["timestamp"] = news.message.timestamp
-    if held.text != storable(news.message.text):  # shortened, or its white space changed
-        changes |= {"text": storable(news.message.text), "digest": news.digest}
+def _changed_fields(row: MessageRow, sent: Sent) -> dict[str, Any]:
+    message = sent.message
+    payload = {**row.payload, **storable(message.more)}
+    changes: dict[str, Any] = {"native_id": message.native_id or row.native_id, "payload": payload}
+    if row.native_id is None and message.timestamp and row.timestamp == row.received_at:  # the time was unknown
+        changes["timestamp"] = message.timestamp
+    if row.text != storable(message.text):  # the stored text is shortened, or has other white space
+        changes |= {"text": storable(message.text), "digest": sent.digest}
     return changes
 
 
 def _new_rows(
     into: ChannelRow,
     sent: Sequence[Sent],
-    recognised: Recognised,
+    recognised: Recognition,
     source: str,
     metadata: Mapping[str, Any],
     actor: Actor,
@@ -184,7 +185,7 @@ def _new_rows(
     record_type = SNAPSHOT if into.source in PAGES else "conversation"
     places = iter(recognised.new_places())
     rows: list[Row] = []
-    for one, known in zip(sent, recognised.old, strict=True):
+    for one, known in zip(sent, recognised.matches, strict=True):
         if known:
             turn = known.turn
             continue
@@ -235,7 +236,7 @@ def _insert(tx: WriteTransaction, rows: Sequence[Row]) -> None:
 
 
 def _next_numbers(tx: WriteTransaction, count: int) -> Iterable[int]:
-    """Return numbers in order of arrival, never used again. SQLite has one writer, so the next one is free."""
+    """Return ascending numbers that were never used. SQLite has a single writer, so that the next numbers are free."""
     if tx.dialect.name == "sqlite":
         last = ask_all(tx, text("SELECT seq FROM sqlite_sequence WHERE name = 'conversation'")).scalar() or 0
         return range(last + 1, last + 1 + count)
@@ -243,17 +244,17 @@ def _next_numbers(tx: WriteTransaction, count: int) -> Iterable[int]:
     return sorted(ask_all(tx, query, {"count": count}).scalars())
 
 
-def _grown(into: ChannelRow, rows: Sequence[Row]) -> dict[str, Any]:
-    moments = [row["timestamp"] for row in rows]
+def _channel_totals(into: ChannelRow, rows: Sequence[Row]) -> dict[str, Any]:
+    times = [row["timestamp"] for row in rows]
     was_empty = into.seq_count == 0
-    asked = next((row["text"] for row in rows if row["role"] == Role.USER), None)
+    first_question = next((row["text"] for row in rows if row["role"] == Role.USER), None)
     return {
         "number": into.number,
         "message_count": into.message_count + len(rows),
         "seq_count": into.seq_count + len(rows),
         "token_count": into.token_count + sum(row["length"] for row in rows),
-        "created_at": min(moments) if was_empty else min(into.created_at, *moments),
-        "updated_at": max(moments) if was_empty else max(into.updated_at, *moments),
-        "first_message_preview": into.first_message_preview or (preview_of(asked) if asked else None),
+        "created_at": min(times) if was_empty else min(into.created_at, *times),
+        "updated_at": max(times) if was_empty else max(into.updated_at, *times),
+        "first_message_preview": into.first_message_preview or (preview_of(first_question) if first_question else None),
         "deleted": False,
     }

@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.opening import open_orchestrator
 from orchestrator.service import Orchestrator
-from registry.ingest.redact_existing import SCANNED, redact, scan_again, scanned
+from registry.ingest.redact_existing import SCAN_FILE, read_last_scan, redact, rescan_if_rules_changed
 from registry.settings import read_settings
 from registry.text.privacy import masking
 from registry.text.privacy.rules import OWN_RULES, load_rules, use_own_rules
@@ -28,13 +28,13 @@ def home(tmp_path: Path) -> Iterator[Path]:
 async def test_a_new_rule_finds_what_was_stored_before_it(orchestrator: Orchestrator, home: Path) -> None:
     messages = [{"role": "user", "text": f"my badge is {BADGE}"}]
     await orchestrator.run({"operation": "conversation_log", "channel": "c", "messages": messages})
-    await scan_again(orchestrator.registry, home)
-    assert scanned(home)["total"] == 0
+    await rescan_if_rules_changed(orchestrator.registry, home)
+    assert read_last_scan(home)["total"] == 0
     (home / OWN_RULES).write_text("keys = [['acme-badge', 'acme_', '[a-z0-9]{16,}']]")
     masking._CLEAN.clear()
     use_own_rules(home)
-    await scan_again(orchestrator.registry, home)
-    assert json.loads((home / SCANNED).read_text())["secrets"] == {"acme-badge": 2}  # the message, and its preview
+    await rescan_if_rules_changed(orchestrator.registry, home)
+    assert json.loads((home / SCAN_FILE).read_text())["secrets"] == {"acme-badge": 2}  # the message, and its preview
     held = await redact(orchestrator.registry, lambda _done, _total: None)
     assert held.kinds["acme-badge"] >= 1
     text = (await orchestrator.registry.get_conversations("c"))[0]["text"]
@@ -52,6 +52,6 @@ async def test_a_server_looks_by_itself_for_what_the_rules_find_in_the_registry(
     settings = read_settings()
     async with open_orchestrator(settings) as orchestrator, orchestrator.in_background():
         with anyio.fail_after(60):
-            while not scanned(settings.home):  # noqa: ASYNC110 - a file says so
+            while not read_last_scan(settings.home):  # noqa: ASYNC110 - a file says so
                 await anyio.sleep(0.01)
-    assert scanned(settings.home)["rules"] == load_rules().digest
+    assert read_last_scan(settings.home)["rules"] == load_rules().digest

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from registry.domain import Role
-from registry.ingest.alignment import Utterance, latest_places, overlap, recognise
+from registry.ingest.alignment import Utterance, latest_positions, overlap, recognise
 
 
 def spoken(letters: str, times: list[int | None] | None = None) -> list[Utterance]:
@@ -136,4 +136,4 @@ def test_the_overlap_is_the_longest_end_of_one_that_begins_the_other(stored: str
 def test_only_what_is_stored_in_that_order_has_latest_places(stored: str, sent: str) -> None:
     rest = iter(stored)
     is_held = all(letter in rest for letter in sent)
-    assert (latest_places(spoken(stored), spoken(sent)) is not None) == is_held
+    assert (latest_positions(spoken(stored), spoken(sent)) is not None) == is_held

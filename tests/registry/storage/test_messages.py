@@ -195,7 +195,7 @@ async def test_a_failing_call_stores_nothing_of_itself(registry: Registry, monke
     def full(*_: object) -> Iterator[int]:
         raise sqlite3.OperationalError("disk full")
 
-    monkeypatch.setattr("registry.ingest.save._grown", full)
+    monkeypatch.setattr("registry.ingest.save._channel_totals", full)
     with pytest.raises(sqlite3.OperationalError):
         await registry.save_conversation("c", turn("lost?", "no", 0), "cursor")
     monkeypatch.undo()

@@ -1,4 +1,4 @@
-"""Read the stored messages of a channel, as far as recognising what was sent needs them."""
+"""Read those stored messages of a channel that are needed to recognise the sent ones."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -8,15 +8,15 @@ from typing import Any, NamedTuple, Self
 from sqlalchemy import ColumnElement, and_, func, or_, select
 
 from registry.domain import Message, Role, instant_of
-from registry.ingest.alignment import Utterance, latest_places
+from registry.ingest.alignment import Utterance, latest_positions
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import conversation
 
 STORED_ID = "stored_id"
-MOST_ASKED = 1000  # messages looked up in one statement; for a call with more the whole channel is read
-SHORTEST_END = 64  # messages read at once from the end of a channel: a turn and some before it, of several clients
+MAX_LOOKUP = 1000  # messages looked up in one statement; if more are sent, the whole channel is read
+MIN_TAIL = 64  # messages read first from the end of a channel: enough for some turns of several clients
 
 _COLUMNS = (
     conversation.c.number,
@@ -36,11 +36,11 @@ _LATEST_PLACE_FIRST = (conversation.c.place.desc(), conversation.c.number.desc()
 
 
 class Sent(NamedTuple):
-    """A message as it came, with the digest of its words."""
+    """A sent message, with the digest of its words."""
 
     message: Message
     digest: bytes
-    stored_id: str | None = None  # its id here, as told to another machine
+    stored_id: str | None = None  # its id in this registry, if another machine sends it back
 
     @classmethod
     def of(cls, message: Message) -> Self:
@@ -51,16 +51,16 @@ class Sent(NamedTuple):
 
 
 class StoredMessages:
-    """The stored messages of a channel, read when a step needs them."""
+    """The stored messages of a channel, read on demand."""
 
     def __init__(
-        self, tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent], among: ColumnElement[bool] | None = None
+        self, tx: ReadTransaction, into: ChannelRow, sent: Sequence[Sent], only: ColumnElement[bool] | None = None
     ) -> None:
         self.tx = tx
         self.sent = sent
         self.is_session = into.session_id is not None
         is_in_channel = conversation.c.channel_number == into.number
-        self._is_within = is_in_channel if among is None else and_(is_in_channel, among)
+        self._is_within = is_in_channel if only is None else and_(is_in_channel, only)
 
     @cached_property
     def rows(self) -> Sequence[MessageRow]:
@@ -70,10 +70,10 @@ class StoredMessages:
         query = select(*_COLUMNS).where(self._is_within, *conditions)
         return self.tx.execute(query.order_by(*_LATEST_PLACE_FIRST).limit(count)).all()[::-1]
 
-    def said_then(self) -> Sequence[MessageRow]:
-        """Return the messages with the words and the time of one sent; none if too many were sent."""
+    def with_words_and_time(self) -> Sequence[MessageRow]:
+        """Return the messages with the words and the time of a sent one; none if too many were sent."""
         moments = {one.message.timestamp for one in self.sent if one.message.timestamp}
-        if not moments or len(self.sent) > MOST_ASKED:
+        if not moments or len(self.sent) > MAX_LOOKUP:
             return []
         has_words = conversation.c.digest.in_({one.digest for one in self.sent})
         return self.last(None, has_words, conversation.c.timestamp.in_(moments))
@@ -83,66 +83,67 @@ class StoredMessages:
         return self.tx.execute(query.order_by(conversation.c.place, conversation.c.number).limit(1)).all()
 
     @cached_property
-    def end(self) -> Sequence[MessageRow] | None:
-        """Return the end of the channel, if it is enough to recognise all of `sent`; None if the rest is needed.
+    def tail(self) -> Sequence[MessageRow] | None:
+        """Return the end of the channel if it is enough to recognise `sent`; None if all messages are needed.
 
-        It is enough if it holds, in order, every message sent whose words are stored, the newest message, and those
-        with the words and the time, or the id, of one sent. The first row only stands before the others. A call that
-        begins as the channel does may be the whole conversation with another end, so it is compared with all.
+        It is enough if it has, in order, every sent message whose words are stored, the newest message, and all
+        messages with the words and time, or the id, of a sent one. The first row is only the one before these. A call
+        with the first words of the channel may be the whole conversation with another end: it needs all messages.
         """
-        if len(self.sent) > MOST_ASKED or self.sent[0].digest == self._first_words():
+        if len(self.sent) > MAX_LOOKUP or self.sent[0].digest == self._first_digest():
             return None
         has_words = conversation.c.digest.in_({one.digest for one in self.sent})
-        digests = set(map(bytes, self._all(conversation.c.digest, has_words)))
-        held = [utterance_of_sent(one) for one in self.sent if one.digest in digests]
+        digests = set(map(bytes, self._distinct(conversation.c.digest, has_words)))
+        known = [utterance_of_sent(one) for one in self.sent if one.digest in digests]
         moments = {one.message.timestamp for one in self.sent if one.message.timestamp}
         is_named = conversation.c.id.in_([one.stored_id for one in self.sent if one.stored_id])
-        is_meant = or_(is_named, and_(has_words, conversation.c.timestamp.in_(moments)))
-        first = self._value(func.min(conversation.c.place), is_meant)
-        newest = self._value(func.max(conversation.c.timestamp))
-        count = max(SHORTEST_END, len(self.sent))
+        is_required = or_(is_named, and_(has_words, conversation.c.timestamp.in_(moments)))
+        first = self._scalar(func.min(conversation.c.place), is_required)
+        newest = self._scalar(func.max(conversation.c.timestamp))
+        count = max(MIN_TAIL, len(self.sent))
         while len(rows := self.last(count)) == count:
-            end = [utterance_of_row(row) for row in rows[1:]]
-            has_meant = first is None or rows[0].place < first
+            tail = [utterance_of_row(row) for row in rows[1:]]
+            has_required = first is None or rows[0].place < first
             has_newest = any(row.timestamp == newest for row in rows[1:])
-            if has_meant and has_newest and latest_places(end, held) is not None:
+            if has_required and has_newest and latest_positions(tail, known) is not None:
                 return rows
             count *= 4
         return None
 
-    def _first_words(self) -> bytes | None:
+    def _first_digest(self) -> bytes | None:
         query = select(conversation.c.digest).where(self._is_within)
         first = self.tx.execute(query.order_by(conversation.c.place, conversation.c.number).limit(1)).scalar()
         return None if first is None else bytes(first)
 
-    def end_by_id(self) -> Sequence[MessageRow]:
-        """Return the end of the channel in which the ids sent can be, and at least one row; all if words count too."""
+    def tail_by_id(self) -> Sequence[MessageRow]:
+        """Return the rows from the one before the first sent id on, at least one; all if some rows have no id."""
         ids = {one.message.native_id for one in self.sent}
-        if len(ids) > MOST_ASKED or self._value(conversation.c.number, conversation.c.native_id.is_(None)) is not None:
+        if len(ids) > MAX_LOOKUP or self._scalar(conversation.c.number, conversation.c.native_id.is_(None)) is not None:
             return self.rows
-        first = self._value(func.min(conversation.c.place), conversation.c.native_id.in_(ids))
+        first = self._scalar(func.min(conversation.c.place), conversation.c.native_id.in_(ids))
         if first is None:
             return self.last(1)
-        before = self._value(func.max(conversation.c.place), conversation.c.place < first)
+        before = self._scalar(func.max(conversation.c.place), conversation.c.place < first)
         return self.last(None, conversation.c.place >= (first if before is None else before))
 
-    def has_among(self, digests: Sequence[bytes]) -> bool:
-        """Return whether some of these words are stored; of too many they may be."""
-        if len(digests) > MOST_ASKED:
+    def has_any(self, digests: Sequence[bytes]) -> bool:
+        """Return whether a message with one of these digests is stored; True if there are too many to look up."""
+        if len(digests) > MAX_LOOKUP:
             return True
-        return bool(digests) and self._value(conversation.c.number, conversation.c.digest.in_(set(digests))) is not None
+        is_one = conversation.c.digest.in_(set(digests))
+        return bool(digests) and self._scalar(conversation.c.number, is_one) is not None
 
     def begins_with(self, questions: Sequence[bytes]) -> bool:
-        """Return whether the first questions of the channel are these."""
+        """Return whether the channel begins with these questions."""
         query = select(conversation.c.digest).where(self._is_within, conversation.c.role == Role.USER)
         first = query.order_by(conversation.c.place, conversation.c.number).limit(len(questions))
         return all(bytes(old) == new for old, new in zip(self.tx.execute(first).scalars(), questions, strict=False))
 
-    def _all(self, what: ColumnElement[Any], *conditions: ColumnElement[bool]) -> Iterable[Any]:
-        return self.tx.execute(select(what).where(self._is_within, *conditions).distinct()).scalars()
+    def _distinct(self, column: ColumnElement[Any], *conditions: ColumnElement[bool]) -> Iterable[Any]:
+        return self.tx.execute(select(column).where(self._is_within, *conditions).distinct()).scalars()
 
-    def _value(self, what: ColumnElement[Any], *conditions: ColumnElement[bool]) -> Any:
-        return self.tx.execute(select(what).where(self._is_within, *conditions).limit(1)).scalar()
+    def _scalar(self, column: ColumnElement[Any], *conditions: ColumnElement[bool]) -> Any:
+        return self.tx.execute(select(column).where(self._is_within, *conditions).limit(1)).scalar()
 
 
 def utterance_of_row(row: MessageRow) -> Utterance:
