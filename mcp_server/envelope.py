@@ -1,6 +1,6 @@
-"""The shape of every answer, and the tools with their schemas as published.
+"""Build the result of a tool call, and the published form of a tool with its schemas.
 
-The schemas leave out what says nothing, because a model reads them in every conversation.
+The schemas are as short as possible, because a model reads them in every conversation.
 """
 
 import json
@@ -20,26 +20,26 @@ from registry.domain import as_json, parse_time
 from registry.text.privacy.hidden_characters import shown
 
 Context = ServerRequestContext[ExitStack, Any]
-"""The context of a request. The stack holds what ends with its connection."""
+"""The context of a request. Its stack is closed together with the connection."""
 
 
 def client_name(context: Context) -> str | None:
-    """Return name and version of the client program, where it told them."""
+    """Return name and version of the client program; None if it sent none."""
     params = context.session.client_params
     return f"{params.client_info.name} {params.client_info.version}".strip() if params else None
 
 
-def chat_in(meta: Mapping[str, Any]) -> str | None:
-    """Return the client's id of the chat, where it sends one with its requests.
+def find_chat_id(meta: Mapping[str, Any]) -> str | None:
+    """Return the client's own id of the chat; None if its requests do not contain one.
 
-    The connection is no such id: clients use one for several chats, and open another for the same.
+    The connection does not identify a chat: clients use one for several chats, or several for one chat.
     """
     for name, value in meta.items():
-        own_name = re.sub(r"[^a-z]", "", re.split(r"[/.]", name.lower())[-1])
-        if own_name in ("session", "sessionid", "conversationid", "threadid", "chatid") and isinstance(value, str):
+        last_part = re.sub(r"[^a-z]", "", re.split(r"[/.]", name.lower())[-1])
+        if last_part in ("session", "sessionid", "conversationid", "threadid", "chatid") and isinstance(value, str):
             return re.sub(r"[^\w.-]", "-", value)[:100] or None
-        if isinstance(value, dict) and (inside := chat_in(value)):
-            return inside
+        if isinstance(value, dict) and (nested := find_chat_id(value)):
+            return nested
     return None
 
 
@@ -49,7 +49,7 @@ _TEXTS = ("text", "snippet", "line", "content", "context", "tool")
 
 
 def in_local_time(value: Any) -> Any:
-    """Return an answer with every instant in the user's time, with its offset; texts stay as they are."""
+    """Convert every time in an answer to the user's time zone, with its offset, but no times in quoted texts."""
     match value:
         case dict():
             return {name: part if _is_text(name, part) else in_local_time(part) for name, part in value.items()}
@@ -64,16 +64,16 @@ def _is_text(name: str, part: Any) -> bool:
     return name in _TEXTS and not (name == "context" and isinstance(part, list))  # the messages around a match
 
 
-def as_answer(body: dict[str, Any]) -> CallToolResult:
+def to_call_result(body: dict[str, Any]) -> CallToolResult:
     body = in_local_time(shown(body))
-    # Unescaped and without spaces: the model pays for every character. One client hands its model the text beside the
-    # structured content wherever the two differ, so they must not.
+    # Unescaped and without spaces, because the model pays for every character. The text must equal the structured
+    # content: one client sends its model both if they differ.
     text = as_json(body)
     return CallToolResult(content=[TextContent(text=text)], structured_content=body, is_error=not body["ok"])
 
 
 @cache
-def published(tool: Tool) -> PublishedTool:
+def publish_tool(tool: Tool) -> PublishedTool:
     read_only, destructive, idempotent = tool.effect.value
     return PublishedTool(
         name=tool.name,
@@ -89,49 +89,49 @@ def published(tool: Tool) -> PublishedTool:
 
 
 def output_schema(returns: Sequence[str]) -> dict[str, Any]:
-    """Return the envelope with the names of a result's fields: no model chooses a tool by their types."""
+    """Return the schema of the envelope and the names of the result's fields. Models do not need their types."""
     result = {"type": "object", "properties": {name: {} for name in returns}}
     properties = {"ok": {"type": "boolean"}, "tool": {"type": "string"}, "result": result, "error": {"type": "object"}}
     return {"type": "object", "properties": properties, "required": ["ok", "tool"]}
 
 
 def input_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Inline the references, and drop what says nothing or is refused by hosts with a strict mode.
+    """Inline the references, and drop keywords that are useless or that hosts in strict mode refuse.
 
-    A default becomes a part of the description; lengths of texts are checked by the server.
+    Defaults are appended to the descriptions; the server checks the lengths of texts.
     """
-    slimmed = _slim(_in_place(schema, schema.get("$defs", {})))
-    slimmed.pop("description", None)
-    return {**slimmed, "properties": slimmed.get("properties", {}), "additionalProperties": False}
+    simplified = _simplify(_inline_references(schema, schema.get("$defs", {})))
+    simplified.pop("description", None)
+    return {**simplified, "properties": simplified.get("properties", {}), "additionalProperties": False}
 
 
-def _in_place(schema: Any, parts: Mapping[str, Any]) -> Any:
+def _inline_references(schema: Any, parts: Mapping[str, Any]) -> Any:
     match schema:
-        case {"$ref": str(ref), **beside}:
-            return {**_in_place(parts[ref.rpartition("/")[2]], parts), **beside}
+        case {"$ref": str(ref), **siblings}:
+            return {**_inline_references(parts[ref.rpartition("/")[2]], parts), **siblings}
         case dict():
-            return {key: _in_place(value, parts) for key, value in schema.items() if key != "$defs"}
+            return {key: _inline_references(value, parts) for key, value in schema.items() if key != "$defs"}
         case list():
-            return [_in_place(item, parts) for item in schema]
+            return [_inline_references(item, parts) for item in schema]
     return schema
 
 
 _UNPUBLISHED = frozenset({"title", "default", "minLength", "maxLength", "additionalProperties"})
 
 
-def _slim(schema: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: value for name, value in schema.items() if name not in _UNPUBLISHED}
-    if kept.get("maximum") == MOST_COUNTED:
-        del kept["maximum"]
+def _simplify(schema: dict[str, Any]) -> dict[str, Any]:
+    simplified = {name: value for name, value in schema.items() if name not in _UNPUBLISHED}
+    if simplified.get("maximum") == MOST_COUNTED:
+        del simplified["maximum"]
     default = schema.get("default")
     if default not in (None, [], "", 0, False):
         shown = default if isinstance(default, str) else json.dumps(default)
-        kept["description"] = "; ".join(filter(None, [kept.get("description"), f"default {shown}"]))
-    if "properties" in kept:
-        kept["properties"] = {name: _slim(part) for name, part in kept["properties"].items()}
-    if isinstance(kept.get("items"), dict):
-        kept["items"] = _slim(kept["items"])
-    if "anyOf" in kept:
-        some = [_slim(part) for part in kept.pop("anyOf") if part != {"type": "null"}]
-        kept = {**some[0], **kept} if len(some) == 1 else {**kept, "anyOf": some}
-    return kept
+        simplified["description"] = "; ".join(filter(None, [simplified.get("description"), f"default {shown}"]))
+    if "properties" in simplified:
+        simplified["properties"] = {name: _simplify(part) for name, part in simplified["properties"].items()}
+    if isinstance(simplified.get("items"), dict):
+        simplified["items"] = _simplify(simplified["items"])
+    if "anyOf" in simplified:
+        some = [_simplify(part) for part in simplified.pop("anyOf") if part != {"type": "null"}]
+        simplified = {**some[0], **simplified} if len(some) == 1 else {**simplified, "anyOf": some}
+    return simplified

@@ -1,4 +1,4 @@
-"""The prompts: what a user picks from a client's menu, which names it offers, and what the AI is then told to call."""
+"""Prompts that a user picks from a client's menu, and completion of their arguments."""
 
 import inspect
 import json
@@ -38,7 +38,7 @@ extract with its channel and a query of mode "digest", with from and to set to t
 project: what was done, what was decided, what is open. If there was nothing, say so."""
 
 
-def continue_(text: Annotated[str, "what it was about"]) -> str:
+def continue_conversation(text: Annotated[str, "what it was about"]) -> str:
     """Take up an earlier conversation, held in any AI client."""
     return _call("extract", query={"text": text}) + _with_wordings("query.also") + CONTINUE
 
@@ -72,14 +72,14 @@ def briefing(date: Annotated[str, "a day, such as 2026-01-31"] = "today") -> str
 
 
 PROMPTS: Mapping[str, tuple[str, Callable[..., str]]] = {
-    "continue": ("Continue a past conversation", continue_),
+    "continue": ("Continue a past conversation", continue_conversation),
     "recent": ("What I worked on lately", recent),
     "search": ("Search past conversations", search),
     "load": ("Load a past conversation", load),
     "tag": ("Name this conversation", tag),
     "briefing": ("Briefing of a day", briefing),
 }
-"""Each with its title in a menu. They name only tools of the default toolset."""
+"""Prompts by name, with their titles. They name only tools of the default toolset."""
 
 
 def _call(tool: str, **arguments: object) -> str:
@@ -97,17 +97,17 @@ def _quoted(given: object) -> str:
 async def list_prompts(_ctx: Context, _: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
     return types.ListPromptsResult(
         prompts=[
-            types.Prompt(name=name, title=title, description=inspect.getdoc(says), arguments=_arguments_of(says))
-            for name, (title, says) in PROMPTS.items()
+            types.Prompt(name=name, title=title, description=inspect.getdoc(build), arguments=_arguments_of(build))
+            for name, (title, build) in PROMPTS.items()
         ]
     )
 
 
-def _arguments_of(says: Callable[..., str]) -> list[types.PromptArgument]:
-    hints = get_type_hints(says, include_extras=True)
+def _arguments_of(build: Callable[..., str]) -> list[types.PromptArgument]:
+    hints = get_type_hints(build, include_extras=True)
     return [
         types.PromptArgument(name=name, description=get_args(hints[name])[1], required=given.default is given.empty)
-        for name, given in inspect.signature(says).parameters.items()
+        for name, given in inspect.signature(build).parameters.items()
     ]
 
 
@@ -115,33 +115,33 @@ async def get_prompt(_ctx: Context, params: types.GetPromptRequestParams) -> typ
     """Return a prompt's text. An unknown name or argument is the caller's mistake (-32602)."""
     if params.name not in PROMPTS:
         raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name}")
-    _, says = PROMPTS[params.name]
+    _, build = PROMPTS[params.name]
     try:
-        given = inspect.signature(says).bind(**(params.arguments or {}))
+        given = inspect.signature(build).bind(**(params.arguments or {}))
     except TypeError as exc:
         raise MCPError(types.INVALID_PARAMS, f"{params.name}: {exc}") from exc
-    content = types.TextContent(text=says(*given.args, **given.kwargs))
+    content = types.TextContent(text=build(*given.args, **given.kwargs))
     return types.GetPromptResult(
-        description=inspect.getdoc(says), messages=[types.PromptMessage(role="user", content=content)]
+        description=inspect.getdoc(build), messages=[types.PromptMessage(role="user", content=content)]
     )
 
 
-KINDS: Mapping[tuple[str | None, str], str] = {
+COMPLETED_KINDS: Mapping[tuple[str | None, str], str] = {
     ("load", "nickname"): "session",
     ("tag", "tags"): "tag",
     (None, "channel"): "channel",
 }
-"""By prompt (None: a resource) and argument, the kind of its names."""
+"""The kind of names that complete an argument, by prompt (None: a resource) and argument."""
 
 
 async def complete(run: RunOperation, _ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
-    """Return nicknames, ids, tags or channels that begin as what was typed."""
+    """Return the nicknames, ids, tags or channels that begin with the typed text."""
     ref, argument = params.ref, params.argument
-    kind = KINDS.get((ref.name if isinstance(ref, types.PromptReference) else None, argument.name))
-    before, comma, begun = argument.value.rpartition(",") if kind == "tag" else ("", "", argument.value)
+    kind = COMPLETED_KINDS.get((ref.name if isinstance(ref, types.PromptReference) else None, argument.name))
+    before, comma, typed = argument.value.rpartition(",") if kind == "tag" else ("", "", argument.value)
     names: list[str] = []
     if kind:
-        query = {"kind": kind, "text": begun.strip(), "limit": 100}  # the protocol takes no more
+        query = {"kind": kind, "text": typed.strip(), "limit": 100}  # the protocol takes no more
         outcome = await run({"operation": "complete", "query": query}, None)
         names = outcome["names"] if outcome["success"] else []
     values = [f"{before}{comma}{name}" for name in names]

@@ -1,4 +1,4 @@
-"""Ask the user through the client, by an elicitation; a tool's arguments say what (`ToolArguments.question`)."""
+"""Ask the user a tool's question (`ToolArguments.question`) through the client, by an elicitation."""
 
 import asyncio
 from collections.abc import Mapping
@@ -12,25 +12,25 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from mcp_server.envelope import Context
 from orchestrator.tool import Question
 
-FIELD = "answer"  # the only one of the form
-ANSWER_S = 45.0  # how long the user is waited for: by default the TypeScript SDK gives up a call after 60 s
+FIELD = "answer"  # the form's only field
+ANSWER_S = 45.0  # longest wait for the user, in seconds: by default the TypeScript SDK ends a call after 60 s
 
 Arguments = Mapping[str, Any]
 
 
 def can_ask(ctx: Context) -> bool:
-    """Return True if the client can show the user a form. One that names no mode of elicitation can."""
+    """Return True if the client can show the user a form, as it can if it names no mode of elicitation."""
     capabilities = ctx.session.client_capabilities
     asking = capabilities.elicitation if capabilities else None
     return asking is not None and (asking.form is not None or asking.url is None)
 
 
-async def asked(
+async def ask_user(
     ctx: Context, params: CallToolRequestParams, question: Question
 ) -> Arguments | InputRequiredResult | None:
-    """Return the arguments that the user's choice adds; None without a choice.
+    """Ask the user, and return the arguments of the chosen answer; None without a choice.
 
-    A client of revision 2026-07-28 is sent the returned form, and repeats the call with the answer.
+    For a client of revision 2026-07-28, return the form; it repeats the call with the answer.
     """
     schema = {"type": "string", "title": "Answer", "enum": list(question.choices)}
     form = ElicitRequestFormParams(
@@ -38,11 +38,11 @@ async def asked(
     )
     if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         answer: Any = None
-        with suppress(MCPError, TimeoutError):  # it declared what it cannot do, or the user is not there
+        with suppress(MCPError, TimeoutError):  # the client cannot show forms after all, or the user does not answer
             async with asyncio.timeout(ANSWER_S):
                 answer = await ctx.session.elicit_form(form.message, form.requested_schema, ctx.request_id)
     else:
-        # By its text: a question that is another one by now, with 35 messages in place of 34, is asked again.
+        # The key is the question's text: if it has changed meanwhile, to 35 messages instead of 34, ask again.
         answer = (params.input_responses or {}).get(question.text)
         if answer is None:
             return InputRequiredResult(input_requests={question.text: ElicitRequest(params=form)})

@@ -1,4 +1,4 @@
-"""The resources: the channels as documents to attach to a chat, read through operations, and the MCP App's page."""
+"""Resources: channels as documents that can be attached to a chat, and the page of the MCP App."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -48,7 +48,7 @@ async def list_templates(_ctx: Context, _: types.PaginatedRequestParams | None) 
 async def read_resource(
     run: RunOperation, ctx: Context, params: types.ReadResourceRequestParams
 ) -> types.ReadResourceResult:
-    uri, kind, ask = str(params.uri), JSON, partial(_ask, run, client_name(ctx))
+    uri, kind, ask = str(params.uri), JSON, partial(_run, run, client_name(ctx))
     match uri.removeprefix(CHANNELS).split("/"):
         case _ if uri == APP:
             kind, text = APP_MIME_TYPE, Path(__file__).with_name("answer.html").read_text(encoding="utf-8")
@@ -75,20 +75,20 @@ async def read_resource(
 _LISTED = ("channel", "title", "nickname", "tags", "source", "project_name", "message_count", "updated_at")
 
 
-async def _ask(run: RunOperation, client: str | None, request: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the outcome; a failure becomes the protocol's error, for a resource has no envelope."""
+async def _run(run: RunOperation, client: str | None, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Run an operation; convert a failure to an error of the protocol, because resources have no envelope."""
     outcome = await run({**request, "source": source_of(None, client)}, client)
     if outcome["success"]:
         return outcome
     error = outcome["error"]
     is_callers = error["code"] in (ErrorCode.NOT_FOUND, ErrorCode.INVALID_REQUEST)
-    said = ". ".join(part.rstrip(".") for part in (error["message"], error["details"]) if part)
-    text = f"{error['code']}: {said}."
+    reason = ". ".join(part.rstrip(".") for part in (error["message"], error["details"]) if part)
+    text = f"{error['code']}: {reason}."
     raise MCPError(types.INVALID_PARAMS if is_callers else types.INTERNAL_ERROR, text)
 
 
 def uri_of(channel: str) -> str:
-    """Return a channel's resource; names are free-form."""
+    """Return the URI of a channel; its name may contain any character."""
     return f"{CHANNELS}/{quote(channel, safe='')}"
 
 

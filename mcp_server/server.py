@@ -1,6 +1,6 @@
-"""The MCP server: the tools of the operations' records, with one envelope around every outcome.
+"""The MCP server: it publishes and runs the tools of all operations, and wraps every outcome in an envelope.
 
-Nothing is remembered between requests.
+It keeps no state between requests.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ from mcp.server.subscriptions import ListenHandler
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 
-from mcp_server.envelope import Context, as_answer, chat_in, client_name, published
+from mcp_server.envelope import Context, client_name, find_chat_id, publish_tool, to_call_result
 from mcp_server.prompts import complete, get_prompt, list_prompts
-from mcp_server.questions import asked, can_ask
+from mcp_server.questions import ask_user, can_ask
 from mcp_server.resources import list_resources, list_templates, read_resource
-from mcp_server.subscriptions import ChannelBus, OlderSubscriptions
+from mcp_server.subscriptions import ChannelBus, LegacySubscriptions
 from orchestrator.lazy import GrownChannels, RunOperation
 from orchestrator.operations import operation_of, tools
 from orchestrator.requests.calls import QUOTED, TOLD
@@ -43,22 +43,22 @@ RegistryServer = Server[ExitStack]
 LISTS: tuple[CacheableMethod, ...] = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 
 NAME = "context-registry"
-_DRAWING = (
+_SVG = (
     "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'>"
     "<path fill='#1f5fbf' d='M2 2h12v3H2zM2 6.5h12v3H2zM2 11h8v3H2z'/></svg>"
 )
-ICON = types.Icon(src=f"data:image/svg+xml,{quote(_DRAWING)}", mime_type="image/svg+xml", sizes=["any"])
+ICON = types.Icon(src=f"data:image/svg+xml,{quote(_SVG)}", mime_type="image/svg+xml", sizes=["any"])
 DEFAULT = "default"
-SWITCHED_ON = ("archive", "admin")
-"""Toolsets whose tools copy, move and erase what is stored: only for a server that was started with them."""
-TOOLSETS = (DEFAULT, "history", "all", *SWITCHED_ON)
+OPT_IN = ("archive", "admin")
+"""Toolsets whose tools copy, move or erase stored data: usable only if the server was started with them."""
+TOOLSETS = (DEFAULT, "history", "all", *OPT_IN)
 
-WHAT = "Context Registry keeps the user's conversations with every AI client, by channel, and gives them back."
-LOG = (
+_PURPOSE = "Context Registry keeps the user's conversations with every AI client, by channel, and gives them back."
+_HOW_TO_LOG = (
     "call conversation_log with only the new turns and with the channel that its first answer gave, and only where"
     " nothing else (hooks, readers) captures the chat."
 )
-RECALL = f"""\
+_HOW_TO_RECALL = f"""\
 When the user refers to a past or other conversation ("continue the fibonacci conversation", "what did we decide in \
 Cursor yesterday?"), call extract with the user's own words as query.text; leave out the channel unless you know it.
 Add as query.also {WORDINGS}. Nothing finds as much.
@@ -68,8 +68,8 @@ Never use these tools to read the current chat, which you already have, unless i
 _CAPTURED = ", ".join(client.name for client in CLIENTS if not client.is_logged_by_model)
 
 
-def toolsets_named(names: str) -> tuple[str, ...]:
-    """Return the toolsets of a list such as "default,history". Raises InvalidRequest for none or an unknown one."""
+def parse_toolsets(names: str) -> tuple[str, ...]:
+    """Parse a list of toolsets such as "default,history". Raises InvalidRequest if it is empty, or one is unknown."""
     given = tuple(name.strip() for name in names.split(",") if name.strip())
     unknown = [name for name in given if name not in TOOLSETS]
     if unknown or not given:
@@ -79,7 +79,7 @@ def toolsets_named(names: str) -> tuple[str, ...]:
 
 def tools_of(toolset: str) -> list[str]:
     """Return the names of a toolset's tools. The default is small: a model reads every description in every chat."""
-    always = {name: tool for name, tool in tools().items() if tool.toolset not in SWITCHED_ON}
+    always = {name: tool for name, tool in tools().items() if tool.toolset not in OPT_IN}
     match toolset:
         case "all":
             return list(always)
@@ -89,26 +89,26 @@ def tools_of(toolset: str) -> list[str]:
 
 
 class RegistryTools:
-    """Lists and calls the tools over an orchestrator's `run`."""
+    """Lists the tools, and calls them through an orchestrator's `run`."""
 
     def __init__(self, run: RunOperation, toolsets: Collection[str], project: str | None, *, is_local: bool) -> None:
         self._run, self._toolsets, self._project, self._is_local = run, toolsets, project, is_local
 
     async def list(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        known = await asyncio.to_thread(tools)  # the first time imports all operations
-        listed = {name for toolset in self._toolsets for name in tools_of(toolset)}
-        return types.ListToolsResult(tools=[published(tool) for name, tool in known.items() if name in listed])
+        all_tools = await asyncio.to_thread(tools)  # the first time imports all operations
+        names = {name for toolset in self._toolsets for name in tools_of(toolset)}
+        return types.ListToolsResult(tools=[publish_tool(tool) for name, tool in all_tools.items() if name in names])
 
     async def call(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Call a tool, in the chosen toolsets or not. Every outcome is an answer, also an unknown name."""
+        """Call a tool, which need not be in the listed toolsets. Failures, such as an unknown name, are answers too."""
         await asyncio.to_thread(tools)
-        caller = Caller(client_name(ctx), self._project, self._is_local, chat_in(ctx.meta or {}))
+        caller = Caller(client_name(ctx), self._project, self._is_local, find_chat_id(ctx.meta or {}))
         try:
             tool, alias = self._find(params.name)
-            with _reporting(ctx):
-                body = await self._outcome(tool, alias, ctx, params, caller)
+            with _reporting_progress(ctx):
+                body = await self._run_tool(tool, alias, ctx, params, caller)
             if isinstance(body, types.InputRequiredResult):
                 return body
         except RegistryError as exc:
@@ -117,19 +117,19 @@ class RegistryTools:
             logger.exception("Tool %s failed", params.name)
             bug = InternalError("The tool failed inside Context Registry.", "See the server's log")
             body = {"ok": False, "error": bug.as_dict()}
-        return as_answer({"ok": body["ok"], "tool": params.name, **body})
+        return to_call_result({"ok": body["ok"], "tool": params.name, **body})
 
     def _find(self, name: str) -> tuple[Tool, Alias | None]:
-        """Return the tool of that name or alias. Raises InvalidRequest."""
+        """Return the tool with that name or alias. Raises InvalidRequest."""
         aliases = {alias.name: (tool, alias) for tool in tools().values() for alias in tool.aliases}
         if name in aliases:
             return aliases[name]
         tool = tools().get(name)
-        if tool and (tool.toolset not in SWITCHED_ON or tool.toolset in self._toolsets):
+        if tool and (tool.toolset not in OPT_IN or tool.toolset in self._toolsets):
             return tool, None
         raise _switched_off(tool) if tool else _no_such_tool(name)
 
-    async def _outcome(
+    async def _run_tool(
         self, tool: Tool, alias: Alias | None, ctx: Context, params: types.CallToolRequestParams, caller: Caller
     ) -> dict[str, Any] | types.InputRequiredResult:
         given = params.arguments or {}
@@ -137,24 +137,24 @@ class RegistryTools:
             with checked():
                 arguments = tool.parse(alias.arguments(given) if alias else given)
                 request = (arguments.rehearsal() if can_ask(ctx) else arguments).request(caller)
-        except InvalidRequest as exc:  # the orchestrator refuses, so that this is recorded too
-            refused = await self._run(_refusal(tool, exc, given, caller), caller.client)
+        except InvalidRequest as exc:  # sent to the orchestrator, so that the refusal is recorded
+            refused = await self._run(_to_refusal(tool, exc, given, caller), caller.client)
             return {"ok": False, "error": _with_example(tool, refused["error"])}
-        body = await self._answer(tool, arguments, request, caller)
+        body = await self._run_request(tool, arguments, request, caller)
         question = arguments.question(body["result"]) if body["ok"] and can_ask(ctx) else None
         if question is None:
             return body
-        chosen = await asked(ctx, params, question)
+        chosen = await ask_user(ctx, params, question)
         if isinstance(chosen, types.InputRequiredResult):
             return chosen
         if chosen is None:
             return {**body, "result": body["result"] | ({"note": question.note} if question.note else {})}
         arguments = arguments.model_copy(update=dict(chosen))
-        body = await self._answer(tool, arguments, arguments.request(caller), caller)
-        body.get("result", {}).pop("confidence", None)  # the user has said which one is meant
+        body = await self._run_request(tool, arguments, arguments.request(caller), caller)
+        body.get("result", {}).pop("confidence", None)  # the user has chosen
         return body
 
-    async def _answer(
+    async def _run_request(
         self, tool: Tool, arguments: ToolArguments, request: Request | dict[str, Any], caller: Caller
     ) -> dict[str, Any]:
         outcome = await self._run(request, caller.client)
@@ -164,7 +164,7 @@ class RegistryTools:
         return {"ok": True, "result": quoted | await arguments.result(outcome, caller)}
 
 
-def _refusal(tool: Tool, error: InvalidRequest, given: Mapping[str, Any], caller: Caller) -> Refusal:
+def _to_refusal(tool: Tool, error: InvalidRequest, given: Mapping[str, Any], caller: Caller) -> Refusal:
     name = operation_of(tool.name).name
     channel = given.get("channel")
     return Refusal(name, caller.source, error, channel if isinstance(channel, str) else None, given.get("query"))
@@ -185,16 +185,16 @@ def _switched_off(tool: Tool) -> InvalidRequest:
 
 
 def _no_such_tool(name: str) -> InvalidRequest:
-    known = sorted(tools_of("all"))
-    nearest = tools()[get_close_matches(name.lower(), known, 1, 0.0)[0]]
+    all_tools = sorted(tools_of("all"))
+    nearest = tools()[get_close_matches(name.lower(), all_tools, 1, 0.0)[0]]
     return InvalidRequest(
-        "No such tool.", f"tool: given {name!r}; allowed: {', '.join(known)}; nearest: {nearest.shown_example}"
+        "No such tool.", f"tool: given {name!r}; allowed: {', '.join(all_tools)}; nearest: {nearest.shown_example}"
     )
 
 
 @contextmanager
-def _reporting(ctx: Context) -> Iterator[None]:
-    """Tell a client that sent a progress token how far its call is."""
+def _reporting_progress(ctx: Context) -> Iterator[None]:
+    """Report the progress of a call to the client, if it sent a progress token."""
     has_token = "progress_token" in (ctx.meta or {})
     before = TOLD.set(ctx.session.report_progress if has_token else None)
     try:
@@ -215,16 +215,18 @@ def create_server(
 ) -> RegistryServer:
     """Return a server over an orchestrator's `run`, for stdio, HTTP or tests.
 
-    `toolsets`: which of TOOLSETS to publish. `project`: the folder that `current` means, where it is known.
-    `is_local`: only this machine's user can call it, as over stdio; others may not have files written here.
-    `grown`: tells which channels grow; without it nobody can subscribe to them.
-    `client`: whose model reads the answers, where the server was started for one (`ctxr mcp --client`).
-    `is_captured`: hooks capture that client's chats, so its model need not log them (`--captured`).
+    Args:
+        toolsets: those of TOOLSETS to publish.
+        project: the folder of the project `current`, if it is known.
+        is_local: only this machine's user can call it, as over stdio; only then may tools write files here.
+        grown: yields the channels that grow; without it clients cannot subscribe to them.
+        client: the client for which the server was started (`ctxr mcp --client`).
+        is_captured: hooks capture the client's chats, so that its model need not log them (`--captured`).
     """
     run = partial(run, room=client.room if client else SAFE_ROOM)
     registry_tools = RegistryTools(run, toolsets, project, is_local=is_local)
     bus = ChannelBus(grown) if grown else None
-    older = OlderSubscriptions(bus) if bus and is_local else None
+    old_subscriptions = LegacySubscriptions(bus) if bus and is_local else None
     server = Server(
         NAME,
         title="Context Registry",
@@ -242,8 +244,8 @@ def create_server(
         on_completion=partial(complete, run),
         on_subscriptions_listen=ListenHandler(bus) if bus else None,
         cache_hints=dict.fromkeys(LISTS, CacheHint(ttl_ms=5 * 60 * 1000)),
-        on_subscribe_resource=older.subscribe if older else None,
-        on_unsubscribe_resource=older.unsubscribe if older else None,
+        on_subscribe_resource=old_subscriptions.subscribe if old_subscriptions else None,
+        on_unsubscribe_resource=old_subscriptions.unsubscribe if old_subscriptions else None,
     )
     server.extensions[EXTENSION_ID] = {}
     return server
@@ -251,28 +253,28 @@ def create_server(
 
 @asynccontextmanager
 async def _connection(_server: RegistryServer) -> AsyncIterator[ExitStack]:
-    """Hold what ends with a connection over stdio; over HTTP all requests share one that holds nothing."""
+    """Provide a stack that is closed with a connection over stdio. Over HTTP all requests share one, unused."""
     with ExitStack() as stack:
         yield stack
 
 
 def instructions_for(client: Client | None, *, is_captured: bool = False) -> str:
-    """Return the instructions for the client that the server was started for; None: for any client."""
+    """Return the instructions for the client for which the server was started; None: for any client."""
     if is_captured or (client and not client.is_logged_by_model):
         logging = "This chat is captured without you: do not log it."
     elif client:
-        logging = f"After each turn {LOG}"
+        logging = f"After each turn {_HOW_TO_LOG}"
     else:
-        logging = f"{_CAPTURED} are captured without you: do not log there. Elsewhere, after each turn {LOG}"
-    return "\n".join([WHAT, logging, RECALL])
+        logging = f"{_CAPTURED} are captured without you: do not log there. Elsewhere, after each turn {_HOW_TO_LOG}"
+    return "\n".join([_PURPOSE, logging, _HOW_TO_RECALL])
 
 
 def http_app(server: Server[Any], host: str, known_as: str = "") -> Starlette:
-    """Return the server over streamable HTTP, as an application to be served beside others.
+    """Return the server as a Starlette application for streamable HTTP, to be mounted next to others.
 
-    `host`: what the server listens on; `known_as`: the host by which a proxy makes it known.
+    `host`: the address on which the server listens; `known_as`: its public host name behind a proxy.
     """
-    # The SDK knows one host only. Whoever serves us behind a proxy checks hosts and origins before us.
+    # The SDK allows one host only. Behind a proxy, our own middleware checks hosts and origins first.
     security = TransportSecuritySettings(enable_dns_rebinding_protection=False) if known_as else None
     return server.streamable_http_app(
         stateless_http=True,

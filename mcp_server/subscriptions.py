@@ -1,7 +1,7 @@
-"""Notify subscribers of a channel when it grows, in both protocol eras.
+"""Notify subscribers of a channel when it grows, by the current and the older revisions of the protocol.
 
-Clients of 2026-07-28 open a stream for it (`subscriptions/listen`), over stdio and HTTP. Older ones subscribe by URI
-and are told on their connection; over our HTTP, which keeps none, they cannot.
+Clients of revision 2026-07-28 open a stream (`subscriptions/listen`), over stdio or HTTP. Older ones subscribe by URI
+and are notified on their connection; they cannot subscribe over HTTP, where we keep no connections.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ Unsubscribe = Callable[[], None]
 
 
 class ChannelBus(InMemorySubscriptionBus):
-    """Tells subscribers which resources have changed, of those that their token lets them see."""
+    """Notifies each subscriber of changed resources that its token may see."""
 
     def __init__(self, grown: GrownChannels) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class ChannelBus(InMemorySubscriptionBus):
 
 
 class WatchedRegistry(InMemorySubscriptionBus):
-    """The registry as one token sees it, watched only while somebody listens: in the context of who came first."""
+    """Watches the registry with one token, in the context of its first subscriber, while there are subscribers."""
 
     def __init__(self, grown: GrownChannels) -> None:
         super().__init__()
@@ -46,14 +46,14 @@ class WatchedRegistry(InMemorySubscriptionBus):
         self._watching: asyncio.Task[None] | None = None
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Unsubscribe:
-        leave = super().subscribe(listener)
+        unsubscribe_from_bus = super().subscribe(listener)
         subscriber = object()
         self._subscribers.add(subscriber)
         if self._watching is None or self._watching.done():
             self._watching = asyncio.create_task(self._watch(now()))
 
         def unsubscribe() -> None:
-            leave()
+            unsubscribe_from_bus()
             self._subscribers.discard(subscriber)
             if not self._subscribers and self._watching:
                 self._watching.cancel()
@@ -67,43 +67,43 @@ class WatchedRegistry(InMemorySubscriptionBus):
                 await self.publish(ResourceUpdated(CHANNELS))
                 for uri in sorted({uri for name in names for uri in uris_of(name)}):
                     await self.publish(ResourceUpdated(uri))
-        except Exception:  # nobody waits for this task: the server goes on without them
+        except Exception:  # a task that is not awaited: the server goes on without notifications
             logger.exception("Subscribers are no longer told what grows")
 
 
 def uris_of(name: str) -> Iterator[str]:
-    """Yield the resources that change when a channel grows, in the spellings that clients use."""
+    """Yield the URIs of the resources that change when a channel grows, in all spellings that clients use."""
     for uri in {uri_of(name), f"{CHANNELS}/{quote(name)}", f"{CHANNELS}/{name}"}:
         yield from (uri, f"{uri}/summary")
 
 
-class OlderSubscriptions:
-    """Subscriptions by URI of clients of the older revisions, each until its connection ends."""
+class LegacySubscriptions:
+    """Subscriptions by URI, of clients of older protocol revisions. Each ends with its connection."""
 
     def __init__(self, bus: ChannelBus) -> None:
         self._bus = bus
-        self._held: dict[tuple[int, str], Unsubscribe] = {}
+        self._subscriptions: dict[tuple[int, str], Unsubscribe] = {}
 
     async def subscribe(self, ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
         uri, session, connection = str(params.uri), ctx.session, ctx.lifespan_context
         sending: set[asyncio.Task[None]] = set()
 
-        def tell(event: ServerEvent) -> None:
+        def notify(event: ServerEvent) -> None:
             if event == ResourceUpdated(uri):
                 task = asyncio.create_task(session.send_resource_updated(uri))
                 sending.add(task)
                 task.add_done_callback(sending.discard)
 
         key = id(connection), uri
-        if key not in self._held:
-            self._held[key] = self._bus.subscribe(tell)
-            connection.callback(self._leave, key)
+        if key not in self._subscriptions:
+            self._subscriptions[key] = self._bus.subscribe(notify)
+            connection.callback(self._end, key)
         return EmptyResult()
 
     async def unsubscribe(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
-        self._leave((id(ctx.lifespan_context), str(params.uri)))
+        self._end((id(ctx.lifespan_context), str(params.uri)))
         return EmptyResult()
 
-    def _leave(self, key: tuple[int, str]) -> None:
-        if leave := self._held.pop(key, None):
-            leave()
+    def _end(self, key: tuple[int, str]) -> None:
+        if unsubscribe_from_bus := self._subscriptions.pop(key, None):
+            unsubscribe_from_bus()

@@ -22,7 +22,7 @@ from backoffice.app import create_app
 from backoffice.errors import STATUS
 from cli.connect.snippets import SERVER, StdioServer
 from cli.main import COMMANDS, EXIT_STATUS, cli
-from mcp_server.envelope import published
+from mcp_server.envelope import publish_tool
 from mcp_server.prompts import list_prompts
 from mcp_server.resources import list_resources, list_templates
 from mcp_server.server import DEFAULT, TOOLSETS, create_server, tools_of
@@ -107,7 +107,7 @@ def toolsets() -> str:
 
 def tools() -> str:
     """Every tool: what the AI is told of it, its arguments, its result."""
-    return "\n".join(_tool(published(known_tools()[name])) for name in tools_of("all"))
+    return "\n".join(_tool(publish_tool(known_tools()[name])) for name in tools_of("all"))
 
 
 def _tool(tool: Tool) -> str:

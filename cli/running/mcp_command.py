@@ -52,7 +52,7 @@ def window_options(
 
     Raises InvalidRequest if there is no such toolset or client.
     """
-    from mcp_server.server import toolsets_named
+    from mcp_server.server import parse_toolsets
     from orchestrator.requests.calls import working_folder
     from registry.errors import InvalidRequest
     from sources.clients import CLIENTS, client_called
@@ -61,4 +61,4 @@ def window_options(
         allowed = ", ".join(one.command or one.source for one in CLIENTS)
         raise InvalidRequest("No such client.", f"--client: given {client!r}; allowed: {allowed}")
     named = os.path.abspath(os.path.join(folder or "", project)) if project else None
-    return WindowOptions(toolsets_named(toolsets), named or working_folder(folder), client or "", captured)
+    return WindowOptions(parse_toolsets(toolsets), named or working_folder(folder), client or "", captured)

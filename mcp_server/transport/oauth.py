@@ -1,6 +1,6 @@
-"""`/mcp` as an OAuth 2.1 protected resource: the document that says who makes tokens for it, and their verification.
+"""`/mcp` as an OAuth 2.1 protected resource: its metadata document, and the verification of tokens.
 
-Only a server whose settings name an issuer loads this.
+Imported only if the settings name an issuer.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ def resource_routes(resource: str, issuer: str) -> list[Route]:
 
 
 def verifier_of(issuer: Issuer, resource: str) -> Verify:
-    """Return what an issuer's token allows; None if it is not valid, or not made for this resource."""
+    """Return a function that returns the access that a token grants; None if it is not valid for `resource`."""
 
     async def verify(token: str) -> Access | None:
         if token.count(".") != 2:

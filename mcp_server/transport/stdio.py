@@ -1,4 +1,4 @@
-"""The stdio transport: MCP as lines of JSON on stdin and stdout, or on a connection of the local process."""
+"""The stdio transport: MCP as JSON lines on stdin and stdout, or on a connection of the local process."""
 
 import asyncio
 import json
@@ -30,10 +30,9 @@ def run_stdio(
     is_captured: bool = False,
     connection: socket.socket | None = None,
 ) -> None:
-    """Serve until stdin (or the connection that takes its place) closes; InvalidRequest for an unusable configuration.
+    """Serve until stdin, or `connection` instead of it, closes. Raises InvalidRequest for unusable settings.
 
-    `project`: the folder that `current` means; by default the one the server was started in. `client`: whose model
-    reads the answers, where that is known.
+    `project`: the folder of the project `current`; by default the working folder. `client`: the client, if it is known.
     """
     set_up_logging()
     orchestrator = LazyOrchestrator(read_settings())
@@ -50,7 +49,7 @@ def run_stdio(
 
 
 async def _serve(server: RegistryServer, orchestrator: LazyOrchestrator, connection: socket.socket | None) -> None:
-    """Answer the handshake first, open the registry behind it."""
+    """Answer the handshake immediately, and open the registry in the background."""
     try:
         warming = asyncio.create_task(orchestrator.warm_up())
         if connection:
@@ -64,15 +63,15 @@ async def _serve(server: RegistryServer, orchestrator: LazyOrchestrator, connect
 
 
 async def serve_connection(server: Server[Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    await serve_lines(server, _lines_of(reader), _Outgoing(writer))
+    await serve_lines(server, _read_lines(reader), _LineWriter(writer))
 
 
-async def _lines_of(reader: asyncio.StreamReader) -> AsyncIterator[str]:
+async def _read_lines(reader: asyncio.StreamReader) -> AsyncIterator[str]:
     while line := await reader.readline():
         yield line.decode("utf-8", "replace")
 
 
-class _Outgoing:
+class _LineWriter:
     """Writes the SDK's lines to a connection."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
@@ -82,20 +81,20 @@ class _Outgoing:
         self._writer.write(text.encode("utf-8", "replace"))
 
     async def flush(self) -> None:
-        with suppress(OSError):  # the window has gone; the end of its lines shows it
+        with suppress(OSError):  # the client has closed the connection; reading notices it
             await self._writer.drain()
 
 
 async def serve_lines(server: Server[Any], incoming: Any = None, outgoing: Any = None) -> None:
-    """Serve one connection until it ends: over stdin and stdout, or over the given lines, several at a time.
+    """Serve one connection until it ends, by default over stdin and stdout. Several can be served at once.
 
-    `incoming` yields lines; `outgoing` has `write` and `flush`. The SDK names files here, and asks of them only this.
-    It skips lines that it cannot read; here they are answered with an error.
+    `incoming` yields lines; `outgoing` has `write` and `flush`, which is all that the SDK uses of its files. The SDK
+    skips invalid lines; we answer them with an error.
     """
     async with stdio_server(incoming, outgoing) as (read, write):
         readable, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
 
-        async def pass_on() -> None:
+        async def forward() -> None:
             async with readable:
                 async for item in read:
                     if not isinstance(item, Exception):
@@ -104,32 +103,32 @@ async def serve_lines(server: Server[Any], incoming: Any = None, outgoing: Any =
                         await write.send(SessionMessage(answer))
 
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(pass_on)
+            tasks.start_soon(forward)
             await server.run(messages, write, server.create_initialization_options())
             tasks.cancel_scope.cancel()
 
 
 def answer_to(problem: Exception) -> JSONRPCError | None:
-    """Return the error for an unreadable line, under the request's id if it can be read; None for an empty line."""
+    """Return the error for an invalid line, with the request's id if it can be parsed; None for an empty line."""
     if not isinstance(problem, ValidationError):
         return None
     first = problem.errors(include_url=False)[0]
     line = first["input"]
     if isinstance(line, str) and not line.strip():
         return None
-    code, said = INVALID_REQUEST, "not a JSON-RPC message"
+    code, reason = INVALID_REQUEST, "not a JSON-RPC message"
     if first["type"] == "json_invalid":
-        code, said = PARSE_ERROR, "not JSON in UTF-8"
+        code, reason = PARSE_ERROR, "not JSON in UTF-8"
         with suppress(ValueError, RecursionError):  # Python accepts lone surrogates
             line = json.loads(line)
     found = line.get("id") if isinstance(line, dict) else None
     is_id = isinstance(found, int | str) and not isinstance(found, bool) and str(found).isascii()
-    error = ErrorData(code=code, message=f"The line is {said}: {first['msg']}")
+    error = ErrorData(code=code, message=f"The line is {reason}: {first['msg']}")
     return JSONRPCError(jsonrpc="2.0", id=found if is_id else None, error=error)
 
 
 async def first_answers(server: Server[Any]) -> dict[str, str]:
-    """Return the results of the handshake and the lists as JSON, by `revision method`: what a cold window answers."""
+    """Return the results of handshake and lists as JSON, by `revision method`, to answer them from a cache."""
     answers: dict[str, str] = {}
     for revision in (*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS):
         dialogue = _Dialogue(revision)
@@ -139,7 +138,7 @@ async def first_answers(server: Server[Any]) -> dict[str, str]:
 
 
 class _Dialogue:
-    """A client that sends its first requests one by one, and keeps the results."""
+    """A client that sends the handshake and the list requests one by one, and stores the results."""
 
     def __init__(self, revision: str) -> None:
         self._revision = revision
@@ -149,14 +148,14 @@ class _Dialogue:
     async def lines(self) -> AsyncIterator[str]:
         about = {"capabilities": {}, "clientInfo": {"name": "context-registry", "version": "1"}}
         params: dict[str, Any] = {}
-        first, hello = "initialize", {"protocolVersion": self._revision, **about}
+        first, handshake = "initialize", {"protocolVersion": self._revision, **about}
         if self._revision in MODERN_PROTOCOL_VERSIONS:
             prefix = "io.modelcontextprotocol/"
             meta = {f"{prefix}protocolVersion": self._revision, f"{prefix}clientInfo": about["clientInfo"]}
-            params = hello = {"_meta": {**meta, f"{prefix}clientCapabilities": {}}}
+            params = handshake = {"_meta": {**meta, f"{prefix}clientCapabilities": {}}}
             first = "server/discover"
         for method in (first, *LISTS):
-            given = hello if method == first else params
+            given = handshake if method == first else params
             yield json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": given}) + "\n"
             answer = await self._answers.get()
             if "result" in answer:
@@ -171,4 +170,4 @@ class _Dialogue:
                 self._answers.put_nowait(message)
 
     async def flush(self) -> None:
-        """Do nothing: `write` holds nothing back."""
+        """Do nothing, because `write` has no buffer."""
