@@ -1,1 +1,1 @@
-"""Readers of the clients' own local histories: they only read; the `conversation_log` operation stores."""
+"""Readers of the histories that clients keep on this machine. They only read; `conversation_log` stores."""

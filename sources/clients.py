@@ -1,6 +1,6 @@
-"""The clients, each with all facts about it but how its histories are read. To add one: a record, and a line below.
+"""The records of all clients. To add one, write a record and add it to `CLIENTS`.
 
-The records are read at the start of every command: they import no reader, nor anything else that takes time.
+Every command imports this module at its start, so it imports no reader, nor anything else that takes time.
 """
 
 import os
@@ -10,12 +10,12 @@ from pathlib import Path
 from registry.domain import Role
 from sources.base import Places
 from sources.claude_code import prompts as claude_code
-from sources.client import Client, Hooks, ProjectRule, Purge, Room, ServerList, settings_of_the_system
+from sources.client import Client, Hooks, ProjectRule, Purge, Room, ServerList, system_settings_folder
 from sources.codex import records as codex
 
 _HERE = Path(__file__).parent
 
-# Cursor, the editor, and its agent on the command line and in other editors, which the same settings connect.
+# Cursor's editor, and its agent on the command line and in other editors; the same settings connect both.
 CURSOR_AGENT = Client(source="cursor-agent", name="Cursor's agent")
 
 CURSOR = Client(
@@ -26,7 +26,7 @@ CURSOR = Client(
     servers=ServerList("mcp.json"),
     hooks=Hooks(
         events=("sessionStart", "beforeSubmitPrompt", "afterAgentResponse", "stop", "sessionEnd"),
-        said={"beforeSubmitPrompt": (Role.USER, "prompt"), "afterAgentResponse": (Role.ASSISTANT, "text")},
+        message_fields={"beforeSubmitPrompt": (Role.USER, "prompt"), "afterAgentResponse": (Role.ASSISTANT, "text")},
         format="list",
         handler=lambda command: {"command": command},
     ),
@@ -42,11 +42,11 @@ CLAUDE = Client(
     source="claude",
     name="Claude Desktop",
     handshake=("claude-ai", "claude", "claude-desktop"),
-    folder=lambda _: settings_of_the_system("Claude"),
+    folder=lambda _: system_settings_folder("Claude"),
     servers=ServerList("claude_desktop_config.json"),
     is_logged_by_model=True,
     installed_as="claude-desktop",
-    then="Quit Claude Desktop completely, and start it again.",
+    after_connecting="Quit Claude Desktop completely, and start it again.",
     prompt_link="claude://claude.ai/new?q=",
 )
 
@@ -58,12 +58,12 @@ CLAUDE_CODE = Client(
     name="Claude Code",
     room=Room(40_000),
     folder=lambda places: places.folder("CLAUDE_CONFIG_DIR", ".claude"),
-    # beside the folder of settings, or in it if the user has moved that
+    # next to the folder of settings, or in it if the user has moved that
     servers=ServerList(lambda places: places.folder("CLAUDE_CONFIG_DIR") / ".claude.json"),
     hooks=Hooks(
         events=("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop", "SessionEnd"),
-        said={"UserPromptSubmit": (Role.USER, "prompt"), "Stop": (Role.ASSISTANT, "last_assistant_message")},
-        acts=("PreToolUse", "Bash|Edit|MultiEdit|Write"),
+        message_fields={"UserPromptSubmit": (Role.USER, "prompt"), "Stop": (Role.ASSISTANT, "last_assistant_message")},
+        before_tool=("PreToolUse", "Bash|Edit|MultiEdit|Write"),
         file="settings.json",
         is_among_settings=True,
         typed=claude_code.typed,
@@ -76,11 +76,11 @@ VSCODE = Client(
     source="copilot-vscode",
     name="VS Code",
     handshake=("visual studio code", "visual studio code - insiders"),
-    folder=lambda _: settings_of_the_system("Code") / "User",
+    folder=lambda _: system_settings_folder("Code") / "User",
     servers=ServerList("mcp.json", key="servers", entry={"type": "stdio"}, in_project=".vscode/mcp.json"),
     installed_as="vscode",
     project_option="connect this project only",
-    then="Start the server in VS Code: MCP: List Servers.",
+    after_connecting="Start the server in VS Code: MCP: List Servers.",
 )
 
 
@@ -114,12 +114,12 @@ CODEX = Client(
     servers=ServerList("config.toml", key="mcp_servers", format="toml", entry={"required": True}),
     hooks=Hooks(
         events=("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop"),
-        said={"UserPromptSubmit": (Role.USER, "prompt"), "Stop": (Role.ASSISTANT, "last_assistant_message")},
-        acts=("PreToolUse", "Bash|apply_patch"),
+        message_fields={"UserPromptSubmit": (Role.USER, "prompt"), "Stop": (Role.ASSISTANT, "last_assistant_message")},
+        before_tool=("PreToolUse", "Bash|apply_patch"),
         typed=codex.typed,
         untrusted=codex.untrusted,
     ),
-    then="Restart Codex, and trust the hooks when it asks, or with /hooks.",
+    after_connecting="Restart Codex, and trust the hooks when it asks, or with /hooks.",
 )
 
 _RETENTION = ("general", "sessionRetention")
@@ -149,7 +149,7 @@ ANTIGRAVITY = Client(
 
 # OpenCode, and Kilo Code, a fork of it. They run no commands at their events; a small plugin does.
 def _opencode_or_fork(source: str, name: str) -> Client:
-    """Return OpenCode or a fork of it: all that is its own has its name."""
+    """Return the record of OpenCode or of a fork, whose files are named after it."""
 
     def settings(places: Places) -> Path:
         """Return the settings file, with the ending `.jsonc` if there is one."""
@@ -174,7 +174,7 @@ def _opencode_or_fork(source: str, name: str) -> Client:
 OPENCODE = _opencode_or_fork("opencode", "OpenCode")
 KILO = _opencode_or_fork("kilo", "Kilo Code")
 
-# Qwen Code, which began as Gemini CLI and has gone its own way.
+# Qwen Code, a fork of Gemini CLI.
 QWEN_CODE = Client(
     source="qwen-code",
     name="Qwen Code",
@@ -214,13 +214,13 @@ DROID = Client(
     servers=ServerList("mcp.json", entry={"type": "stdio"}),
     hooks=Hooks(
         events=("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop", "SessionEnd"),
-        acts=("PreToolUse", "Execute|Edit|Create|ApplyPatch"),
+        before_tool=("PreToolUse", "Execute|Edit|Create|ApplyPatch"),
         file="settings.json",
         is_among_settings=True,
     ),
 )
 
-# OpenClaw, an assistant that is reached over messengers and the terminal; it keeps what Pi does, in a database.
+# OpenClaw, an assistant for messengers and the terminal; it stores Pi's entries in a database.
 OPENCLAW = Client(
     source="openclaw",
     name="OpenClaw",
@@ -236,7 +236,7 @@ CLINE = Client(
     folder=lambda places: places.folder("CLINE_DATA_DIR", ".cline", "data"),
     servers=ServerList("settings/cline_mcp_settings.json"),
     is_logged_by_model=True,
-    then="Cline takes the server up at once; its extension shows it under MCP Servers.",
+    after_connecting="Cline takes the server up at once; its extension shows it under MCP Servers.",
 )
 
 ROO_CODE = Client(source="roo-code", name="Roo Code", handshake=("roo code", "roo-code"), is_logged_by_model=True)
@@ -248,13 +248,13 @@ WINDSURF = Client(
     folder=lambda places: places.home / ".codeium" / "windsurf",  # of its memories too
     servers=ServerList("mcp_config.json"),
     is_logged_by_model=True,
-    then="Refresh the servers in Windsurf's MCP panel.",
+    after_connecting="Refresh the servers in Windsurf's MCP panel.",
 )
 
 
 def _zed_folder(places: Places) -> Path:
     if sys.platform == "win32":
-        return settings_of_the_system("Zed")
+        return system_settings_folder("Zed")
     return places.folder("XDG_CONFIG_HOME", ".config") / "zed"
 
 
@@ -264,7 +264,7 @@ ZED = Client(
     folder=_zed_folder,
     servers=ServerList("settings.json", key="context_servers"),
     is_logged_by_model=True,
-    then="Zed starts the server at once; the agent panel's settings show it.",
+    after_connecting="Zed starts the server at once; the agent panel's settings show it.",
 )
 
 # Continue: its extensions for editors and its command line, which share one folder.
@@ -295,6 +295,6 @@ CLIENTS: tuple[Client, ...] = (
 )
 
 
-def client_called(name: str) -> Client | None:
-    """Return the client by its source, or by its name for `ctxr install`."""
+def find_client(name: str) -> Client | None:
+    """Find a client by its source, or by its name for `ctxr install`."""
     return next((client for client in CLIENTS if name and name in (client.source, client.command)), None)

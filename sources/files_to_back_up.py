@@ -1,4 +1,4 @@
-"""List the files in which clients keep conversations, for a backup, and nothing that lies beside them."""
+"""List the files that a backup of the clients' conversations needs, without credentials and other files."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -18,25 +18,25 @@ _SECRETS = {"ItemTable": _IN_CURSOR, **dict.fromkeys(_TABLES_OF_KEYS, "true")}
 
 
 def files_to_back_up(reader: Source, store: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the files of a store in a fixed order, each with its name in a copy; a store may be one file."""
+    """Yield the files of a store in a fixed order, each with its path in the copy. A store may be a single file."""
     if reader.name == CURSOR.source:
         store = store.parents[1]
     if store.is_file():
         yield store, store.name
         return
-    found = {path for pattern in reader.kept() for path in store.glob(pattern)}
+    found = {path for pattern in reader.backup_patterns() for path in store.glob(pattern)}
     for path in sorted(path for path in found if path.suffix in _ENDS and path.is_file()):
         yield path, path.relative_to(store).as_posix()
 
 
 def is_database(path: Path) -> bool:
-    """Return True for an SQLite database, whatever its name."""
+    """Return True for an SQLite database, by its first bytes."""
     with path.open("rb") as file:
         return file.read(16) == b"SQLite format 3\0"
 
 
 def copy_database(path: Path, target: Path) -> None:
-    """Copy a client's database as it is at one moment, without credentials. Raises StorageError."""
+    """Copy a consistent snapshot of a client's database, without credentials. Raises StorageError."""
     with ClientDatabase(path) as database:
         tables = _SECRETS.keys() & database.tables()
         database.copy_to(target)

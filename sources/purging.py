@@ -1,4 +1,4 @@
-"""Find out how long a client keeps its conversations before it deletes them by itself."""
+"""Find out after which time a client deletes its old conversations."""
 
 import re
 from collections.abc import Iterable
@@ -6,17 +6,17 @@ from pathlib import Path
 
 from sources.base import Places
 from sources.client import Client
-from sources.kit.files import small_text
+from sources.kit.files import read_small_text
 from sources.kit.loose_json import read_json, value_at
 
 LONG_ENOUGH_DAYS = 365  # days: a client that keeps conversations at least this long is not warned about
 
 
-def days_kept(client: Client, places: Places) -> float | None:
-    """Return after how many days a client deletes a conversation; None if it never does."""
+def retention_days(client: Client, places: Places) -> float | None:
+    """Return the number of days after which a client deletes a conversation; None if it never does."""
     if not (purge := client.purge):
         return None
-    settings = read_json(small_text(client.settings_file(places, purge.file)))
+    settings = read_json(read_small_text(client.settings_file(places, purge.file)))
     if purge.switch and value_at(settings, *purge.switch) is False:
         return None
     given = re.fullmatch(r"(\d{1,6})\s*([hdwmy]?)", str(value_at(settings, *purge.setting)).strip().lower())
@@ -25,6 +25,6 @@ def days_kept(client: Client, places: Places) -> float | None:
 
 
 def count_missing_files(keys: Iterable[str]) -> int:
-    """Count the sessions whose file is gone. A key that is no path, as of a row in a database, does not count."""
+    """Count the sessions whose file no longer exists. A key that is not a path, such as a row's id, does not count."""
     ends = ("", ".json", ".jsonl")
     return sum(Path(key).is_absolute() and not any(Path(key + end).exists() for end in ends) for key in keys)

@@ -1,4 +1,4 @@
-"""The readers. To add one: a class as `sources.base` says, and a line here."""
+"""The readers. To add one, subclass `Source` (`sources.base`) and add an instance here."""
 
 from sources.aider.reader import Aider
 from sources.antigravity.reader import Antigravity

@@ -1,4 +1,4 @@
-"""Write a conversation as the session of a client in which it goes on. To add one: a function, and a line below."""
+"""Build a client's session file that continues a conversation. To add a client, add its function to `_WRITERS`."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from registry.errors import InvalidRequest
 from sources.base import Places
 from sources.client import Client
 from sources.clients import CLAUDE_CODE, CODEX, COPILOT_CLI, GEMINI_CLI, KILO, OPENCODE, QWEN_CODE
-from sources.kit.files import small_text
+from sources.kit.files import read_small_text
 from sources.kit.loose_json import mapping, objects, read_json, string, text_at
 from sources.writing import (
     Call,
@@ -29,15 +29,15 @@ from sources.writing import (
     Tools,
     Writer,
     calls_for,
-    chained,
     json_lines,
+    link_records,
     times_of,
     with_times,
 )
 
 
 def _flat(folder: str) -> str:
-    """Return the name that Claude Code and Qwen Code give to a project's folder."""
+    """Return the name by which Claude Code and Qwen Code store a project's folder."""
     return re.sub("[^a-zA-Z0-9]", "-", folder)
 
 
@@ -45,7 +45,7 @@ _CLAUDE_CODE_TOOLS = Tools(read=("Read", "file_path"), run=("Bash", "command"))
 
 
 def _claude_code(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
-    """Make `projects/<folder>/<session>.jsonl`: records in one chain, and the title."""
+    """Build `projects/<folder>/<session>.jsonl`: records, each linked to the one before, and the title."""
     session_id = str(uuid4())
     folder = CLAUDE_CODE.history_in(places) / "projects" / _flat(talk.folder)
     common = {
@@ -58,21 +58,21 @@ def _claude_code(talk: Talk, version: str, places: Places, _: Path) -> NewSessio
     }
     records = (
         {**common, "type": message["role"], "message": message, "timestamp": at}
-        for said, at in with_times(talk.messages)
-        for message in _claude_code_messages(said)
+        for part, at in with_times(talk.messages)
+        for message in _claude_code_messages(part)
     )
     title = {"type": "custom-title", "customTitle": talk.title, "sessionId": session_id}
-    text = json_lines([*chained(records, "uuid", "parentUuid"), *([title] if talk.title else [])])
+    text = json_lines([*link_records(records, "uuid", "parentUuid"), *([title] if talk.title else [])])
     return NewSession(session_id, folder / f"{session_id}.jsonl", text)
 
 
-def _claude_code_messages(said: TalkPart) -> Iterator[Json]:
-    """Yield a message for each block, those of one answer under one id, then one for each result."""
-    if said.role is Role.USER:
-        yield {"role": "user", "content": said.text}
+def _claude_code_messages(part: TalkPart) -> Iterator[Json]:
+    """Yield a message for each block, with one id for all blocks of an answer, then a message for each result."""
+    if part.role is Role.USER:
+        yield {"role": "user", "content": part.text}
         return
-    calls = calls_for(said, _CLAUDE_CODE_TOOLS, "toolu_")
-    blocks: list[Json] = [{"type": "text", "text": said.text}] if said.text else []
+    calls = calls_for(part, _CLAUDE_CODE_TOOLS, "toolu_")
+    blocks: list[Json] = [{"type": "text", "text": part.text}] if part.text else []
     blocks += [{"type": "tool_use", "id": id_, "name": call.name, "input": call.params} for id_, call in calls]
     answer = {
         "id": f"msg_{uuid4().hex[:24]}",
@@ -94,11 +94,11 @@ _CODEX_TOOLS = Tools(read=("read_file", "path"), run=("shell_command", "command"
 
 
 def _codex(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
-    """Make `sessions/Y/M/D/rollout-<time>-<id>.jsonl`: meta data, then each message for the model and for the list."""
-    session_id, here = str(_uuid7()), now().astimezone()
-    folder = CODEX.history_in(places) / "sessions" / f"{here:%Y/%m/%d}"
-    path = folder / f"rollout-{here:%Y-%m-%dT%H-%M-%S}-{session_id}.jsonl"
-    began = format_time(here)
+    """Build `sessions/Y/M/D/rollout-<time>-<id>.jsonl`: metadata, then each message for the model and for display."""
+    session_id, started = str(_uuid7()), now().astimezone()
+    folder = CODEX.history_in(places) / "sessions" / f"{started:%Y/%m/%d}"
+    path = folder / f"rollout-{started:%Y-%m-%dT%H-%M-%S}-{session_id}.jsonl"
+    began = format_time(started)
     meta = {
         "id": session_id,
         "session_id": session_id,
@@ -129,7 +129,7 @@ def _codex_payloads(message: TalkPart) -> Iterator[tuple[str, Json]]:
 
 
 def _uuid7() -> UUID:
-    """Return 48 bits of time in milliseconds, then random ones: Codex sorts by it. Python has it from 3.14 on."""
+    """Return a version 7 UUID, by whose time Codex sorts. Python has a function for it from 3.14 on."""
     value = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(secrets.token_bytes(10))
     return UUID(int=value & ~(0xF << 76) & ~(0x3 << 62) | 0x7 << 76 | 0x2 << 62)
 
@@ -138,7 +138,7 @@ _COPILOT_TOOLS = Tools(read=("view", "path"), run=("bash", "command"))
 
 
 def _copilot(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
-    """Make `session-state/<id>/events.jsonl`, the events of a session that has ended, and the note beside it."""
+    """Build `session-state/<id>/events.jsonl`, the events of an ended session, and `workspace.yaml` next to it."""
     session_id, began = str(uuid4()), format_time(now())
     folder = COPILOT_CLI.history_in(places) / "session-state" / session_id
     note: Json = {
@@ -155,7 +155,7 @@ def _copilot(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
         _copilot_event("session.start", began, startTime=began, context={"cwd": talk.folder}, **start),
         *_copilot_events(talk),
     ]
-    text = json_lines(chained(events, "id", "parentId"))
+    text = json_lines(link_records(events, "id", "parentId"))
     return NewSession(session_id, folder / "events.jsonl", text, {folder / "workspace.yaml": flat})
 
 
@@ -192,21 +192,21 @@ _GEMINI_TOOLS = Tools(read=("read_file", "file_path"), run=("run_shell_command",
 
 
 def _gemini(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
-    """Make `tmp/<project>/chats/session-<time>-<id>.jsonl`. InvalidRequest if the client does not know the project."""
-    session_id, here, home = str(uuid4()), now(), GEMINI_CLI.history_in(places)
-    slot = text_at(read_json(small_text(home / "projects.json")), "projects", talk.folder)
+    """Build `tmp/<project>/chats/session-<time>-<id>.jsonl`. Raises InvalidRequest if the project is unknown there."""
+    session_id, started, home = str(uuid4()), now(), GEMINI_CLI.history_in(places)
+    slot = text_at(read_json(read_small_text(home / "projects.json")), "projects", talk.folder)
     if not slot:
         raise InvalidRequest(
             "Gemini CLI doesn't know this folder yet.", f"Start gemini once in {talk.folder}, then try again"
         )
-    # The name does not end in the beginning of the session's id: when a session is resumed, version 0.61 removes every
-    # file with such a name at its next start.
-    path = home / "tmp" / slot / "chats" / f"session-{here:%Y-%m-%dT%H-%M}-{uuid4().hex[:8]}.jsonl"
+    # The name must not end in the beginning of the session's id: version 0.61 deletes such files at its next start,
+    # after a session was resumed.
+    path = home / "tmp" / slot / "chats" / f"session-{started:%Y-%m-%dT%H-%M}-{uuid4().hex[:8]}.jsonl"
     header = {
         "sessionId": session_id,
         "projectHash": sha256(talk.folder.encode()).hexdigest(),
-        "startTime": format_time(here),
-        "lastUpdated": format_time(here),
+        "startTime": format_time(started),
+        "lastUpdated": format_time(started),
         "kind": "main",
     }
     return NewSession(session_id, path, json_lines([header, *_gemini_records(talk)]))
@@ -240,10 +240,10 @@ _OPENCODE_TOOLS = Tools(read=("read", "filePath"), run=("bash", "command"))
 
 
 def _opencode(client: Client, talk: Talk, version: str, places: Places, drafts: Path) -> NewSession:
-    """Make the document of `opencode export`, which the client puts into its own database."""
+    """Build the JSON document of `opencode export`, which the client imports into its own database."""
     ids, model = _Ids(), _chosen_model(client, places)
     session_id = ids.new("ses", descending=True)
-    moments = [round(at.timestamp() * 1000) for at in times_of(talk.messages)]
+    times_ms = [round(at.timestamp() * 1000) for at in times_of(talk.messages)]
     info = {
         "id": session_id,
         "slug": session_id[-8:].lower(),
@@ -251,10 +251,10 @@ def _opencode(client: Client, talk: Talk, version: str, places: Places, drafts: 
         "directory": talk.folder,
         "title": talk.title,
         "version": version,
-        "time": {"created": moments[0], "updated": moments[-1]},
+        "time": {"created": times_ms[0], "updated": times_ms[-1]},
     }
     messages, question = [], ""
-    for message, at in zip(talk.messages, moments, strict=True):
+    for message, at in zip(talk.messages, times_ms, strict=True):
         message_id = ids.new("msg")
         question = message_id if message.role is Role.USER else question
         part = {"sessionID": session_id, "messageID": message_id}
@@ -266,15 +266,15 @@ def _opencode(client: Client, talk: Talk, version: str, places: Places, drafts: 
 
 
 def _chosen_model(client: Client, places: Places) -> dict[str, str]:
-    """Return the chosen model: the client asks the one that a session names. InvalidRequest if there is none."""
+    """Return the user's model, because the client uses the one named in a session. Raises InvalidRequest if none."""
     home = places.folder("XDG_CONFIG_HOME", ".config") / client.source
     state = places.folder("XDG_STATE_HOME", ".local", "state") / client.source
     for name in (f"{client.source}.jsonc", f"{client.source}.json", "config.json"):
-        settings = mapping(read_json(small_text(home / name)))
+        settings = mapping(read_json(read_small_text(home / name)))
         provider, _, model = string(settings.get("model")).partition("/")
         if model:
             return {"providerID": provider, "modelID": model}
-    for chosen in objects(mapping(read_json(small_text(state / "model.json"))).get("recent")):
+    for chosen in objects(mapping(read_json(read_small_text(state / "model.json"))).get("recent")):
         if chosen.get("modelID"):
             return {"providerID": string(chosen.get("providerID")), "modelID": string(chosen["modelID"])}
     raise InvalidRequest(f"{client.name} has no model chosen yet.", f"Choose one in {client.source}, then try again")
@@ -312,7 +312,7 @@ def _opencode_info(message: TalkPart, at: int, folder: str, question: str, model
 
 
 class _Ids:
-    """Makes ids as the client does: 48 bits of time and a number, then letters. It sorts messages by them."""
+    """Creates ids as the client does, which sorts messages by them: 48 bits of time and a counter, then letters."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
@@ -325,7 +325,7 @@ class _Ids:
 
 
 def _qwen(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
-    """Make `projects/<folder>/chats/<session>.jsonl`: records in one chain, and the title."""
+    """Build `projects/<folder>/chats/<session>.jsonl`: records, each linked to the one before, and the title."""
     session_id = str(uuid4())
     folder = QWEN_CODE.history_in(places) / "projects" / _flat(talk.folder)
     path = folder / "chats" / f"{session_id}.jsonl"
@@ -338,7 +338,7 @@ def _qwen(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
     if talk.title:
         title = {"subtype": "custom_title", "systemPayload": {"customTitle": talk.title, "titleSource": "auto"}}
         records.append({"timestamp": format_time(now()), "type": "system", **title})
-    linked = chained(({**common, **record} for record in records), "uuid", "parentUuid")
+    linked = link_records(({**common, **record} for record in records), "uuid", "parentUuid")
     return NewSession(session_id, path, json_lines(linked))
 
 
@@ -358,7 +358,7 @@ def _qwen_records(message: TalkPart) -> Iterator[Json]:
 
 
 _IMPORT = ("import", "{}")
-_LISTED = (
+_WRITERS = (
     Writer(CLAUDE_CODE, "claude", "2.1.330", ("--resume", "{}"), _claude_code),
     Writer(CODEX, "codex", "0.169.0", ("resume", "{}"), _codex),
     Writer(GEMINI_CLI, "gemini", "0.61.0", ("--resume", "{}"), _gemini),
@@ -367,4 +367,4 @@ _LISTED = (
     Writer(COPILOT_CLI, "copilot", "1.0.102", ("--resume={}",), _copilot),
     Writer(QWEN_CODE, "qwen", "0.24.4", ("--resume", "{}"), _qwen),
 )
-WRITERS = {writer.client.source: writer for writer in _LISTED}
+WRITERS = {writer.client.source: writer for writer in _WRITERS}

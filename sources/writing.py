@@ -1,4 +1,4 @@
-"""Write a conversation as the session file with which a client goes on; what differs between clients is a Writer."""
+"""Shared parts of the writers, which build a client's session file that continues a conversation."""
 
 import json
 import shlex
@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool's call with its result. `name`: letters, digits, `_` and `-`, 64 at most, as all models' APIs take."""
+    """A tool call with its result. `name`: at most 64 letters, digits, `_` and `-`, as all models' APIs require."""
 
     name: str
     params: Mapping[str, Any]
@@ -27,7 +27,7 @@ class Call:
 
 
 class Tools(NamedTuple):
-    """A client's names of the tools that all clients have, each with its main parameter: it may not show others."""
+    """A client's own names of the usual tools, each with its main parameter. It may not display unknown tools."""
 
     read: tuple[str, str]
     run: tuple[str, str]
@@ -44,7 +44,7 @@ _COMMANDS = ("command", "cmd", "CommandLine")
 
 @dataclass(frozen=True, slots=True)
 class TalkPart:
-    """A question, or a part of its answer: a text, and the tools that were called after it, before the next part."""
+    """A question, or a part of its answer: a text, followed by tool calls."""
 
     role: Role
     text: str
@@ -54,7 +54,7 @@ class TalkPart:
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """A conversation that goes on elsewhere: questions and answers in order, the first one a question.
+    """A conversation to be continued in another client, beginning with a question.
 
     `folder`: the working folder in which the client is started.
     """
@@ -65,7 +65,7 @@ class Talk:
 
 
 class NewSession(NamedTuple):
-    """A session to be written: its id, the file with the conversation, its text, and other files."""
+    """A session to be written: its id, the path and text of its file, and other files."""
 
     session_id: str
     path: Path
@@ -79,11 +79,13 @@ class NewSession(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Makes the sessions of one client.
+    """Builds the sessions of one client.
 
-    `program`: the command that users start. `tested`: the version whose format this is; the same major version is
-    taken to have it too. `resume`, `imports`: the program's arguments, with `{}` for the session's id or its file.
-    `make`: given conversation, client's version, places, and a folder of ours for a file that is imported.
+    Args:
+        program: the command that users start.
+        tested: the version whose format is written; all of its major version are assumed to have it.
+        resume, imports: the program's arguments, with `{}` in place of the session's id or file.
+        make: builds a session from a conversation, the client's version, places, and a folder for files to import.
     """
 
     client: Client
@@ -93,22 +95,22 @@ class Writer:
     make: Callable[[Talk, str, Places, Path], NewSession]
     imports: tuple[str, ...] = ()
 
-    def opens(self, session_id: str) -> list[str]:
-        """Return the command that goes on with a session in its working folder."""
+    def command_for(self, session_id: str) -> list[str]:
+        """Return the command that continues a session, to be run in its working folder."""
         return [self.program, *(argument.format(session_id) for argument in self.resume)]
 
-    def takes_in(self, path: Path) -> list[str]:
-        """Return the command that imports a session's file first; empty for a client that needs none."""
+    def import_command(self, path: Path) -> list[str]:
+        """Return the command that imports a session's file; empty if the client needs no import."""
         return [self.program, *(argument.format(path) for argument in self.imports)] if self.imports else []
 
 
 def calls_for(message: TalkPart, tools: Tools, prefix: str = "call_") -> list[tuple[str, Call]]:
-    """Return the calls of a part of an answer as calls of the client's own tools, each with a new id."""
-    return [(f"{prefix}{uuid4().hex[:24]}", _with_own_tool(call, tools)) for call in message.calls]
+    """Convert the calls of a message to the client's own tools, each with a new id."""
+    return [(f"{prefix}{uuid4().hex[:24]}", _with_client_tool(call, tools)) for call in message.calls]
 
 
-def _with_own_tool(call: Call, tools: Tools) -> Call:
-    """Convert a call that reads a file or runs a command; return any other call as it is."""
+def _with_client_tool(call: Call, tools: Tools) -> Call:
+    """Convert a call that reads a file or runs a command; return any other call unchanged."""
     for names, keys, (name, parameter) in ((_READ, _PATHS, tools.read), (_RUN, _COMMANDS, tools.run)):
         given = next((call.params[key] for key in keys if call.params.get(key)), None)
         if call.name.lower() in names and given:
@@ -121,17 +123,17 @@ def json_lines(records: Iterable[Mapping[str, Any]]) -> str:
     return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 
-def chained(records: Iterable[Json], id_name: str, parent_name: str) -> Iterator[Json]:
-    """Give each record a new id and the id of the one before as its parent."""
+def link_records(records: Iterable[Json], id_name: str, parent_name: str) -> Iterator[Json]:
+    """Give each record a new id, and the id of the previous record as its parent."""
     parent = None
     for record in records:
-        own = str(uuid4())
-        yield {id_name: own, parent_name: parent, **record}
-        parent = own
+        record_id = str(uuid4())
+        yield {id_name: record_id, parent_name: parent, **record}
+        parent = record_id
 
 
 def times_of(messages: Sequence[TalkPart]) -> Iterator[datetime]:
-    """Yield a time for each message; one that has none takes that of the one before."""
+    """Yield a time for each message; if it has none, that of the previous message."""
     last = next((message.timestamp for message in messages if message.timestamp), None) or now()
     for message in messages:
         last = message.timestamp or last
@@ -139,5 +141,5 @@ def times_of(messages: Sequence[TalkPart]) -> Iterator[datetime]:
 
 
 def with_times(messages: Sequence[TalkPart]) -> Iterator[tuple[TalkPart, str]]:
-    """Yield each message with its time as most clients write it."""
+    """Yield each message with its time in ISO 8601."""
     return zip(messages, map(format_time, times_of(messages)), strict=True)

@@ -16,7 +16,7 @@ from registry.errors import NotFound, StorageError
 from sources.base import Places
 from sources.client import Client
 from sources.clients import CLIENTS
-from sources.purging import days_kept
+from sources.purging import retention_days
 
 
 def connections_from(home: Path) -> Connections:
@@ -50,7 +50,7 @@ def connection_of(client: Client, places: Places, projects: Sequence[Path] = ())
     if not (is_here and client.purge):
         return Connection(client.name, client.command, is_here, parts)
     deleted_by = f"{'.'.join(client.purge.setting)} in {client.settings_file(places, client.purge.file)}"
-    return Connection(client.name, client.command, True, parts, days_kept(client, places), deleted_by)
+    return Connection(client.name, client.command, True, parts, retention_days(client, places), deleted_by)
 
 
 def _has_store(client: Client, places: Places) -> bool:

@@ -89,7 +89,7 @@ def _put_hooks(hooks: Hooks, handlers: Handlers, text: str) -> str:
         text = put(text, ("version",), 1)
     for event, handler in handlers.items():
         if not any(handler in items(get(text, path)) for path in _lists_of_handlers(hooks, event, text)):
-            matcher = {"matcher": hooks.acts[1]} if event == hooks.acts[0] else {}
+            matcher = {"matcher": hooks.before_tool[1]} if event == hooks.before_tool[0] else {}
             group = handler if hooks.format == "list" else {**matcher, "hooks": [handler]}
             text = append(text, ("hooks", event), group)
     return text

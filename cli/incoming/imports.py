@@ -22,7 +22,7 @@ from orchestrator.sync.store_report import StoreReport
 from registry.errors import RegistryError
 from registry.settings import read_settings
 from sources.base import Places, Skipped
-from sources.exports.reader import EMPTY, UNREADABLE, AccountExport, ExportFile, exports_in, parts_of, reason_of_failure
+from sources.exports.reader import EMPTY, ZIP_ERRORS, AccountExport, ExportFile, exports_in, parts_of, reason_of_failure
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
@@ -68,7 +68,7 @@ def _begins_as_own(part: ExportFile) -> bool:
     try:
         with part.open() as content:
             return content.read(100).lstrip().startswith(b'{\n  "session":')
-    except UNREADABLE:
+    except ZIP_ERRORS:
         return False
 
 
@@ -82,7 +82,7 @@ async def _import_own(orchestrator: Orchestrator, file: Path, parts: Sequence[Ex
             with part.open() as content:
                 document = json.load(content)
             source, why = (document["session"]["source"], "") if is_document(document) else ("ctxr", "no such document")
-        except UNREADABLE as exc:
+        except ZIP_ERRORS as exc:
             source, why = "ctxr", reason_of_failure(exc)
         report = reports.setdefault(source, StoreReport(source, str(file)))
         if why:

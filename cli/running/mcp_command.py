@@ -22,7 +22,7 @@ import click
 def mcp(toolsets: str, project: str | None, client: str | None, captured: bool) -> None:
     """Speak MCP on stdin and stdout. Clients start this; `ctxr install` sets it up."""
     from mcp_server.transport.stdio import run_stdio
-    from sources.clients import client_called
+    from sources.clients import find_client
 
     options = window_options(toolsets, project, client, captured)
     connection = click.get_current_context().obj  # of a window that has no process to share
@@ -33,7 +33,7 @@ def mcp(toolsets: str, project: str | None, client: str | None, captured: bool) 
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         if sys.stdin.isatty():
             click.echo("Waiting for an MCP client on stdin; Ctrl-C ends this. Clients start it themselves.", err=True)
-    run_stdio(options.toolsets, options.project, client_called(options.client), captured, connection)
+    run_stdio(options.toolsets, options.project, find_client(options.client), captured, connection)
 
 
 class WindowOptions(NamedTuple):
@@ -55,9 +55,9 @@ def window_options(
     from mcp_server.server import parse_toolsets
     from orchestrator.requests.calls import working_folder
     from registry.errors import InvalidRequest
-    from sources.clients import CLIENTS, client_called
+    from sources.clients import CLIENTS, find_client
 
-    if client and client_called(client) is None:
+    if client and find_client(client) is None:
         allowed = ", ".join(one.command or one.source for one in CLIENTS)
         raise InvalidRequest("No such client.", f"--client: given {client!r}; allowed: {allowed}")
     named = os.path.abspath(os.path.join(folder or "", project)) if project else None

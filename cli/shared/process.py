@@ -179,7 +179,7 @@ class LocalProcess:
         self, toolsets: tuple[str, ...], project: str | None, client: str, is_captured: bool
     ) -> RegistryServer:
         from mcp_server.server import create_server
-        from sources.clients import client_called
+        from sources.clients import find_client
 
         return create_server(
             self._run,
@@ -187,7 +187,7 @@ class LocalProcess:
             project,
             is_local=True,
             grown=self._grown,
-            client=client_called(client),
+            client=find_client(client),
             is_captured=is_captured,
         )
 

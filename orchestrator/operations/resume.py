@@ -91,7 +91,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
     is_elsewhere = bool(row.project_path) and Path(folder) != Path(row.project_path or "")
     if row.source == query.client and row.session_id and not (is_deleted or is_elsewhere):
         run.recorder.explain(by="the client's own session")
-        return {**about, "session_id": row.session_id, "folder": folder, "command": writer.opens(row.session_id)}
+        return {**about, "session_id": row.session_id, "folder": folder, "command": writer.command_for(row.session_id)}
     version = await asyncio.to_thread(_version, writer)
     name = next((client.name for client in CLIENTS if client.source == row.source), row.source)
     origin = f'This conversation ("{row.title or row.name}") began in {name}.'
@@ -106,8 +106,8 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
         "session_id": made.session_id,
         "path": str(made.path),
         "folder": folder,
-        **({"before": imports} if (imports := writer.takes_in(made.path)) else {}),
-        "command": writer.opens(made.session_id),
+        **({"before": imports} if (imports := writer.import_command(made.path)) else {}),
+        "command": writer.command_for(made.session_id),
         "message_count": len(taken),
         "left_out": left_out,
         "questions": [digest_of(one.role, one.text).hex() for one in taken if one.role is Role.USER],

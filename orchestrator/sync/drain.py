@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 CLIENT = "ctxr hook"
 _HOOKS = {client.source: client.hooks for client in CLIENTS if client.hooks}
-_SAID = {event.lower(): said for hooks in _HOOKS.values() for event, said in hooks.said.items()}
+_SAID = {event.lower(): field for hooks in _HOOKS.values() for event, field in hooks.message_fields.items()}
 """Role and text field of each event. One table for all clients, because Cursor also runs the hooks of Claude Code."""
 
 _REQUESTS = ("generation_id", "prompt_id", "turn_id")

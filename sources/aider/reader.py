@@ -1,4 +1,4 @@
-"""Read the histories that Aider keeps in each project: Markdown, one chat after the other."""
+"""Read the histories that Aider keeps in each project, as Markdown files with several chats."""
 
 import os
 import re
@@ -18,8 +18,8 @@ from sources.base import FoundSession, Places, Skipped, Source
 from sources.clients import AIDER
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
-from sources.kit.files import entries, folders_in, status_of, system_reason
-from sources.kit.jsonl import LONGEST_LINE, read_lines
+from sources.kit.files import entries, fingerprint_at, folders_in, system_reason
+from sources.kit.jsonl import MAX_LINE_BYTES, read_lines
 
 NAME = ".aider.chat.history.md"
 _BEGIN = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*$")
@@ -30,7 +30,7 @@ _EDITED = re.compile(r"Applied edit to (.+)")
 
 @dataclass(slots=True)
 class AiderChat:
-    """A chat of a history: its beginning by the machine's clock, and its lines."""
+    """A chat of a history: its start in local time, and its lines."""
 
     began: datetime
     lines: list[str] = field(default_factory=list)
@@ -42,7 +42,7 @@ class AiderChat:
 
 @dataclass(slots=True)
 class Aider(Source):
-    """Reads the histories, each a store. A project that lies deeper than `~/src/shop` is found by its variable."""
+    """Reads the histories, each a store. Projects deeper than `~/src/shop` must be named by the variable."""
 
     name: str = AIDER.source
 
@@ -54,14 +54,14 @@ class Aider(Source):
         yield from (path for path in dict.fromkeys(found) if path.is_file())
 
     def stamp(self, store: Path) -> str:
-        return status_of(str(store))
+        return fingerprint_at(str(store))
 
     def watched(self, store: Path) -> Iterable[Path]:
-        """Return nothing: a whole project lies around the file. The regular pass finds what is new."""
+        """Return nothing, because the file's folder is a whole project. The regular pass finds new chats."""
         return ()
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
-        """Yield the chats that are new or went on, one at a time in memory. Raises StorageError."""
+        """Yield the new and the continued chats, one at a time in memory. Raises StorageError."""
         same_second, too_long = Counter[str](), Counter[str]()
         try:
             with store.open("rb") as file:
@@ -70,21 +70,21 @@ class Aider(Source):
                     same_second[key] += 1
                     key += f"-{same_second[key]}" if same_second[key] > 1 else ""
                     if seen.get(key) != chat.fingerprint:
-                        yield _found_in(store, key, chat)
+                        yield _session_of(store, key, chat)
         except OSError as exc:
             raise StorageError(f"Could not read {store}.", system_reason(exc)) from exc
         if too_long:
-            yield Skipped(f"{too_long.total()} lines", f"longer than {LONGEST_LINE // 2**20} MB")
+            yield Skipped(f"{too_long.total()} lines", f"longer than {MAX_LINE_BYTES // 2**20} MB")
 
 
 @lru_cache(1)
 def _histories(roots: tuple[Path, ...], _minute: float) -> list[Path]:
-    """List the histories, once a minute: every question asks, and there are many folders."""
+    """List the histories, at most once a minute: every request calls it, and there are many folders."""
     return [file for root in roots for folder in _folders(root) if (file := folder / NAME).is_file()]
 
 
 def _folders(root: Path) -> Iterator[Path]:
-    """Yield a folder and those at most two levels below it, at most 2000."""
+    """Yield a folder and the folders up to two levels below it, at most 2000 in total."""
     level, left = [str(root)], 2000
     for _ in range(3):
         yield from map(Path, level[:left])
@@ -108,8 +108,8 @@ def _texts(lines: Iterable[bytes | None], too_long: Counter[str]) -> Iterator[st
             yield line.decode("utf-8", "replace")
 
 
-def _found_in(store: Path, key: str, chat: AiderChat) -> FoundSession:
-    """Return a chat, identified by its file and its beginning: it has no id."""
+def _session_of(store: Path, key: str, chat: AiderChat) -> FoundSession:
+    """Return a chat, identified by its file and its start, because it has no id."""
     talk = dialogue_of(chat, f"{sha256(os.fsencode(store)).hexdigest()[:8]}-{key}")
     skipped: tuple[Skipped, ...] = ()
     if not any(draft.role in (Role.USER, Role.ASSISTANT) for draft in talk.drafts):
@@ -118,12 +118,12 @@ def _found_in(store: Path, key: str, chat: AiderChat) -> FoundSession:
     return FoundSession(key, chat.fingerprint, talk.build(folders=[str(store.parent)], began=chat.began), skipped)
 
 
-# Parsing. The user's lines begin with `#### `, those of the program with `> `, and these end in two spaces, unlike a
-# model's quotations. All other lines are the answer.
+# Parsing. The user's lines begin with `#### `. The program's lines begin with `> ` and end in two spaces, unlike
+# quotations in an answer. All other lines are the answer.
 
 
 def chats_of(lines: Iterable[str]) -> Iterator[AiderChat]:
-    """Yield the chats of a history in order; text before the first one is passed over."""
+    """Yield the chats of a history in order; skip text before the first one."""
     chat: AiderChat | None = None
     for line in lines:
         if began := _began(line):
@@ -144,7 +144,7 @@ def _began(line: str) -> datetime | None:
 
 
 def dialogue_of(chat: AiderChat, session_id: str) -> Conversation:
-    """Parse a chat. Its first message gets the time of its beginning; no other has one."""
+    """Parse a chat. Only its first message gets a time: the start of the chat."""
     talk = Conversation(session_id)
     for role, text in _blocks(chat.lines):
         if role is Role.USER:
@@ -161,10 +161,10 @@ def dialogue_of(chat: AiderChat, session_id: str) -> Conversation:
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[tuple[Role, str]]:
-    """Join consecutive lines of one kind to one text."""
-    kind, block, is_open = Role.SYSTEM, list[str](), False
+    """Join consecutive lines of the same kind."""
+    kind, block, is_notice_open = Role.SYSTEM, list[str](), False
     for line in lines:
-        next_kind, words, is_open = _kind_of(line, kind, is_open)
+        next_kind, words, is_notice_open = _kind_of(line, kind, is_notice_open)
         if next_kind is not kind:
             if text := "\n".join(block).strip():
                 yield kind, text
@@ -174,25 +174,25 @@ def _blocks(lines: Iterable[str]) -> Iterator[tuple[Role, str]]:
         yield kind, text
 
 
-def _kind_of(line: str, before: Role, is_open: bool) -> tuple[Role, str, bool]:
-    """Return a line's kind, its text, and whether the program's notice goes on: only its ends are marked."""
+def _kind_of(line: str, previous: Role, is_notice_open: bool) -> tuple[Role, str, bool]:
+    """Return a line's kind, its text, and whether the program's notice continues, as only its ends are marked."""
     is_last = line.endswith("  ")
     if line.startswith("#### "):
         return Role.USER, line.removeprefix("#### ").removesuffix("  "), False
-    if line.startswith("> ") and (is_last or before is Role.SYSTEM):
+    if line.startswith("> ") and (is_last or previous is Role.SYSTEM):
         return Role.SYSTEM, line.removeprefix("> ").rstrip(), not is_last
-    if is_open:
+    if is_notice_open:
         return Role.SYSTEM, line.rstrip(), not is_last
-    if not line.strip() and before is Role.SYSTEM:
+    if not line.strip() and previous is Role.SYSTEM:
         return Role.SYSTEM, "", False
     return Role.ASSISTANT, line, False
 
 
 def _add_notices(talk: Conversation, lines: list[str]) -> None:
-    """Add the program's edits as calls, and all its other lines as one message that nobody typed."""
+    """Add the program's edits as calls, and its other lines as one injected message."""
     talk.model = next((named[1] for named in map(_MODEL.match, lines) if named), talk.model)
     for line in lines:
         if edited := _EDITED.match(line):
             draft = talk.call("", "edit", {"file_path": edited[1].strip()})
-            draft.answer(line, drafts.COMPLETED, "")
+            draft.set_result(line, drafts.COMPLETED, "")
     talk.inject("\n".join(line for line in lines if not _EDITED.match(line)))

@@ -1,4 +1,4 @@
-"""Read the transcripts that Antigravity writes beside its own database, which only itself can read."""
+"""Read the transcripts that Antigravity writes in addition to its database, which only Antigravity can read."""
 
 import re
 from collections import deque
@@ -11,19 +11,19 @@ from sources.base import Places
 from sources.clients import ANTIGRAVITY
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft
-from sources.kit.files import File, small_text
+from sources.kit.files import File, read_small_text
 from sources.kit.jsonl import Damage, records_of
 from sources.kit.loose_json import Record, mapping, objects, parse_nested, string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_records
 
-# below `~/.gemini`: the command line's, and the editor's in newer and older versions
+# below `~/.gemini`: the folder of the command line, and those of newer and older versions of the editor
 _FOLDERS = ("antigravity-cli", "antigravity-ide", "antigravity")
 _REQUEST = re.compile(r"<USER_REQUEST>\s*(.*?)\s*(?:</USER_REQUEST>|\Z)", re.DOTALL)
 _BLOCK = re.compile(r"<(ADDITIONAL_METADATA|USER_SETTINGS_CHANGE|USER_INFORMATION)>.*?(?:</\1>|\Z)", re.DOTALL)
 _MODEL = re.compile(r"setting `Model Selection` from .*? to ([^\n]+?)\.?\s*(?:</|\n|\Z)")
 _TIMES = re.compile(r"\A(?:(?:Created|Completed) At: [^\n]*\n+)+[ \t]*")
 _MARGIN = re.compile(r"^\t{2,}", re.MULTILINE)
-# the client's names of parameters to those that the tools of all clients have
+# parameter names of the client's tools, and the names that the tools of all clients have
 _PARAMS = {
     **dict.fromkeys(("AbsolutePath", "TargetFile"), "file_path"),
     **dict.fromkeys(("DirectoryPath", "SearchPath", "SearchDirectory"), "path"),
@@ -42,7 +42,7 @@ _BOOKKEEPING = (
 
 
 class Antigravity(FileReader):
-    """Reads `brain/<id>/.system_generated/logs/`. Tokens lie above, in `~/.gemini`."""
+    """Reads `brain/<id>/.system_generated/logs/`. Never open other files: `~/.gemini` has tokens."""
 
     client = ANTIGRAVITY
     patterns = tuple(  # the best first: the second is shortened, the third is of older versions
@@ -54,13 +54,13 @@ class Antigravity(FileReader):
         return places.named("CTXR_ANTIGRAVITY_DIR") or [places.home / ".gemini" / folder for folder in _FOLDERS]
 
     def session_file(self, file: File) -> SessionFile:
-        """Return the transcript, named by the folder of its conversation."""
+        """Return the transcript; the folder's name is the session id."""
         session_id = Path(file.path).parents[2].name
         return SessionFile(file, session_id, session_id)
 
     def parser(self, store: Path) -> ParseFile:
-        """Return the parser of one transcript; the project of a conversation is noted in the list of prompts only."""
-        lines = small_text(store / "history.jsonl").encode().splitlines(keepends=True)
+        """Return the parser of a transcript. Only the list of prompts names the projects of conversations."""
+        lines = read_small_text(store / "history.jsonl").encode().splitlines(keepends=True)
         prompts = records_of(lines, Damage())
         projects = {string(prompt.get("conversationId")): string(prompt.get("workspace")) for prompt in prompts}
         return lambda file: parse_records(
@@ -70,13 +70,13 @@ class Antigravity(FileReader):
 
 @dataclass(slots=True)
 class AntigravityTranscript(Conversation):
-    """Builds a conversation from numbered steps, in which results follow in the order of the calls. Pure."""
+    """Builds a conversation from numbered steps. Results have the order of their calls. Pure."""
 
     _steps: dict[int, Record] = field(default_factory=dict)
-    _waiting: deque[Draft] = field(default_factory=deque)
+    _pending_calls: deque[Draft] = field(default_factory=deque)
 
     def read(self, step: Record) -> None:
-        """Note one step. One that ends late may be written twice: the last one is whole."""
+        """Store a step. A long step may be written twice; the last copy is complete."""
         number = step.get("step_index")
         if not isinstance(number, int) or isinstance(number, bool):
             number = max(self._steps, default=-1) + 1
@@ -99,8 +99,8 @@ class AntigravityTranscript(Conversation):
             self.inject(_result(step))
         elif kind == "ERROR_MESSAGE":
             is_refused = "tool call" in f"{step.get('error')} {step.get('content')}"
-            if self._waiting and is_refused:
-                self._waiting.popleft().answer(_result(step), drafts.FAILED)
+            if self._pending_calls and is_refused:
+                self._pending_calls.popleft().set_result(_result(step), drafts.FAILED)
             else:
                 self.say(Role.ERROR, _result(step))
         elif kind not in _BOOKKEEPING:
@@ -110,8 +110,8 @@ class AntigravityTranscript(Conversation):
         content = string(step.get("content"))
         if changed := _MODEL.search(content):
             self.model = changed[1].strip()
-        asked = _REQUEST.search(content)
-        typed = asked[1] if asked else _BLOCK.sub("", content)
+        request = _REQUEST.search(content)
+        typed = request[1] if request else _BLOCK.sub("", content)
         if step.get("source") == "SYSTEM":
             self.inject(typed)
         else:
@@ -120,7 +120,7 @@ class AntigravityTranscript(Conversation):
     def _add_answer(self, step: Record) -> None:
         self.say(Role.THINKING, string(step.get("thinking")), ":thinking")
         self.say(Role.ASSISTANT, string(step.get("content")))
-        for place, call in enumerate(objects(step.get("tool_calls"))):
+        for index, call in enumerate(objects(step.get("tool_calls"))):
             given = mapping(call.get("args")) or mapping(call.get("arguments"))
             # the shortened transcript writes an argument as JSON
             decoded = {key: parse_nested(value) if string(value)[:1] == '"' else value for key, value in given.items()}
@@ -128,18 +128,18 @@ class AntigravityTranscript(Conversation):
             folder = string(params.pop("Cwd", ""))
             self.folders[folder] = None
             name = string(call.get("name")).removeprefix("default_api:")
-            self._waiting.append(self.call(f"{self.record_id}:{place}", name, params, folder=folder))
+            self._pending_calls.append(self.call(f"{self.record_id}:{index}", name, params, folder=folder))
 
     def _add_result(self, step: Record, kind: str) -> None:
-        """Add a result to the first call that waits for one: the step's type is only the kind of tool."""
+        """Set the result of the first pending call, because the step's type is only the kind of tool."""
         result = _result(step)
-        status = drafts.outcome(step.get("status") == "ERROR" or step.get("exit_code") not in (None, 0))
-        if self._waiting:
-            self._waiting.popleft().answer(result, status, drafts.shortened(result))
-        elif kind and result:  # some transcripts hold no calls
-            self.call(self.record_id, kind.lower(), {}).answer(result, status, drafts.shortened(result))
+        status = drafts.result_status(step.get("status") == "ERROR" or step.get("exit_code") not in (None, 0))
+        if self._pending_calls:
+            self._pending_calls.popleft().set_result(result, status, drafts.shortened(result))
+        elif kind and result:  # some transcripts contain no calls
+            self.call(self.record_id, kind.lower(), {}).set_result(result, status, drafts.shortened(result))
         else:
-            self.pass_over("step", kind)
+            self.count_unknown("step", kind)
 
 
 def _result(step: Record) -> str:

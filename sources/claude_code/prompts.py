@@ -1,4 +1,4 @@
-"""Separate what a user of Claude Code typed from what the client put around it. Pure."""
+"""Separate the text that a user of Claude Code typed from the client's additions. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -8,14 +8,14 @@ from registry.domain import Role
 
 
 class Piece(NamedTuple):
-    """Part of a user record. `command` is the slash command it calls, with its arguments in the text."""
+    """A part of a user record. `command`: the slash command in the text, if it is one."""
 
     role: Role
     text: str
     command: str = ""
 
 
-# tags of wrappers: they hold context, or parts of a command
+# tags that the client adds: around context, or around parts of a command
 _CONTEXT = (
     *("ide_opened_file", "ide_selection", "ide_diagnostics", "new-diagnostics", "system-reminder"),
     *("task-notification", "local-command-stdout", "local-command-stderr", "local-command-caveat"),
@@ -35,12 +35,12 @@ _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def pieces_of(texts: Iterable[str]) -> Iterator[Piece]:
-    """Yield the pieces of one user record in order. A text behind a command in its record is what it expands to."""
-    expanded = False
+    """Yield the pieces of a user record in order. All text after a command is its expansion."""
+    is_expansion = False
     for text in texts:
         for piece in _pieces(text):
-            yield Piece(Role.SYSTEM, piece.text) if expanded else piece
-            expanded = expanded or bool(piece.command)
+            yield Piece(Role.SYSTEM, piece.text) if is_expansion else piece
+            is_expansion = is_expansion or bool(piece.command)
 
 
 def injected(texts: Iterable[str]) -> Iterator[Piece]:
@@ -55,7 +55,7 @@ def typed(prompt: str) -> Iterator[str]:
 
 def _pieces(text: str) -> Iterator[Piece]:
     text = text.strip()
-    end, reminders = _reminders_behind(text)
+    end, reminders = _trailing_reminders(text)
     command: dict[str, str] = {}
     at = 0
     while wrapper := _WRAPPER.match(text, at, end):
@@ -71,8 +71,8 @@ def _pieces(text: str) -> Iterator[Piece]:
     yield from reminders
 
 
-def _reminders_behind(text: str) -> tuple[int, list[Piece]]:
-    """Return the end of the text itself, and the reminders that the client glued behind it."""
+def _trailing_reminders(text: str) -> tuple[int, list[Piece]]:
+    """Return the end of the user's text, and the reminders that the client appended to it."""
     end, reminders = len(text), []
     while text.endswith(_REMINDER_END, 0, end) and (start := text.rfind(_REMINDER, 0, end)) > 0:
         if body := text[start + len(_REMINDER) : end - len(_REMINDER_END)].strip():

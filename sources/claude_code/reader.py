@@ -11,7 +11,7 @@ from pathlib import Path
 from sources.base import FoundSession, Places, Skipped
 from sources.claude_code.transcript import ClaudeTranscript, OutputOf
 from sources.clients import CLAUDE_CODE
-from sources.kit.files import LARGEST_DOCUMENT, File, files_below, small_text
+from sources.kit.files import MAX_DOCUMENT_BYTES, File, files_below, read_small_text
 from sources.kit.jsonl import Damage
 from sources.kit.loose_json import Record, read_json, string, text_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, file_records
@@ -21,11 +21,11 @@ _MOVED_OUTPUT = re.compile(r"tool-results[\\/]([\w.-]+\.(?:txt|json))")
 
 
 class ClaudeCode(FileReader):
-    """Reads `projects/<folder>/<session>.jsonl` and below. Secrets lie beside `projects`."""
+    """Reads `projects/<folder>/<session>.jsonl` and below. Never open the folder above: it has secrets."""
 
     client = CLAUDE_CODE
     patterns = ("projects/*/*.jsonl", "projects/*/*/subagents/**/agent-*.jsonl")
-    beside = ("projects/**/*", "*/**/projects/**/*")
+    backup_extras = ("projects/**/*", "*/**/projects/**/*")
 
     def roots(self, places: Places) -> Iterable[Path]:
         """Return the configuration folders, and the desktop app's folder of sessions."""
@@ -37,7 +37,7 @@ class ClaudeCode(FileReader):
         )
 
     def watched(self, store: Path) -> list[Path]:
-        """Return only the projects, for caches and plugins lie beside them; of the desktop app all sessions."""
+        """Return only the projects, not caches and plugins; for the desktop app the folder of all sessions."""
         return [store if store.name == _DESKTOP else store / "projects"]
 
     def files(self, store: Path) -> Iterator[SessionFile | Skipped]:
@@ -46,7 +46,7 @@ class ClaudeCode(FileReader):
             yield from FileReader.files(self, folder)
 
     def session_file(self, file: File) -> SessionFile:
-        """Return the transcript; `folder` is that of its session, `agent_of` is "" if only the records tell it."""
+        """Return the transcript with its session's folder; `agent_of` is "" if only the records name the parent."""
         folder, stem = os.path.split(file.path.removesuffix(".jsonl"))
         session_folder, is_below, _ = folder.rpartition(f"{os.sep}subagents")
         if is_below:
@@ -63,7 +63,7 @@ def _parse(file: SessionFile, summaries_of: Callable[[str], dict[str, str]]) -> 
     damage = Damage()
     main, *agents = parse(file_records(file.path, damage), file.session_id, file.agent_of, _outputs(file.folder))
     if file.agent_of is not None:
-        described = read_json(small_text(file.path.removesuffix(".jsonl") + ".meta.json"))
+        described = read_json(read_small_text(file.path.removesuffix(".jsonl") + ".meta.json"))
         main.titles["session file"] = text_at(described, "description")
     else:
         main.summaries = summaries_of(os.path.dirname(file.path)) | main.summaries
@@ -75,10 +75,10 @@ def _parse(file: SessionFile, summaries_of: Callable[[str], dict[str, str]]) -> 
 def parse(
     records: Iterable[Record], session_id: str, agent_of: str | None = None, output_of: OutputOf = lambda _: None
 ) -> list[ClaudeTranscript]:
-    """Parse the transcript of a session, and those of sub-agents that an old client wrote between its records. Pure.
+    """Parse the transcript of a session, and the sub-agents that an old client wrote between its records. Pure.
 
-    `agent_of`: None for a session; for a sub-agent's own file the session it works for, or "" to take the one
-    its records name. `output_of`: see Transcript.
+    `agent_of`: None for a session; for a sub-agent's own file its parent session, or "" if the records name it.
+    `output_of`: see ClaudeTranscript.
     """
     main = ClaudeTranscript(session_id, agent_of=agent_of, output_of=output_of)
     agents: dict[str, ClaudeTranscript] = {}
@@ -96,7 +96,7 @@ def parse(
 
 
 def _summaries_in(folder: str) -> dict[str, str]:
-    """Return summaries by leaf uuid: those of any conversation stand at the beginning of a later transcript."""
+    """Return the summaries at the beginnings of transcripts by leaf uuid; they may be of earlier conversations."""
     found: dict[str, str] = {}
     for file in files_below(folder, "*.jsonl"):
         with suppress(OSError):
@@ -109,19 +109,19 @@ def _summaries_in(folder: str) -> dict[str, str]:
 
 
 def _outputs(session_folder: str) -> Callable[[str], str | None]:
-    """Return a function that finds a large output in the session's folder by the stub in the record."""
+    """Return a function that reads a large output from the session's folder, given its placeholder."""
 
     def output_of(stub: str) -> str | None:
         moved = _MOVED_OUTPUT.search(stub) if stub.startswith("<persisted-output>") else None
         path = os.path.join(session_folder, "tool-results", moved[1]) if moved else ""
-        return small_text(path, LARGEST_DOCUMENT) or None
+        return read_small_text(path, MAX_DOCUMENT_BYTES) or None
 
     return output_of
 
 
 def _desktop_title(path: str) -> str:
-    """Return the title that the desktop app shows, in `local_<id>.json` beside the session's folder."""
+    """Return the title that the desktop app keeps in `local_<id>.json`, next to the session's folder."""
     folder = next((part for part in Path(path).parents if part.name == ".claude"), None)
     if folder is None or not folder.parent.name.startswith("local_"):
         return ""
-    return text_at(read_json(small_text(f"{folder.parent}.json", LARGEST_DOCUMENT)), "title")
+    return text_at(read_json(read_small_text(f"{folder.parent}.json", MAX_DOCUMENT_BYTES)), "title")

@@ -21,7 +21,7 @@ _IGNORED = (
     *("worktree-state", "bridge-session", "agent-setting", "content-replacement", "fork-context-ref"),
     *("observer-ref", "atis-latch", "api-request", "api-request-shape", "api-request-blob", "cost-state", "tools-used"),
 )
-# fields of the records that hold a title, by their type
+# the fields with a title, by record type
 TITLE_FIELDS = {
     "custom-title": "customTitle",
     "agent-name": "agentName",
@@ -29,18 +29,18 @@ TITLE_FIELDS = {
     "last-prompt": "lastPrompt",
 }
 _TITLES_BY_TRUST = ("custom-title", "/rename", "agent-name", "ai-title", "summary", "session file")
-_SYNTHETIC = "<synthetic>"  # the model of answers that the client wrote itself: errors of the service
+_SYNTHETIC = "<synthetic>"  # the model name of answers by the client itself: errors of the service
 
 OutputOf = Callable[[str], str | None]
 
 
 @dataclass(slots=True)
 class ClaudeTranscript(Conversation):
-    """Builds one conversation from its records in the order of the file.
+    """Builds a conversation from its records in the order of the file.
 
-    `agent_of`: the session that a sub-agent works for. `output_of`: returns the whole output of a tool that the client
-    moved into a file of its own, by its stub. `titles`: the newest of each kind. `summaries`: by the uuid of a last
-    record, here or in another file, the summary of the conversation that it ends.
+    `agent_of`: the parent session of a sub-agent. `output_of`: reads a tool's output from another file, given its
+    placeholder. `titles`: the newest title of each kind. `summaries`: summaries by the uuid of a conversation's last
+    record, from this file and others.
     """
 
     agent_of: str | None = None
@@ -54,18 +54,18 @@ class ClaudeTranscript(Conversation):
     _parts: dict[tuple[str, Role], Draft] = field(default_factory=dict)
     _usage: dict[str, dict[str, int]] = field(default_factory=dict)
     _counted: set[str] = field(default_factory=set)
-    _asked: set[str] = field(default_factory=set)
+    _question_ids: set[str] = field(default_factory=set)
 
     def read(self, record: Record) -> None:
         kind, leaf = string(record.get("type")), self._leaf
         if not self.follow(string(record.get("uuid")), record.get("parentUuid") or record.get("logicalParentUuid")):
-            return  # after a compaction some records repeat, and the first one holds
+            return  # after a compaction some records are repeated; the first copy counts
         self._leaf = self._leaf if kind in ("user", "assistant") else leaf
         self.begin(record.get("uuid"), record.get("timestamp"))
         model = value_at(record, "message", "model")
         self.model = "" if model == _SYNTHETIC else string(model)
         if kind in ("user", "assistant", "system", "attachment"):
-            self.enter(record.get("cwd"))
+            self.add_folder(record.get("cwd"))
             self._first_session_id = self._first_session_id or string(record.get("sessionId"))
             if (origin := text_at(record, "forkedFrom", "sessionId")) not in ("", self.session_id):
                 self._forked_from = origin
@@ -85,7 +85,7 @@ class ClaudeTranscript(Conversation):
             if title := string(record.get(TITLE_FIELDS[kind])).strip():
                 self.titles[kind] = title
         elif kind not in _IGNORED:
-            self.pass_over("record", kind)
+            self.count_unknown("record", kind)
 
     def session(self) -> Session:
         self._drop_times_of_resume()
@@ -95,23 +95,23 @@ class ClaudeTranscript(Conversation):
         )
 
     def _abandoned(self) -> set[str]:
-        """Return the prompts that the user took back and typed anew (same parent), with all that followed them."""
-        live = self._path()
-        taken_up = {parent for uuid, parent in self._typed.items() if parent and uuid in live}
-        gone = {uuid for uuid, parent in self._typed.items() if parent in taken_up and uuid not in live}
+        """Return the records of prompts that the user replaced (by one with the same parent), and their descendants."""
+        path = self._path()
+        continued = {parent for uuid, parent in self._typed.items() if parent and uuid in path}
+        abandoned = {uuid for uuid, parent in self._typed.items() if parent in continued and uuid not in path}
         for uuid, parent in self._parents.items():
-            if parent in gone and uuid not in live:
-                gone.add(uuid)
-        return gone
+            if parent in abandoned and uuid not in path:
+                abandoned.add(uuid)
+        return abandoned
 
     def _titles(self) -> list[str]:
-        """Return the titles, the most trusted first. A summary counts if its conversation is this one."""
+        """Return the titles, the most reliable first; summaries only if they are of this conversation."""
         summaries = [summary for leaf, summary in self.summaries.items() if leaf in self._parents and summary.strip()]
         titles = {**self.titles, "summary": summaries[-1]} if summaries else self.titles
         return [titles[kind] for kind in _TITLES_BY_TRUST if kind in titles]
 
     def _parent(self) -> tuple[str | None, str | None]:
-        """Return the session this one comes from, and how. Old clients began a resumed session with records of it."""
+        """Return the parent session and the relation to it. Old clients copied its records into a resumed session."""
         if self.agent_of is not None:
             return self.agent_of or self._first_session_id, "sub-agent"
         if self._forked_from:
@@ -122,25 +122,24 @@ class ClaudeTranscript(Conversation):
     def _drop_times_of_resume(self) -> None:
         """Drop the times of answers that are later than the next question.
 
-        A resumed session may be written anew: its answers then carry the time of the resume, while a question keeps
-        the time at which it was typed.
+        The client may rewrite a resumed session: answers then have the time of the resume, questions their own time.
         """
         latest: datetime | None = None
         questions = []
         for draft in self.drafts:
-            is_question = draft.role is Role.USER and draft.origin in self._asked
+            is_question = draft.role is Role.USER and draft.origin in self._question_ids
             if is_question and draft.at and (not latest or draft.at >= latest):
                 latest = draft.at
                 questions.append(draft)
-        next_asked: datetime | None = None
+        next_question_at: datetime | None = None
         for draft in reversed(self.drafts):
-            if next_asked and draft.at and draft.at > next_asked:
+            if next_question_at and draft.at and draft.at > next_question_at:
                 draft.at = None
             if questions and draft is questions[-1]:
-                next_asked = questions.pop().at
+                next_question_at = questions.pop().at
 
     def _first_words(self) -> str:
-        """Return the title by the first prompt that is no command, else by the last prompt that the client noted."""
+        """Return the beginning of the first prompt that is no command, else of the client's `last-prompt`."""
         typed = [draft for draft in self.drafts if draft.role is Role.USER and draft.parts]
         prompts = [draft.parts[0] for draft in typed if "command" not in draft.more]
         words = next(filter(None, (*prompts[:1], self.titles.get("last-prompt"))), "")
@@ -175,7 +174,7 @@ class ClaudeTranscript(Conversation):
         draft = self.say(piece.role, piece.text, part)
         self._typed[self.record_id] = self._parents.get(self.record_id, "")
         if record.get("type") == "user":
-            self._asked.add(self.record_id)
+            self._question_ids.add(self.record_id)
         if piece.command:
             draft.more["command"] = piece.command
         if piece.command == "/rename" and (title := piece.text.removeprefix("/rename").strip()):
@@ -183,24 +182,24 @@ class ClaudeTranscript(Conversation):
         return draft
 
     def _add_result(self, block: Record, record: Record) -> None:
-        """Add the result of a call, or of one that is not in the file."""
+        """Set the result of a call; add the call if it is not in the file."""
         call_id = string(block.get("tool_use_id"))
         draft = self._add_call({"id": call_id})
         result, structured = drafts.content_text(block.get("content")), record.get("toolUseResult")
-        draft.answer(self.output_of(result) or result, _status(block, result, structured))
+        draft.set_result(self.output_of(result) or result, _status(block, result, structured))
         if agent := text_at(structured, "agentId"):
             draft.more["tool"]["agent"] = f"agent-{agent}"
 
     def _read_attachment(self, record: Record) -> None:
-        """Add a prompt typed while the client was busy, or the name of a file that the prompt before it named."""
+        """Add a prompt that was typed while the client was busy, or attach a file to the previous prompt."""
         given = mapping(record.get("attachment"))
         if given.get("type") == "queued_command":
             self._add_pieces(record, given.get("prompt"))
             return
         name = string(given.get("filename"))
-        asked = next((draft for draft in reversed(self.drafts[-20:]) if draft.role is Role.USER), None)
-        if name and asked and given.get("type") in ("file", "directory"):
-            asked.attach(name)
+        question = next((draft for draft in reversed(self.drafts[-20:]) if draft.role is Role.USER), None)
+        if name and question and given.get("type") in ("file", "directory"):
+            question.attach(name)
 
     # The model's records
 
@@ -218,7 +217,7 @@ class ClaudeTranscript(Conversation):
             elif "tool_use_id" in block:
                 self._add_result(block, record)
             elif kind not in ("redacted_thinking", "image", "document"):
-                self.pass_over("block", kind)
+                self.count_unknown("block", kind)
         self._count_tokens(message, self.drafts[before:])
 
     def _add_answer(self, block: Record, record: Record) -> None:
@@ -228,7 +227,7 @@ class ClaudeTranscript(Conversation):
             self._add_part(record, Role.ERROR if is_error else Role.ASSISTANT, text)
 
     def _add_part(self, record: Record, role: Role, text: str) -> None:
-        """Add a part of an answer, which comes in several records with the same message id."""
+        """Add a part of an answer, which is spread over records with the same message id."""
         if not text:
             return
         message_id = text_at(record, "message", "id") or self.record_id
@@ -245,7 +244,7 @@ class ClaudeTranscript(Conversation):
         return self.call(call_id, block.get("name"), block.get("input", {}))
 
     def _count_tokens(self, message: Record, new: list[Draft]) -> None:
-        """Note the largest counts with the first message of an answer: they grow along its records."""
+        """Store the largest counts with the first message of an answer, because they grow from record to record."""
         message_id = string(message.get("id"))
         counts = usage_of(message.get("usage"))
         if not counts or not message_id:
@@ -272,11 +271,11 @@ class ClaudeTranscript(Conversation):
             for text in drafts.texts_in(record.get("content")):
                 self.inject(text)
         elif subtype not in IGNORED_SYSTEM:
-            self.pass_over("system record", subtype)
+            self.count_unknown("system record", subtype)
 
 
 def _status(block: Record, result: str, structured: object) -> str:
-    """Return how a call ended, by its result block, the text in it, and the structured output beside it."""
+    """Return a call's status, by its result block, its text and its structured output."""
     if not block.get("is_error"):
         return drafts.COMPLETED
     refusals = ("The user doesn't want to proceed", "The user doesn't want to take this action")
@@ -285,7 +284,7 @@ def _status(block: Record, result: str, structured: object) -> str:
 
 
 def _error_text(record: Record) -> str:
-    """Return the text of an error of the service; its shape has changed several times."""
+    """Return the text of a service error, whose format has changed several times."""
     error = record.get("error")
     texts = (record.get("content"), mapping(error).get("message"), error, mapping(record.get("cause")).get("message"))
     return next(filter(None, map(string, texts)), "") or drafts.content_text(error) or "API error"

@@ -12,7 +12,7 @@ from sources.base import FoundSession, Places, Skipped
 from sources.clients import CLINE, ROO_CODE
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
-from sources.kit.files import File, document, small_text, status_of
+from sources.kit.files import File, fingerprint_at, read_document, read_small_text
 from sources.kit.loose_json import (
     Record,
     first_text,
@@ -32,15 +32,15 @@ _VIEW, _MESSAGES = "ui_messages.json", ".messages.json"
 
 
 class Cline(FileReader):
-    """Reads `tasks/`, `sessions/` and the list of tasks. Keys lie beside them."""
+    """Reads `tasks/`, `sessions/` and the list of tasks. Never open their siblings: they have keys."""
 
     client = CLINE
     extension = "saoudrizwan.claude-dev"
     patterns = (f"tasks/*/{_VIEW}", f"sessions/*/*{_MESSAGES}")
-    beside = ("tasks/*/*", "sessions/*/*", "state/taskHistory.json")
+    backup_extras = ("tasks/*/*", "sessions/*/*", "state/taskHistory.json")
 
     def roots(self, places: Places) -> Iterable[Path]:
-        """Return the folder that the command line and the extension share, and the extension's own in each editor."""
+        """Return the folder shared by command line and extension, and the extension's folder in each editor."""
         return places.named("CTXR_CLINE_DIR") or [CLINE.history_in(places), *self.in_editors(places)]
 
     def in_editors(self, places: Places) -> Iterator[Path]:
@@ -49,32 +49,32 @@ class Cline(FileReader):
         return (folder / "globalStorage" / self.extension for folder in user_folders(places, builds))
 
     def session_file(self, file: File) -> SessionFile:
-        """Return the conversation; `folder` holds the path of the file that describes it."""
+        """Return the conversation; its `folder` is the path of the file with its metadata."""
         folder, name = os.path.split(file.path)
-        own, parent, key = os.path.basename(folder), None, folder
+        session_id, parent, key = os.path.basename(folder), None, folder
         described = os.path.join(folder, "history_item.json")
         if name.endswith(_MESSAGES):
-            key, own = file.path, name.removesuffix(_MESSAGES)
-            described = os.path.join(folder, f"{own}.json")
-            parent = None if own == os.path.basename(folder) else os.path.basename(folder)
-        return SessionFile(file, key, own, parent, described, f"|{status_of(described)}")
+            key, session_id = file.path, name.removesuffix(_MESSAGES)
+            described = os.path.join(folder, f"{session_id}.json")
+            parent = None if session_id == os.path.basename(folder) else os.path.basename(folder)
+        return SessionFile(file, key, session_id, parent, described, f"|{fingerprint_at(described)}")
 
     def parser(self, store: Path) -> ParseFile:
 
         @cache
         def listed() -> dict[str, Record]:
-            tasks = objects(read_json(small_text(store / "state" / "taskHistory.json")))
+            tasks = objects(read_json(read_small_text(store / "state" / "taskHistory.json")))
             return {string(task.get("id")): task for task in tasks}
 
         def parse(file: SessionFile) -> Iterator[FoundSession]:
-            own = mapping(read_json(small_text(file.folder)))
-            yield _parse(file, own or listed().get(file.session_id, {}))
+            described = mapping(read_json(read_small_text(file.folder)))
+            yield _parse(file, described or listed().get(file.session_id, {}))
 
         return parse
 
 
 class RooCode(Cline):
-    """Reads `tasks/` of Roo Code's extension. Settings lie beside it."""
+    """Reads `tasks/` of Roo Code's extension."""
 
     client = ROO_CODE
     extension = "rooveterinaryinc.roo-cline"
@@ -84,19 +84,19 @@ class RooCode(Cline):
 
 
 def _parse(file: SessionFile, about: Record) -> FoundSession:
-    content = read_json(document(file.path))
+    content = read_json(read_document(file.path))
     messages = content if isinstance(content, list) else mapping(content).get("messages")
     names = ("cwdOnTaskInitialization", "workspace", "workspace_root", "cwd", "shadowGitConfigWorkTree")
     folder = first_text(about, *names)
-    reading = (Task if file.path.endswith(_VIEW) else ClineDialogue)(file.session_id, folder)
+    dialogue = (Task if file.path.endswith(_VIEW) else ClineDialogue)(file.session_id, folder)
     for message in items(messages):
-        reading.read(mapping(message))
-    asked = next((draft.parts[0] for draft in reading.drafts if draft.role is Role.USER and draft.parts), "")
+        dialogue.read(mapping(message))
+    first_question = next((draft.parts[0] for draft in dialogue.drafts if draft.role is Role.USER and draft.parts), "")
     title, parent = text_at(about, "metadata", "title").strip(), file.agent_of or string(about.get("parentTaskId"))
     began = drafts.moment(about.get("started_at")) or about.get("ts")
-    session = reading.build(title if title != asked else "", parent=parent, began=began)
+    session = dialogue.build(title if title != first_question else "", parent=parent, began=began)
     skipped = () if isinstance(messages, list) else (Skipped(file.path, "no list of messages in it"),)
-    return file.found(session, skipped + reading.skipped())
+    return file.found(session, skipped + dialogue.skipped())
 
 
 _INPUT = re.compile(r"^<(user_input|user_message)\b[^>]*>\s*(.*?)\s*</\1>", re.DOTALL)
@@ -105,17 +105,17 @@ _DETAILS = re.compile(r"<environment_details>.*?(?:</environment_details>|\Z)", 
 
 @dataclass(slots=True)
 class ClineDialogue(Conversation):
-    """Builds a session of the command line as the model was sent it: messages in Anthropic's form. Pure."""
+    """Builds a session of the command line from the messages sent to the model, in Anthropic's format. Pure."""
 
     def read(self, message: Record) -> None:
         role = string(message.get("role"))
         if role not in ("user", "assistant"):
-            self.pass_over("message", role)
+            self.count_unknown("message", role)
             return
         self.begin(message.get("id"), message.get("ts"))
         self.model, before = text_at(message, "modelInfo", "id"), len(self.drafts)
-        for place, block in enumerate(drafts.blocks_of(message.get("content"))):
-            part, last = f":{place}" if place else "", self.drafts[-1] if self.drafts else None
+        for index, block in enumerate(drafts.blocks_of(message.get("content"))):
+            part, last = f":{index}" if index else "", self.drafts[-1] if self.drafts else None
             if block.get("type") == "text" and role == "user":
                 self._add_question(string(block.get("text")).strip(), part)
             elif last and last.role is Role.USER and (name := drafts.attachment_name(block)):
@@ -125,7 +125,7 @@ class ClineDialogue(Conversation):
         self.count_tokens(before, message.get("metrics"))
 
     def _add_question(self, text: str, part: str) -> None:
-        """Add the text in the user's tag as typed; around it, and in messages of their own, are the client's notes."""
+        """Add the text in the user's tag as typed, and the client's additions as injected."""
         if typed := _INPUT.match(text):
             self.say(Role.USER, typed[2], part)
             self.inject(text[typed.end() :], f"{part or ':0'}:context")
@@ -156,7 +156,7 @@ _BOOKKEEPING = (
 
 @dataclass(slots=True)
 class Task(Conversation):
-    """Builds a task of an extension as its user saw it, in which all messages have times. Pure."""
+    """Builds a task of an extension from the messages shown to the user, which all have times. Pure."""
 
     _usage: Record | None = None
 
@@ -183,20 +183,20 @@ class Task(Conversation):
         elif kind in _FAILED:
             self.say(Role.ERROR, text)
         elif kind not in _BOOKKEEPING:
-            self.pass_over("message", kind)
+            self.count_unknown("message", kind)
             self.say(Role.SYSTEM, text)
         if self.drafts[before:] and self.drafts[before].role in (Role.ASSISTANT, Role.THINKING, Role.TOOL):
-            self.count_tokens(before, self._usage)  # they belong to the first message that came of the request
+            self.count_tokens(before, self._usage)  # stored with the first message after the request
             self._usage = None
 
     def _add_answer(self, text: str) -> None:
-        """Add an answer; a question or a plan is an object with the text in it."""
+        """Add an answer; the text of a question or a plan is in a JSON object."""
         text = first_text(object_in(text), "question", "response", "context") or text
         if not (self.drafts and self.drafts[-1].role is Role.ASSISTANT and self.drafts[-1].parts == [text]):
-            self.say(Role.ASSISTANT, text)  # a completion is written twice, the second time as a question
+            self.say(Role.ASSISTANT, text)  # a completion is repeated as a question
 
     def _add_call(self, kind: str, text: str) -> None:
-        """Add a call, which is written twice: as a question, and when it runs."""
+        """Add a call, unless it repeats the last one: it is written as a question, and again when it runs."""
         params = dict(object_in(text) or ({"command": text} if text else {}))
         name = string(params.pop("tool", "")) or string(params.get("toolName")) or _CALLED[kind] or kind
         result = string(params.pop("content", "")) if name.startswith(("read", "list", "search")) else ""
@@ -206,10 +206,10 @@ class Task(Conversation):
             return
         draft = self.call(self.record_id, name, params)
         if kind == "tool":
-            draft.answer(result, drafts.COMPLETED)
+            draft.set_result(result, drafts.COMPLETED)
 
     def _add_result(self, text: str) -> None:
-        """Add output to the last call: it comes in pieces, and may be asked about between them."""
+        """Append output to the last call's result, because it is written in several messages."""
         last = self.drafts[-1] if self.drafts else None
         if last is None or last.role is not Role.TOOL:
             self.inject(text)

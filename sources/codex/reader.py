@@ -19,7 +19,7 @@ from sources.kit.files import File, system_reason
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record, mapping, string, text_at, value_at
 from sources.kit.reader import FileReader, SessionFile, file_records, found_session
-from sources.kit.zst import DAMAGED, open_plain
+from sources.kit.zst import DECOMPRESSION_ERRORS, open_decompressed
 
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _ROLLOUT = re.compile(rf"rollout-(?:.*?-({_UUID})(?:_{_UUID})?|.*)\.jsonl(?:\.zst)?")
@@ -27,7 +27,7 @@ _TIME = re.compile(r"rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)")
 
 
 class Codex(FileReader):
-    """Reads `sessions/` and `archived_sessions/`, and the list of thread names. Secrets lie beside them."""
+    """Reads `sessions/`, `archived_sessions/` and the list of thread names. Never open their siblings: secrets."""
 
     client = CODEX
     patterns = tuple(
@@ -64,16 +64,16 @@ class Codex(FileReader):
 
 @dataclass(slots=True)
 class _Threads:
-    """The files of each thread by thread id; a long thread has several. `names`: those that the user gave."""
+    """The files of each thread by thread id; a long thread has several. `names`: the user's names for threads."""
 
     files: dict[str, list[File]]
     names: dict[str, str] = field(default_factory=dict)
 
     def fingerprint(self, thread: str, seen: str = "") -> str:
-        """Return that of all files. A thread that was read without its beginning stays so until that is here."""
-        own = "+".join(file.fingerprint for file in self.files[thread])
-        missing = seen.removeprefix(own + "?")
-        return seen if missing != seen and missing not in self.files else own
+        """Return the fingerprint of all files; `seen` if the thread was read without a base that is still missing."""
+        fingerprint = "+".join(file.fingerprint for file in self.files[thread])
+        missing = seen.removeprefix(fingerprint + "?")
+        return seen if missing != seen and missing not in self.files else fingerprint
 
     def read(self, thread: str) -> FoundSession:
         damage, first = Damage(), self.files[thread][0]
@@ -94,8 +94,8 @@ class _Threads:
         session = drafts.dated(rollout.session(), _time_in_name(first) or first.modified_at)
         return found_session(thread, fingerprint, session, damage.skipped() + skipped, first.path)
 
-    def _records(self, thread: str, damage: Damage, above: frozenset[str]) -> Iterator[Record]:
-        """Yield the records of a thread; the part before it comes from its base, if it holds only its new part."""
+    def _records(self, thread: str, damage: Damage, visited: frozenset[str]) -> Iterator[Record]:
+        """Yield the records of a thread, preceded by records of its base if its files have only the new part."""
         records = _records(self.files[thread], damage)
         head = next(records, None)
         if head is None:
@@ -103,8 +103,8 @@ class _Threads:
         yield head
         base = mapping(value_at(head, "payload", "history_base"))
         origin, end = string(base.get("thread_id")), base.get("end_ordinal_exclusive")
-        if origin in self.files and origin not in above | {thread} and isinstance(end, int):
-            for record in self._records(origin, Damage(), above | {thread}):
+        if origin in self.files and origin not in visited | {thread} and isinstance(end, int):
+            for record in self._records(origin, Damage(), visited | {thread}):
                 ordinal = record.get("ordinal")
                 if isinstance(ordinal, int) and ordinal < end:
                     yield record
@@ -119,7 +119,7 @@ def _names(store: Path) -> dict[str, str]:
 
 
 def _time_in_name(file: File) -> datetime | None:
-    """Return the beginning of a rollout as its file is named: in local time."""
+    """Return the start of a rollout from the name of its file, which is in local time."""
     if named := _TIME.match(os.path.basename(file.path)):
         with suppress(ValueError, OverflowError, OSError):
             return parse_time(datetime.strptime(named[1], "%Y-%m-%dT%H-%M-%S").astimezone())
@@ -128,8 +128,8 @@ def _time_in_name(file: File) -> datetime | None:
 
 def _records(files: list[File], damage: Damage) -> Iterator[Record]:
     for file in files:
-        with open_plain(file.path) as content:
+        with open_decompressed(file.path) as content:
             try:
                 yield from records_of(read_lines(content), damage)
-            except DAMAGED:
+            except DECOMPRESSION_ERRORS:
                 damage.note(0, "the compressed file is damaged")

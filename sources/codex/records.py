@@ -1,4 +1,4 @@
-"""Interpret single fields of Codex records, and separate what the user typed from its context. Pure."""
+"""Interpret single fields of Codex records, and separate the user's text from its context. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def parent_of(meta: Record) -> tuple[str | None, str | None]:
 
 
 def unwrapped(record: Record) -> tuple[str, Record]:
-    """Return type and payload of a line. Before mid-2025 lines had no envelope, and the first one was the meta data."""
+    """Return type and payload of a record. Before mid-2025 records had no envelope, and the first one was metadata."""
     if isinstance(record.get("payload"), dict):
         return string(record.get("type")), record["payload"]
     if "record_type" in record:
@@ -46,7 +46,7 @@ def unwrapped(record: Record) -> tuple[str, Record]:
 
 
 def pieces_of(text: str) -> Iterator[tuple[Role, str]]:
-    """Yield the context (system) and the prompt (user) in a text of the user; an editor puts the prompt last."""
+    """Yield the context (system) and the prompt (user) of a user message; an editor appends the prompt."""
     text = text.strip()
     if text.startswith(_INJECTED):
         yield Role.SYSTEM, text
@@ -64,22 +64,22 @@ def typed(prompt: str) -> Iterator[str]:
 
 
 def untrusted(hooks: Path, events: tuple[str, ...], ours: re.Pattern[str]) -> list[str]:
-    """Return the events whose hook of ours is not trusted yet; a change after it was trusted is not noticed."""
-    import tomllib  # a record of facts imports what takes time only when it is asked
+    """Return the events whose hook the user has not trusted yet. Later changes of a trusted hook are not noticed."""
+    import tomllib  # imported here, because every command imports the clients' records
 
-    from sources.kit.files import small_text
+    from sources.kit.files import read_small_text
 
     try:
-        settings = tomllib.loads(small_text(hooks.with_name("config.toml")))
+        settings = tomllib.loads(read_small_text(hooks.with_name("config.toml")))
     except ValueError:
         return []
     trusted = mapping(value_at(settings, "hooks", "state"))
-    listed = mapping(value_at(read_json(small_text(hooks)), "hooks"))
-    places = {event: _place(listed.get(event), ours) for event in events}
-    return [event for event, place in places.items() if place and not _is_trusted(trusted, hooks, event, place)]
+    listed = mapping(value_at(read_json(read_small_text(hooks)), "hooks"))
+    positions = {event: _hook_position(listed.get(event), ours) for event in events}
+    return [event for event, at in positions.items() if at and not _is_trusted(trusted, hooks, event, at)]
 
 
-def _place(groups: object, ours: re.Pattern[str]) -> str:
+def _hook_position(groups: object, ours: re.Pattern[str]) -> str:
     for group, entry in enumerate(items(groups)):
         for handler, given in enumerate(items(value_at(entry, "hooks"))):
             if ours.search(text_at(given, "command")):
@@ -87,7 +87,7 @@ def _place(groups: object, ours: re.Pattern[str]) -> str:
     return ""
 
 
-def _is_trusted(state: Record, hooks: Path, event: str, place: str) -> bool:
+def _is_trusted(state: Record, hooks: Path, event: str, position: str) -> bool:
     snake = re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()
-    entries = [mapping(state.get(f"{file}:{snake}:{place}")) for file in (hooks, hooks.resolve())]
+    entries = [mapping(state.get(f"{file}:{snake}:{position}")) for file in (hooks, hooks.resolve())]
     return any(entry.get("trusted_hash") and entry.get("enabled") is not False for entry in entries)

@@ -17,12 +17,12 @@ from sources.kit.token_counts import usage_of
 
 
 class Layer(IntEnum):
-    """The kind of record that a text is in: Codex writes the same up to three times. A file's first kind counts."""
+    """The kind of a record. Codex writes each text in up to three kinds; the lowest one in a file counts."""
 
     ITEM = 0
     EVENT = 1
     RESPONSE = 2
-    ALONE = 3  # written once only
+    ALONE = 3  # texts that are written only once
 
 
 class LayeredMessage(NamedTuple):
@@ -44,10 +44,10 @@ class LayeredMessage(NamedTuple):
         return string(self.draft.more.get("native_id"))
 
 
-def each_once(entries: Sequence[LayeredMessage]) -> list[LayeredMessage]:
-    """Return the entries of the first layer that the file has, and of calls the ones that tell what really ran.
+def deduplicate(entries: Sequence[LayeredMessage]) -> list[LayeredMessage]:
+    """Return the entries of the lowest layer in the file, and for calls the entries of what was executed.
 
-    A call that the model asked for is left out if an event or item describes what ran.
+    A call that the model requested is left out if an event or item describes its execution.
     """
     best: dict[str, Layer] = {}
     for entry in entries:
@@ -55,24 +55,24 @@ def each_once(entries: Sequence[LayeredMessage]) -> list[LayeredMessage]:
     described = [entry for entry in entries if entry.group == "tool" and entry.layer < Layer.RESPONSE]
     turns, calls = {entry.turn for entry in described}, {entry.call_id for entry in described}
 
-    def counts(entry: LayeredMessage) -> bool:
+    def is_first(entry: LayeredMessage) -> bool:
         if entry.group != "tool":
             return entry.layer == best[entry.group]
         is_runner = entry.draft.more["tool"]["name"] in RUNNERS
         is_described = entry.call_id in calls or (is_runner and entry.turn in turns)
         return entry.layer < Layer.RESPONSE or not is_described
 
-    return [entry for entry in entries if counts(entry)]
+    return [entry for entry in entries if is_first(entry)]
 
 
-def mark_rolled_back(kept: Sequence[LayeredMessage], rollbacks: Iterable[tuple[int, int]]) -> None:
-    """Mark the messages of turns that the user took back. A rollback: its position, and how many turns."""
-    following, standing = deque(kept), list[LayeredMessage]()
+def mark_rolled_back(entries: Sequence[LayeredMessage], rollbacks: Iterable[tuple[int, int]]) -> None:
+    """Mark the messages of turns that the user rolled back. A rollback: its position and number of turns."""
+    following, remaining = deque(entries), list[LayeredMessage]()
     for end, turns in rollbacks:
         while following and following[0].position < end:
-            standing.append(following.popleft())
-        while turns > 0 and standing:
-            draft = standing.pop().draft
+            remaining.append(following.popleft())
+        while turns > 0 and remaining:
+            draft = remaining.pop().draft
             supersede([draft])
             turns -= draft.role is Role.USER
 
@@ -81,9 +81,8 @@ def mark_rolled_back(kept: Sequence[LayeredMessage], rollbacks: Iterable[tuple[i
 class Rollout(Conversation):
     """Builds a thread from its records in order.
 
-    `copied`: turns of the thread that this one comes from, copied into its file; their tokens are not counted again.
-    `is_agent`: a sub-agent's own file, whose copied turns are left out.
-    `name`: the one that the user gave the thread.
+    `copied`: ids of turns copied from the parent thread; their tokens are not counted again. `is_agent`: the file is a
+    sub-agent's, so that copied turns are left out. `name`: the user's name for the thread.
     """
 
     copied: Collection[str] = ()
@@ -92,7 +91,7 @@ class Rollout(Conversation):
     _meta: Record = field(default_factory=dict)
     _entries: list[LayeredMessage] = field(default_factory=list)
     _seen: set[tuple[str, str]] = field(default_factory=set)
-    _said: Counter[tuple[str, Role, Layer]] = field(default_factory=Counter)
+    _message_counts: Counter[tuple[str, Role, Layer]] = field(default_factory=Counter)
     _rollbacks: list[tuple[int, int]] = field(default_factory=list)
     _turn: str = ""
     _is_copy: bool = False
@@ -119,13 +118,13 @@ class Rollout(Conversation):
         elif kind == "compacted":
             self._inject(string(payload.get("message")) or "Conversation compacted", compaction={})
         elif kind not in ("session_state", "world_state", "token_usage_record"):
-            self.pass_over("record", kind)
+            self.count_unknown("record", kind)
 
     def session(self) -> Session:
-        """Return the thread as read so far, each text once; turns that were rolled back are marked."""
-        kept = each_once(self._entries)
-        mark_rolled_back(kept, self._rollbacks)
-        self.drafts = [entry.draft for entry in kept]
+        """Return the thread as read so far, without duplicates, with rolled back turns marked."""
+        entries = deduplicate(self._entries)
+        mark_rolled_back(entries, self._rollbacks)
+        self.drafts = [entry.draft for entry in entries]
         parent, relation = records.parent_of(self._meta)
         self.session_id = string(self._meta.get("id")) or self.session_id
         return self.build(
@@ -144,15 +143,15 @@ class Rollout(Conversation):
     # Records
 
     def _read_meta(self, payload: Record) -> None:
-        """Keep the first description; later ones are of the threads that this one was copied from."""
+        """Store the first metadata; later ones are of the threads from which records were copied."""
         if not self._meta:
             self._meta = payload
-            self.enter(payload.get("cwd"))
+            self.add_folder(payload.get("cwd"))
         else:
             self._is_copy = bool(self.copied)
 
     def _read_context(self, payload: Record) -> None:
-        self.enter(payload.get("cwd"))
+        self.add_folder(payload.get("cwd"))
         self.model = string(payload.get("model")) or self.model
         if "turn_id" not in payload:
             self._turn = f"turn {len(self._entries)}"
@@ -169,7 +168,7 @@ class Rollout(Conversation):
         elif kind in tools.OUTPUTS:
             self._add_result(payload)
         elif kind not in records.IGNORED_RESPONSES:
-            self.pass_over("response", kind)
+            self.count_unknown("response", kind)
 
     def _add_message(self, payload: Record) -> None:
         texts, role = drafts.texts_in(payload.get("content")), payload.get("role")
@@ -201,18 +200,18 @@ class Rollout(Conversation):
         elif kind == "token_count":
             self._count_tokens(payload)
         elif kind == "error":
-            self._put(self.say(Role.ERROR, text or "error"), Layer.ALONE)
+            self._add_entry(self.say(Role.ERROR, text or "error"), Layer.ALONE)
         elif kind == "turn_aborted":
             self._inject(f"[Turn aborted: {string(payload.get('reason')) or 'no reason given'}]")
         elif kind not in records.IGNORED_EVENTS:
-            self.pass_over("event", kind)
+            self.count_unknown("event", kind)
 
     def _count_tokens(self, payload: Record) -> None:
-        """Note the tokens of a response with the answer before; those of one that only called tools with the next."""
+        """Store the tokens of a response with its answer, or with the next answer if it has only tool calls."""
         counted = self._counted(payload)
         if not any(counted.values()):
-            return  # only the account's limits are new
-        if not self._is_copy:  # else it is counted in the thread that this one comes from
+            return  # only the account's limits changed
+        if not self._is_copy:  # copied turns are counted in the parent thread
             self._usage.update(usage_of(counted, cache_in_input=True))
         since = (each for each in self._entries[self._counted_to :] if each.draft.role is Role.ASSISTANT)
         answers = {each.layer: each.draft for each in since}
@@ -223,7 +222,7 @@ class Rollout(Conversation):
         self._counted_to = len(self._entries)
 
     def _counted(self, payload: Record) -> dict[str, int]:
-        """Return what the thread's running total grew by; at its first count that may include another thread's."""
+        """Return the growth of the thread's total; the last count for the first total, which may include a parent's."""
         info = mapping(payload.get("info"))
         total, last = (mapping(info.get(name)) for name in ("total_token_usage", "last_token_usage"))
         total = {name: count for name, count in total.items() if isinstance(count, int)}
@@ -255,16 +254,16 @@ class Rollout(Conversation):
             thought = "\n\n".join(text_at(text, "text") or string(text) for text in texts)
             self._add_thought(thought, Layer.ITEM)
         elif kind not in records.IGNORED_ITEMS:
-            self.pass_over("item", kind)
+            self.count_unknown("item", kind)
 
     # Messages
 
-    def _put(self, draft: Draft, layer: Layer) -> None:
+    def _add_entry(self, draft: Draft, layer: Layer) -> None:
         if draft.parts or "attachments" in draft.more:
             self._entries.append(LayeredMessage(draft, layer, self._turn, len(self._entries)))
 
     def _inject(self, text: str, **more: Any) -> None:
-        self._put(self.inject(text, **more), Layer.ALONE)
+        self._add_entry(self.inject(text, **more), Layer.ALONE)
 
     def _add_question(self, texts: Iterable[str], content: object, layer: Layer, given: Record) -> None:
         pieces = [piece for text in texts for piece in pieces_of(text)]
@@ -273,39 +272,39 @@ class Rollout(Conversation):
         typed = "\n\n".join(text for role, text in pieces if role is Role.USER)
         names = drafts.attachments_in(content)
         if typed or names:
-            native_id = self._identity(given, Role.USER, layer)
-            self._put(self.say(Role.USER, typed, native_id=native_id, attachments=names), layer)
+            native_id = self._message_id(given, Role.USER, layer)
+            self._add_entry(self.say(Role.USER, typed, native_id=native_id, attachments=names), layer)
 
     def _add_answer(self, text: str, layer: Layer, given: Record) -> None:
         if text.strip():
-            native_id = self._identity(given, Role.ASSISTANT, layer)
-            self._put(self.say(Role.ASSISTANT, text, native_id=native_id, phase=string(given.get("phase"))), layer)
+            native_id, phase = self._message_id(given, Role.ASSISTANT, layer), string(given.get("phase"))
+            self._add_entry(self.say(Role.ASSISTANT, text, native_id=native_id, phase=phase), layer)
 
     def _add_thought(self, text: str, layer: Layer) -> None:
-        self._put(self.say(Role.THINKING, text), layer)
+        self._add_entry(self.say(Role.THINKING, text), layer)
 
     def _add_call(self, ran: tools.ToolRun, layer: Layer) -> None:
         draft = drafts.tool_draft(ran.call_id, ran.name, ran.params, self.at, folder=self.folder)
         draft.more |= {"model": self.model} if self.model else {}
         if ran.result is not None:
-            draft.answer(ran.result, ran.status)
+            draft.set_result(ran.result, ran.status)
         draft.more["tool"]["status"] = ran.status
         if layer is Layer.RESPONSE:
             self.calls[ran.call_id] = draft
-        self._put(draft, layer)
+        self._add_entry(draft, layer)
 
     def _add_result(self, payload: Record) -> None:
-        """Add the result of a call, or of one that is not in the file."""
+        """Set the result of a call; add the call if it is not in the file."""
         call_id = string(payload.get("call_id"))
         if call_id not in self.calls:
             self._add_call(tools.ToolRun(call_id, "tool", {}, None, drafts.PENDING), Layer.RESPONSE)
-        self.answer(call_id, *tools.outcome(payload.get("output")))
+        self.set_result(call_id, *tools.parse_output(payload.get("output")))
 
-    def _identity(self, given: Record, role: Role, layer: Layer) -> str:
-        """Return the id of a message with its turn: ids start anew in each turn.
+    def _message_id(self, given: Record, role: Role, layer: Layer) -> str:
+        """Return the id of a message, prefixed by its turn, because ids are unique only within a turn.
 
-        Events have none: which one of its role in the turn it is stands for it, as the file only grows.
+        The id of an event is its number among those of its role in the turn, which is stable as the file only grows.
         """
-        self._said[self._turn, role, layer] += 1
-        own = string(given.get("id")) or f"{role} {self._said[self._turn, role, layer]}"
-        return f"{self._turn}:{own}" if self._turn else own
+        self._message_counts[self._turn, role, layer] += 1
+        message_id = string(given.get("id")) or f"{role} {self._message_counts[self._turn, role, layer]}"
+        return f"{self._turn}:{message_id}" if self._turn else message_id

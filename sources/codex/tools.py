@@ -1,4 +1,4 @@
-"""Parse tool calls of Codex in all their shapes: request and result, event, item. Pure."""
+"""Parse tool calls of Codex in all formats: request and result, event, item. Pure."""
 
 from typing import Any, NamedTuple
 
@@ -7,7 +7,7 @@ from sources.kit.drafts import params_of
 from sources.kit.loose_json import Record, items, mapping, object_in, string, text_at
 
 SHELL, PATCH = "exec", "apply_patch"
-# calls that events and items describe better: one script may run many commands
+# calls whose execution events and items describe better, because one script may run many commands
 RUNNERS = (SHELL, PATCH, "shell", "exec_command", "shell_command", "local_shell", "container.exec", "write_stdin")
 
 CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call", "tool_search_call")
@@ -25,7 +25,7 @@ class ToolRun(NamedTuple):
 
 
 def requested_call(payload: Record) -> ToolRun:
-    """Return a call as the model asked for it."""
+    """Return a call as the model requested it."""
     kind = string(payload.get("type"))
     name = string(payload.get("name")) or {"local_shell_call": "local_shell"}.get(kind, kind.removesuffix("_call"))
     given = (payload[key] for key in ("arguments", "input", "action") if key in payload)
@@ -34,7 +34,7 @@ def requested_call(payload: Record) -> ToolRun:
     return ToolRun(call_id, name, params_of(next(given, {})), None, status)
 
 
-def outcome(output: object) -> tuple[str, str]:
+def parse_output(output: object) -> tuple[str, str]:
     """Return result and status of an output: plain text, JSON in a string, blocks, or an object."""
     given = mapping(object_in(output) if isinstance(output, str) else output)
     if "output" in given or "content" in given:
@@ -73,14 +73,14 @@ def changed_files(given: Record) -> ToolRun:
 
 def called_server(given: Record) -> ToolRun:
     """Parse `mcp_tool_call_end` or an McpToolCall item."""
-    asked_for = mapping(given.get("invocation")) or given
-    name = ".".join(filter(None, (string(asked_for.get(key)) for key in ("server", "tool"))))
+    invocation = mapping(given.get("invocation")) or given
+    name = ".".join(filter(None, (string(invocation.get(key)) for key in ("server", "tool"))))
     answer = given.get("result")
     failed = mapping(answer).get("Err", given.get("error"))
     success = mapping(mapping(answer).get("Ok", answer))
     result = drafts.content_text(failed or success.get("content", answer))
     is_error = bool(failed or success.get("isError") or success.get("is_error"))
-    return ToolRun(_id(given), name or "mcp", asked_for.get("arguments"), result, _status(success=not is_error))
+    return ToolRun(_id(given), name or "mcp", invocation.get("arguments"), result, _status(success=not is_error))
 
 
 def searched(given: Record) -> ToolRun:

@@ -1,4 +1,4 @@
-"""Read the sessions of Continue's extensions and command line: one document each, as the model was sent it."""
+"""Read the sessions of Continue's extensions and command line: one document each, with the messages to the model."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -8,7 +8,7 @@ from registry.domain import Role, Session
 from sources.clients import CONTINUE
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
-from sources.kit.files import File, small_text
+from sources.kit.files import File, read_small_text
 from sources.kit.loose_json import Record, items, mapping, object_in, objects, read_json, string, text_at, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_records
 from sources.kit.workspace_files import path_of
@@ -18,13 +18,13 @@ _ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "thinking": Role.THINK
 
 
 class Continue(FileReader):
-    """Reads `sessions/`. Keys and settings lie beside it."""
+    """Reads `sessions/`. Never open its siblings: they have keys and settings."""
 
     client = CONTINUE
     patterns = ("sessions/*.json",)
 
     def session_file(self, file: File) -> SessionFile | None:
-        """Return the session; the list of sessions lies in the same folder."""
+        """Return the session; None for the list of sessions, which is in the same folder."""
         return None if file.path.endswith(_LIST) else FileReader.session_file(self, file)
 
     def parser(self, store: Path) -> ParseFile:
@@ -33,14 +33,14 @@ class Continue(FileReader):
 
 
 def _times_in(folder: Path) -> dict[str, object]:
-    """Return the times of sessions by id, which only the list of sessions has."""
-    listed = objects(read_json(small_text(folder / _LIST)))
+    """Return the times of sessions by id, from the list of sessions."""
+    listed = objects(read_json(read_small_text(folder / _LIST)))
     return {string(each.get("sessionId")): each.get("dateCreated") for each in reversed(listed)}
 
 
 @dataclass(slots=True)
 class ContinueTalk(Conversation):
-    """Builds a session from its one document. `created`: its time, used if no message has one. Pure."""
+    """Builds a session from its document. `created`: its time, used if no message has one. Pure."""
 
     created: object = None
     _title: str = ""
@@ -60,7 +60,7 @@ class ContinueTalk(Conversation):
         elif role in _ROLES:
             self._add(_ROLES[role], message, item)
         else:
-            self.pass_over("message", role)
+            self.count_unknown("message", role)
 
     def session(self) -> Session:
         is_named = self._title not in ("New Session", "Untitled Session")
@@ -94,4 +94,4 @@ class ContinueTalk(Conversation):
             self.call(key, function.get("name"), written if params is None else params)
 
     def _answer(self, key: object, result: str, status: object) -> None:
-        self.answer(key, result, drafts.status_of(status, drafts.COMPLETED if result else drafts.PENDING))
+        self.set_result(key, result, drafts.status_of(status, drafts.COMPLETED if result else drafts.PENDING))

@@ -21,8 +21,6 @@ _NOT_ATTACHED = ("implicit", "workspace", "promptText", "tool", "toolset")
 
 
 class ModelCall(NamedTuple):
-    """A call as the model made it."""
-
     call_id: str
     name: str
     params: Any
@@ -31,30 +29,30 @@ class ModelCall(NamedTuple):
 
 @dataclass(slots=True)
 class VsCodeChat(Conversation):
-    """Builds a session from the object in which it is kept. Text that comes in pieces is one message.
+    """Builds a session from its JSON object. Consecutive pieces of text become one message.
 
-    `listed_title`: the title in the list of sessions, for those that nobody has named.
+    `listed_title`: the title in the list of sessions, used if the user has not named the session.
     """
 
     given: Record = field(default_factory=dict)
     project: str | None = None
     listed_title: str = ""
-    _answered_from: int = 0
+    _answer_start: int = 0
     _text: list[str] = field(default_factory=list)
     _chunks: int = 0
     _thought_id: str = ""
-    _asked: dict[str, ModelCall] = field(default_factory=dict)
+    _model_calls: dict[str, ModelCall] = field(default_factory=dict)
 
     def session(self) -> Session:
-        """Return the conversation; requests that were undone are marked."""
-        for place, request in enumerate(objects(self.given.get("requests"))):
+        """Return the conversation, with undone requests marked."""
+        for index, request in enumerate(objects(self.given.get("requests"))):
             before = len(self.drafts)
-            self.begin(string(request.get("requestId")) or f"#{place}", request.get("timestamp"))
+            self.begin(string(request.get("requestId")) or f"#{index}", request.get("timestamp"))
             self._chunks, self._thought_id = 0, ""
             self._add_question(request)
             resolved = text_at(request, "result", "metadata", "resolvedModel")
             self.model = resolved or string(request.get("modelId")).removeprefix("copilot/")
-            self.at, self._answered_from = None, len(self.drafts)
+            self.at, self._answer_start = None, len(self.drafts)
             self._add_answer(request)
             supersede(self.drafts[before:] if request.get("shouldBeRemovedOnSend") else ())
         self.session_id = string(self.given.get("sessionId")) or self.session_id
@@ -69,16 +67,16 @@ class VsCodeChat(Conversation):
         self.say(Role.USER, string(message) or text_at(message, "text"), attachments=names)
 
     def _add_answer(self, request: Record) -> None:
-        self._asked, hidden = calls_of(request)
+        self._model_calls, unshown = calls_of(request)
         for part in items(request.get("response")):
             given = {"value": part} if isinstance(part, str) else mapping(part)
             kind = string(given.get("kind"))
             if handler := _PARTS.get(kind):
                 handler(self, given)
             elif kind not in _IGNORED:
-                self.pass_over("part", kind)
+                self.count_unknown("part", kind)
         self._end_text()
-        for call in hidden:
+        for call in unshown:
             self._put(call, drafts.COMPLETED)
         self.say(Role.ERROR, text_at(request, "result", "errorDetails", "message"), ":error")
 
@@ -88,7 +86,7 @@ class VsCodeChat(Conversation):
             self._text.append(text)
 
     def _add_reference(self, part: Record) -> None:
-        """Add a file or symbol in the middle of a sentence."""
+        """Append the name of a file or symbol to the current text."""
         reference = mapping(part.get("inlineReference"))
         location = mapping(reference.get("location")) or reference
         path = path_of(location.get("uri", location))
@@ -102,7 +100,7 @@ class VsCodeChat(Conversation):
         if not text.strip():
             return
         self._end_text()
-        last = self.drafts[-1] if self.drafts[self._answered_from :] else None
+        last = self.drafts[-1] if self.drafts[self._answer_start :] else None
         if last and last.role is Role.THINKING and thought_id and thought_id == self._thought_id:
             last.parts[-1] += text
         else:
@@ -111,7 +109,7 @@ class VsCodeChat(Conversation):
 
     def _add_call(self, part: Record) -> None:
         self._end_text()
-        draft = self._put(shown_call(part, self._asked, self._new_id("tool")), _status(part))
+        draft = self._put(shown_call(part, self._model_calls, self._new_id("tool")), _status(part))
         if agent := string(part.get("subAgentInvocationId")):
             draft.more["tool"]["agent"] = agent
 
@@ -130,11 +128,11 @@ class VsCodeChat(Conversation):
             self._say(Role.ASSISTANT, text)
 
     def _new_id(self, kind: str) -> str:
-        return f"{self.record_id}:{kind}:{len(self.drafts) - self._answered_from}"
+        return f"{self.record_id}:{kind}:{len(self.drafts) - self._answer_start}"
 
     def _put(self, call: ModelCall, status: str) -> Draft:
         draft = self.call(call.call_id, call.name, call.params)
-        draft.answer(call.result or "", status)
+        draft.set_result(call.result or "", status)
         return draft
 
     def _say(self, role: Role, text: str, **more: Any) -> None:
@@ -143,7 +141,7 @@ class VsCodeChat(Conversation):
 
 
 def _attachment(variable: Record) -> str:
-    """Return the name of an attachment; the client adds the open file, instructions and tools by itself."""
+    """Return the name of an attachment; empty for the open file, instructions and tools, which the client adds."""
     if variable.get("automaticallyAdded") or variable.get("kind") in _NOT_ATTACHED:
         return ""
     return string(variable.get("name")) or path_of(variable.get("value"))
@@ -163,16 +161,16 @@ _PARTS: dict[str, Callable[[VsCodeChat, Record], None]] = {
 }
 
 
-# Tool calls. Each is kept twice: as a part of the answer, which the user saw, and in `toolCallRounds` with
-# `toolCallResults`, as the model made it.
+# Tool calls. Each is stored twice: as a part of the answer, as shown to the user, and in `toolCallRounds` with
+# `toolCallResults`, as requested by the model.
 
 _GIVEN = ("rawInput", "input", "commandLine", "command", "prompt", "todoList")
 
 
 def calls_of(request: Record) -> tuple[dict[str, ModelCall], list[ModelCall]]:
-    """Return the calls of a request by the id of the part that shows each, and all of them if no part shows any.
+    """Return the model's calls by the id of the part that shows them, and all calls if no part shows one.
 
-    They are matched by id; if no id matches and there are as many of both, in order.
+    They are matched by id, or by their order if no id matches and both have the same number.
     """
     metadata = mapping(value_at(request, "result", "metadata"))
     results = mapping(metadata.get("toolCallResults"))
@@ -199,31 +197,31 @@ def _call(given: Record, results: Record) -> ModelCall:
 
 
 def _result_part(part: Any) -> str:
-    """Return a part of a result: text, or the texts of the tree that a prompt is rendered from, in order."""
+    """Return the text of a part of a result, which is a text or a tree of texts."""
     value = mapping(part).get("value", part)
     if isinstance(value, str):
         return value
     texts: list[str] = []
-    waiting = [mapping(value).get("node", value)]
-    while waiting:
-        node = mapping(waiting.pop())
+    stack = [mapping(value).get("node", value)]
+    while stack:
+        node = mapping(stack.pop())
         if text := string(node.get("text")):
             texts.append(f"\n{text}" if node.get("lineBreakBefore") and texts else text)
-        waiting.extend(reversed(items(node.get("children"))))
+        stack.extend(reversed(items(node.get("children"))))
     return "".join(texts)
 
 
-def shown_call(part: Record, asked: dict[str, ModelCall], otherwise_id: str) -> ModelCall:
-    """Return a call as the client shows it, with the model's parameters and result where they are kept."""
-    call_id = string(part.get("toolCallId")) or otherwise_id
+def shown_call(part: Record, model_calls: dict[str, ModelCall], fallback_id: str) -> ModelCall:
+    """Return a call as the client shows it, with the model's parameters and result if they are stored."""
+    call_id = string(part.get("toolCallId")) or fallback_id
     shown = ModelCall(call_id, string(part.get("toolId")) or "tool", _params(part), _result(part))
-    if own := asked.get(call_id):
-        return ModelCall(call_id, own.name, own.params, own.result or shown.result)
+    if model_call := model_calls.get(call_id):
+        return ModelCall(call_id, model_call.name, model_call.params, model_call.result or shown.result)
     return shown
 
 
 def edit_of(part: Record, path: str, native_id: str) -> ModelCall:
-    """Return a change to a file that is part of the answer."""
+    """Return an edit of a file in an answer as a call."""
     groups = ([edit] if isinstance(edit, dict) else items(edit) for edit in items(part.get("edits")))
     texts = ["".join(string(edit.get("text")) for edit in objects(group)) for group in groups]
     return ModelCall(native_id, "edit", {"path": path, "edits": [text for text in texts if text]}, "")
@@ -239,7 +237,7 @@ def _params(part: Record) -> Any:
 
 
 def _result(part: Record) -> str:
-    """Return the shown result: details, the output of a terminal, else the message that it was done."""
+    """Return the displayed result: its details, the terminal's output, or else the completion message."""
     details, data = mapping(part.get("resultDetails")), mapping(part.get("toolSpecificData"))
     output = details.get("output")
     text = string(output) or "\n".join(filter(None, (string(each.get("value")) for each in objects(output))))

@@ -1,4 +1,4 @@
-"""Read the sessions of Copilot CLI: event logs, in the three places where it has kept them."""
+"""Read the sessions of Copilot CLI: event logs in the three locations of its versions."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from sources.base import FoundSession
 from sources.clients import COPILOT_CLI
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft, params_of, supersede
-from sources.kit.files import File, small_text, status_of
+from sources.kit.files import File, fingerprint_at, read_small_text
 from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string, text_at, value_at
 from sources.kit.reader import FileReader, SessionFile, parse_records
 from sources.kit.token_counts import usage_of
@@ -22,7 +22,7 @@ _NOTED = re.compile(r"^(name|cwd):[ \t]*(\S.*)?$", re.MULTILINE)
 
 
 class CopilotCli(FileReader):
-    """Reads `session-state/` and `history-session-state/`. Secrets lie beside them."""
+    """Reads `session-state/` and `history-session-state/`. Never open their siblings: they have secrets."""
 
     client = COPILOT_CLI
     patterns = tuple(
@@ -30,25 +30,25 @@ class CopilotCli(FileReader):
         for folder in ("session-state", "history-session-state")
         for form in ("*/events.jsonl", "*.jsonl", "*.json")
     )
-    beside = ("session-state/*/workspace.yaml",)
+    backup_extras = ("session-state/*/workspace.yaml",)
 
     def session_file(self, file: File) -> SessionFile:
-        """Return the log; a session with a folder may be renamed in its note after it has ended."""
+        """Return the log; `workspace.yaml` is part of the fingerprint, because it has the name of the session."""
         folder, name = os.path.split(file.path)
         if name != "events.jsonl":
             return SessionFile(file, file.path, Path(name).stem)
-        note_status = "+" + status_of(os.path.join(folder, _NOTE))
+        note_status = "+" + fingerprint_at(os.path.join(folder, _NOTE))
         return SessionFile(file, file.path, os.path.basename(folder), folder=folder, note_status=note_status)
 
     def parse(self, file: SessionFile) -> Iterator[FoundSession]:
-        note = small_text(os.path.join(file.folder, _NOTE)) if file.folder else ""
-        reading = Events(file.session_id, described=noted(note))
+        note = read_small_text(os.path.join(file.folder, _NOTE)) if file.folder else ""
+        reading = Events(file.session_id, described=parse_note(note))
         is_document = file.path.endswith(".json")
         return parse_records(file, reading, events_of) if is_document else parse_records(file, reading)
 
 
-def noted(text: str) -> dict[str, str]:
-    """Return the name and folder in a `workspace.yaml`, which has one value a line. Pure."""
+def parse_note(text: str) -> dict[str, str]:
+    """Return the name and folder in a `workspace.yaml`, which has one value per line. Pure."""
     return {key: _unquoted(value.strip()) for key, value in _NOTED.findall(text) if value.strip() not in ("", "null")}
 
 
@@ -60,7 +60,7 @@ def _unquoted(value: str) -> str:
 
 # Events, also those of the editor's transcripts. Pure.
 
-# kinds of events that are no part of the conversation
+# kinds of events that do not belong to the conversation
 _BOOKKEEPING = (
     *("session.resume", "session.info", "session.warning", "session.truncation", "session.compaction_start"),
     *("session.idle", "session.mode_changed", "session.plan_changed", "session.todos_changed"),
@@ -79,16 +79,16 @@ _BOOKKEEPING = (
 
 @dataclass(slots=True)
 class Events(Conversation):
-    """Builds a conversation and those of its sub-agents from the events in order.
+    """Builds a conversation and the conversations of its sub-agents from the events in order.
 
-    `described`: the facts in a note beside the file (`name`, `cwd`).
+    `described`: the fields of `workspace.yaml` (`name`, `cwd`).
     """
 
     described: dict[str, str] = field(default_factory=dict)
     _agents: dict[str, Conversation] = field(default_factory=dict)
     _agent_names: defaultdict[str, str] = field(default_factory=lambda: defaultdict(str))
-    _standing: list[Draft] = field(default_factory=list)
-    _places: dict[str, int] = field(default_factory=dict)
+    _current: list[Draft] = field(default_factory=list)
+    _positions: dict[str, int] = field(default_factory=dict)
     _facts: Record = field(default_factory=dict)
     _model: str = ""  # of the session; an event may name another one
     _thought: str = ""
@@ -97,34 +97,34 @@ class Events(Conversation):
     def read(self, event: Record) -> None:
         kind, data, event_id = string(event.get("type")), mapping(event.get("data")), string(event.get("id"))
         if event_id:
-            self._places[event_id] = len(self._standing)
+            self._positions[event_id] = len(self._current)
         agent = string(data.get("toolCallId" if kind == "subagent.failed" else "parentToolCallId"))
         before, thread = len(self.drafts), self._agents.setdefault(agent, Conversation()) if agent else self
         self.begin(event_id, event.get("timestamp"))
         self.model = string(data.get("model")) or self._model
         thread.record_id, thread.at, thread.model = self.record_id, self.at, self.model
         self._add(kind, data, thread)
-        self._standing += self.drafts[before:]
+        self._current += self.drafts[before:]
 
     def _add(self, kind: str, data: Record, thread: Conversation) -> None:
         if kind == "session.start":
             self._facts = data | self._facts
             self._model = string(data.get("selectedModel")) or self._model
-            self.enter(value_at(data, "context", "cwd"))
+            self.add_folder(value_at(data, "context", "cwd"))
         elif kind == "session.context_changed":
-            self.enter(data.get("cwd"))
+            self.add_folder(data.get("cwd"))
         elif kind == "session.model_change":
             self._model = string(data.get("newModel")) or self._model
         elif kind == "session.title_changed":
             self._facts["title"] = string(data.get("title")) or self._facts.get("title")
-        elif kind == "session.snapshot_rewind":  # the named event and all after it were taken back
-            place = self._places.get(string(data.get("upToEventId")), len(self._standing))
-            supersede(self._standing[place:])
-            del self._standing[place:]
+        elif kind == "session.snapshot_rewind":  # the named event and all later ones were undone
+            position = self._positions.get(string(data.get("upToEventId")), len(self._current))
+            supersede(self._current[position:])
+            del self._current[position:]
         elif kind == "session.compaction_complete":
             self.inject(string(data.get("summaryContent")) or "Conversation compacted", compaction={})
         elif kind == "session.shutdown":
-            self._end(data)
+            self._read_shutdown(data)
         elif kind == "session.error":
             self.say(Role.ERROR, string(data.get("message")) or "error")
         elif kind == "abort":
@@ -144,7 +144,7 @@ class Events(Conversation):
         elif kind == "subagent.failed":
             thread.say(Role.ERROR, string(data.get("error")))
         elif kind not in _BOOKKEEPING:
-            self.pass_over("event", kind)
+            self.count_unknown("event", kind)
 
     def sessions(self) -> Iterator[Session]:
         self.session_id = string(self._facts.get("sessionId")) or self.session_id
@@ -165,16 +165,16 @@ class Events(Conversation):
         words = first_text(call.more["tool"]["params"], "description", "prompt") if call else ""
         return preview_of(words, 80)
 
-    def _end(self, data: Record) -> None:
-        """Note the tokens that are told only when the client ends with the last answer of each model."""
+    def _read_shutdown(self, data: Record) -> None:
+        """Store the token counts of each model, which come with the client's shutdown, with its last answer."""
         since, self._counted_to = self.drafts[self._counted_to :], len(self.drafts)
         for model, metrics in mapping(data.get("modelMetrics")).items():
             answers = [each for each in since if each.more.get("model") == model and "usage" in each.more]
-            for draft in answers[-1:]:  # its output was counted with each answer
+            for draft in answers[-1:]:  # output tokens were counted with each answer
                 draft.more["usage"] = usage_of(value_at(metrics, "usage"), cache_in_input=True) | draft.more["usage"]
 
     def _add_question(self, data: Record, thread: Conversation) -> None:
-        """Add the text that was typed; a message with another source is the client's own."""
+        """Add a typed message, or an injected one if its source is not the user."""
         text = string(data.get("content"))
         if string(data.get("source")) not in ("", "user"):
             thread.inject(text)
@@ -184,7 +184,7 @@ class Events(Conversation):
             thread.say(Role.USER, text, attachments=list(dict.fromkeys(filter(None, names))))
 
     def _think(self, text: str, thread: Conversation) -> None:
-        """Add a thought; some versions write it twice: as an event, and with the answer."""
+        """Add a thought, unless it repeats the last one: some versions write it as an event, and with the answer."""
         if text != self._thought:
             thread.say(Role.THINKING, text, ":thinking")
         self._thought = text or self._thought
@@ -198,17 +198,17 @@ class Events(Conversation):
         thread.count_tokens(before, data)
 
     def _add_result(self, data: Record, thread: Conversation) -> None:
-        """Add the result of a call, or of one that is not in the file."""
+        """Set the result of a call; add the call if it is not in the file."""
         draft = self._call(thread, data.get("toolCallId"), data.get("toolName"), {})
         error = data.get("error")
         result = drafts.content_text(mapping(data.get("result")).get("content", data.get("result")))
-        status = drafts.outcome(data.get("success") is False or error)
+        status = drafts.result_status(data.get("success") is False or error)
         if value_at(error, "code") in ("rejected", "denied"):
             status = drafts.REJECTED
-        draft.answer(result or string(error) or text_at(error, "message"), status)
+        draft.set_result(result or string(error) or text_at(error, "message"), status)
 
     def _call(self, thread: Conversation, call_id: object, name: object, arguments: object) -> Draft:
-        """Return a call, which is written when it is asked for, and again when it runs."""
+        """Return a call, added if new: it is written when it is requested, and again when it runs."""
         key = string(call_id)
         if not key or key not in self.calls:
             self.calls[key] = thread.call(key, name, params_of(arguments) or {}, folder=self.folder)
@@ -216,11 +216,11 @@ class Events(Conversation):
 
 
 def events_of(history: Record) -> Iterator[Record]:
-    """Convert the document of the first versions, the messages of the model's service, to events without times."""
+    """Convert the JSON document of the first versions, which has the API's messages, to events without times."""
     yield {"type": "session.start", "data": {key: history.get(key) for key in ("sessionId", "startTime")}}
-    for place, message in enumerate(objects(history.get("chatMessages"))):
+    for position, message in enumerate(objects(history.get("chatMessages"))):
         kind, data = _event_of(message)
-        yield {"type": kind, "id": f"#{place}", "data": data}
+        yield {"type": kind, "id": f"#{position}", "data": data}
 
 
 def _event_of(message: Record) -> tuple[str, Record]:

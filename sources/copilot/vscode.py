@@ -1,4 +1,4 @@
-"""Read Copilot Chat in VS Code: documents, operation logs, and the transcripts that hooks read."""
+"""Read Copilot Chat in VS Code: documents, operation logs, and the transcripts for hooks."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,7 +23,7 @@ _TRANSCRIPTS = os.path.join("GitHub.copilot-chat", "transcripts")
 
 
 class CopilotVscode(FileReader):
-    """Reads one `User` folder. Databases hold credentials too: only the list of sessions is read from them."""
+    """Reads one `User` folder. From databases only the list of sessions is read, because they have credentials."""
 
     client = VSCODE
     patterns = (
@@ -32,7 +32,7 @@ class CopilotVscode(FileReader):
         "workspaceStorage/*/GitHub.copilot-chat/transcripts/*.jsonl",
         "globalStorage/GitHub.copilot-chat/transcripts/*.jsonl",
     )
-    beside = ("workspaceStorage/*/workspace.json",)
+    backup_extras = ("workspaceStorage/*/workspace.json",)
 
     def roots(self, places: Places) -> Iterable[Path]:
         servers = (".vscode-server", ".vscode-server-insiders")
@@ -43,7 +43,7 @@ class CopilotVscode(FileReader):
     def session_file(self, file: File) -> SessionFile:
         """Return the file with the folder of its workspace; a log replaces the document with the same key.
 
-        A transcript stands in for a session that is not here, as in a remote connection.
+        A transcript is used if the session itself is not on this machine, as with remote connections.
         """
         path, is_transcript = Path(file.path), _TRANSCRIPTS in file.path
         folder = path.parents[2 if is_transcript else 1]
@@ -52,12 +52,12 @@ class CopilotVscode(FileReader):
         return SessionFile(file, str(folder / sessions / path.stem), path.stem, folder=str(folder), note_status=note)
 
     def has_changed(self, file: SessionFile, seen: Mapping[str, str]) -> bool:
-        """Return False for a transcript whose session was read: it stays that, also when the client has deleted it."""
+        """Return False for a transcript whose session was read, even if the client has deleted that since."""
         known = seen.get(file.key, file.note_status)
         return known.endswith(file.note_status) and known != file.fingerprint
 
     def parser(self, store: Path) -> ParseFile:
-        """Return the parser of one file; facts about workspaces are read once."""
+        """Return the parser of one file, which caches projects and titles of workspaces."""
         project_of, titles_of = cache(project_of_workspace), cache(_listed_titles)
 
         def parse(file: SessionFile) -> Iterator[FoundSession]:
@@ -70,7 +70,7 @@ class CopilotVscode(FileReader):
 
 
 def _listed_titles(folder: str) -> tuple[Record, tuple[Skipped, ...]]:
-    """Return the entries of the list of sessions by id, or why there are none."""
+    """Return the entries of the list of sessions by id, or the reason why they cannot be read."""
     database = Path(folder) / "state.vscdb"
     if not database.exists():
         return {}, ()
@@ -94,14 +94,14 @@ def _parse_session(file: SessionFile, project: str, titles_of: TitlesOf) -> Iter
     yield file.found(chat.session(), damage.skipped() + chat.skipped() + skipped)
 
 
-# Operation logs: an object kept as the operations that made it
+# Operation logs: an object stored as the operations that created it
 
 
 def replayed(lines: Iterable[Record], damage: Damage) -> Record:
-    """Return the object in its last state; empty if there is no whole.
+    """Replay the operations and return the object; empty if it was never set as a whole.
 
-    `{kind: 0, v}` is the whole object; 1 sets and 3 deletes the value at the path `k`; 2 appends `v` to the list there,
-    cut to the length `i` before if that is given.
+    `{kind: 0, v}` sets the whole object; 1 sets and 3 deletes the value at the path `k`; 2 appends `v` to the list
+    there, after truncating it to the length `i` if given.
     """
     whole: Record | None = None
     for number, line in enumerate(lines, 1):
@@ -118,7 +118,7 @@ def replayed(lines: Iterable[Record], damage: Damage) -> Record:
 
 
 def _change(whole: Record, line: Record) -> None:
-    """Do one operation. Raises one of several errors if its place is not there."""
+    """Apply one operation. Raises one of several errors if its path does not exist."""
     *path, key = items(line.get("k"))
     kind = line.get("kind")
     holder: Any = whole

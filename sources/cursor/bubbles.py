@@ -1,4 +1,4 @@
-"""Read the messages of a bubble, Cursor's unit of conversation. Pure."""
+"""Parse the messages of a bubble, Cursor's unit of conversation. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -29,7 +29,7 @@ _SPEAKERS: dict[float | None, Role] = {1: Role.USER, 2: Role.ASSISTANT}
 _UNKNOWN_MODEL = "default"
 _ATTACHED = ("relevantFiles", "attachedFolders", "attachedFoldersNew", "attachedFiles", "externalLinks")
 _SELECTED = ("fileSelections", "folderSelections", "selections", "terminalSelections", "externalLinks", "selectedDocs")
-# the editors write the names of nodes differently: without `_` and in small letters they are the same
+# names of nodes in lower case without `_`, in which the two editors agree
 _BLOCKS = ("paragraph", "heading", "quote", "blockquote", "listitem", "code", "codeblock")
 _BREAKS = ("linebreak", "hardbreak")
 
@@ -45,30 +45,30 @@ def messages_of(
 ) -> Iterator[Message]:
     """Yield the messages of a bubble: thinking, text, tool call, error. Times may be missing.
 
-    The leading one has the bubble's id as `native_id`; the others have their role appended to it. `model` is the
-    conversation's, for answers that name none.
+    The main message has the bubble's id as `native_id`; the others have their role appended to it. `model`: the
+    conversation's model, for answers that name none.
     """
     bubble_id = string(header.get("bubbleId")) or string(bubble.get("bubbleId"))
-    own_model = model_of(bubble) or model
-    common = {"request_id": string(bubble.get("requestId")), "model": "" if speaker is Role.USER else own_model}
+    bubble_model = model_of(bubble) or model
+    common = {"request_id": string(bubble.get("requestId")), "model": "" if speaker is Role.USER else bubble_model}
     known = {name: value for name, value in common.items() if value}
     usage = {name: count for name, count in usage_of(bubble.get("tokenCount")).items() if count}
     by_kind = {_THINKING: Role.THINKING, _SUMMARY: Role.SYSTEM}
     leading = Role.TOOL if is_tool_call(bubble) else by_kind.get(_capability(bubble), speaker)
-    for place, part in enumerate(_parts(bubble, speaker)):
+    for index, part in enumerate(_parts(bubble, speaker)):
         native_id = bubble_id if part.role is leading else f"{bubble_id}:{part.role}"
-        more = {"native_id": native_id, **known, **({"usage": usage} if usage and place == 0 else {}), **part.more}
+        more = {"native_id": native_id, **known, **({"usage": usage} if usage and index == 0 else {}), **part.more}
         yield replace(part, timestamp=bubble_time(bubble, header), more=more)
 
 
 def model_of(holder: Mapping[str, Any], field: str = "modelInfo") -> str | None:
-    """Return the model that a bubble or conversation names; "default" names none."""
+    """Return the model that a bubble or conversation names; None if it is "default"."""
     name = text_at(holder, field, "modelName")
     return name if name and name != _UNKNOWN_MODEL else None
 
 
 def bubble_text(bubble: Mapping[str, Any]) -> str:
-    """Return the text of a bubble, with the code that older replies store in fields of their own."""
+    """Return the text of a bubble, including the code that older answers store in separate fields."""
     text = string(bubble.get("text")) or string(bubble.get("rawText"))
     if not text.strip():
         text = plain_text(bubble.get("richText") or bubble.get("initText"))
@@ -80,14 +80,14 @@ def _parts(bubble: Mapping[str, Any], speaker: Role) -> Iterator[Message]:
     if thought := _thinking(bubble):
         duration = number(bubble.get("thinkingDurationMs"))
         yield Message(Role.THINKING, thought, more={"duration_ms": round(duration)} if duration else {})
-    yield from _spoken(bubble, speaker)
+    yield from _text_messages(bubble, speaker)
     if is_tool_call(bubble):
         yield tool_message(mapping(bubble.get("toolFormerData")))
     if failure := bubble.get("errorDetails"):
         yield Message(Role.ERROR, error_text(failure))
 
 
-def _spoken(bubble: Mapping[str, Any], speaker: Role) -> Iterator[Message]:
+def _text_messages(bubble: Mapping[str, Any], speaker: Role) -> Iterator[Message]:
     text, kind = bubble_text(bubble), _capability(bubble)
     if kind == _SUMMARY:
         summary = text or text_at(bubble, "conversationSummary", "summary")
@@ -107,14 +107,14 @@ def _capability(bubble: Mapping[str, Any]) -> int:
 
 def _thinking(bubble: Mapping[str, Any]) -> str:
     thought = parse_nested(bubble.get("thinking"))
-    own = string(thought) or text_at(thought, "text")
+    text = string(thought) or text_at(thought, "text")
     blocks = objects(bubble.get("allThinkingBlocks"))
     older = (string(block.get("thinking")) or string(block.get("text")) for block in blocks)
-    return (own or "\n\n".join(filter(None, older))).strip()
+    return (text or "\n\n".join(filter(None, older))).strip()
 
 
 def _fenced(block: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return the code of a block, and the code between fences of more backticks than it contains."""
+    """Return the code of a block, and the code within a fence that is longer than any backticks in it."""
     code = string(block.get("content")).strip("\n")
     if not code.strip():
         return None
@@ -124,7 +124,7 @@ def _fenced(block: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def attachments_of(bubble: Mapping[str, Any]) -> list[str]:
-    """Return the names of attached pictures, files and folders, each once; never their contents."""
+    """Return the names of attached images, files and folders, each once, without their contents."""
     context = mapping(bubble.get("context"))
     lists = [bubble.get(key) for key in _ATTACHED] + [context.get(key) for key in _SELECTED]
     paths = (first_text(image, "path", "name", "filename") for image in objects(bubble.get("images")))
@@ -145,15 +145,15 @@ def _file_name(entry: Any) -> str:
 
 
 def plain_text(state: Any) -> str:
-    """Return the text of an editor's state, given as JSON text or as its value; unknown nodes are searched too."""
+    """Return the text in an editor's state (JSON text or parsed), including the text of unknown nodes."""
     value = mapping(read_json(state) if isinstance(state, str) else state)
     return "".join(_pieces(value.get("root", value))).strip()
 
 
 def _pieces(root: Any) -> Iterator[str]:
-    waiting = [root]
-    while waiting:  # no recursion: a damaged state may be nested deeper than Python's stack
-        node = waiting.pop()
+    stack = [root]
+    while stack:  # no recursion: a damaged state may be nested deeper than Python's stack
+        node = stack.pop()
         if isinstance(node, str):
             yield node
             continue
@@ -161,8 +161,8 @@ def _pieces(root: Any) -> Iterator[str]:
         kind = string(node.get("type")).replace("_", "").lower()
         yield "\n" if kind in _BREAKS else _leaf(node)
         if kind in _BLOCKS:
-            waiting.append("\n")
-        waiting.extend(reversed(items(node.get("children")) or items(node.get("content"))))
+            stack.append("\n")
+        stack.extend(reversed(items(node.get("children")) or items(node.get("content"))))
 
 
 def _leaf(node: dict[str, Any]) -> str:
@@ -178,18 +178,18 @@ _VERSION = re.compile(r"_v\d+$")
 
 
 def is_tool_call(bubble: Mapping[str, Any]) -> bool:
-    """Return True if the bubble holds a tool call; many others carry an empty `toolFormerData`."""
+    """Return True if the bubble contains a tool call; many other bubbles have an empty `toolFormerData`."""
     call = mapping(bubble.get("toolFormerData"))
     return any(call.get(key) for key in ("name", "toolCallId", "rawArgs", "params", "result"))
 
 
 def tool_message(call: Mapping[str, Any]) -> Message:
-    """Return a call as a message, in which a long result is shortened."""
+    """Return a call as a message; a long result is shortened."""
     name, result, error = string(call.get("name")) or "tool", parse_nested(call.get("result")), call.get("error")
     params = parse_nested(call.get("params")) or parse_nested(call.get("rawArgs"))
     draft = tool_draft("", _VERSION.sub("", name), params, None)
     draft.more["tool"] |= {"name": name, "id": call.get("toolCallId")}
-    draft.answer(result, _status(call, result), error_text(error) if error else _shown(result))
+    draft.set_result(result, _status(call, result), error_text(error) if error else _result_text(result))
     return Message(Role.TOOL, "\n\n".join(draft.parts), more=draft.more)
 
 
@@ -201,14 +201,14 @@ def _status(call: Mapping[str, Any], result: Any) -> str:
     return status_of(call.get("status"), COMPLETED if result else PENDING)
 
 
-def _shown(result: Any) -> str:
+def _result_text(result: Any) -> str:
     if result in (None, "", {}, []):
         return ""
     texts = (text_at(result, key) for key in _RESULT_TEXTS)
     return shortened((next(filter(None, texts), "") or compact(result)).strip())
 
 
-# fields that may hold the wording of an error; the last one is tried first
+# fields that may contain the text of an error; the last one is tried first
 _ERROR_FIELDS = (
     "modelVisibleErrorMessage",
     "error",
@@ -221,11 +221,11 @@ _ERROR_FIELDS = (
 
 
 def error_text(error: Any) -> str:
-    """Return the first wording found in an error, which Cursor nests in many ways; else the whole as JSON."""
-    waiting = [parse_nested(error)]
-    while waiting:
-        found = waiting.pop()
+    """Return the first text found in an error, which Cursor nests in many ways; else the error as JSON."""
+    stack = [parse_nested(error)]
+    while stack:
+        found = stack.pop()
         if isinstance(found, str) and found.strip():
             return shortened(found.strip())
-        waiting.extend(inner for word in _ERROR_FIELDS if (inner := mapping(found).get(word)))
+        stack.extend(inner for word in _ERROR_FIELDS if (inner := mapping(found).get(word)))
     return shortened(compact(parse_nested(error)))

@@ -1,4 +1,4 @@
-"""Read a composer, Cursor's name for a conversation, as a session. Pure."""
+"""Parse a composer, as Cursor calls a conversation, into a session. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Composer:
-    """A conversation: its record (`composerData`) and its entry in the lists of conversations (`header`)."""
+    """A conversation: its record (`composerData`), and its entry in the lists of conversations (`header`)."""
 
     composer_id: str
     record: Json
@@ -31,7 +31,7 @@ class Composer:
 
 @dataclass(frozen=True, slots=True)
 class ComposerReading:
-    """The session of a composer. Not `settled`: its last answer is still being written and was left out."""
+    """The session of a composer. If not `settled`, its last answer is left out, because it is still being written."""
 
     session: Session
     skipped: tuple[Skipped, ...]
@@ -43,7 +43,7 @@ class ComposerReading:
 
 
 def headers_of(record: Json) -> list[dict[str, Any]]:
-    """Return the headers of a conversation's bubbles in order, each once: `bubbleId`, `type`, perhaps `createdAt`."""
+    """Return the distinct headers of a conversation's bubbles in order: `bubbleId`, `type`, perhaps `createdAt`."""
     listed = objects(record.get("fullConversationHeadersOnly"))
     named = {string(header.get("bubbleId")): header for header in reversed(listed) if string(header.get("bubbleId"))}
     if not named:
@@ -52,48 +52,48 @@ def headers_of(record: Json) -> list[dict[str, Any]]:
 
 
 def inline_bubbles(record: Json) -> dict[str, dict[str, Any]]:
-    """Return the bubbles inside an old record by id, in order, with the tool data that it stores separately."""
+    """Return the bubbles in an old record by id, in order, with the tool data that it stores separately."""
     capabilities = objects(record.get("capabilities"))
-    held = (mapping(given.get("data")) for given in capabilities if number(given.get("type")) == 15)
-    tools = {key: call for data in held for key, call in mapping(parse_nested(data.get("bubbleDataMap"))).items()}
+    older = (mapping(given.get("data")) for given in capabilities if number(given.get("type")) == 15)
+    tools = {key: call for data in older for key, call in mapping(parse_nested(data.get("bubbleDataMap"))).items()}
     mapped = {key: bubble for key, bubble in mapping(record.get("conversationMap")).items() if isinstance(bubble, dict)}
     listed = enumerate(objects(record.get("conversation")), 1)
-    inline = {string(bubble.get("bubbleId")) or f"#{place}": bubble for place, bubble in listed} | mapped
+    inline = {string(bubble.get("bubbleId")) or f"#{index}": bubble for index, bubble in listed} | mapped
     return {key: {"toolFormerData": tools[key], **bubble} if key in tools else bubble for key, bubble in inline.items()}
 
 
-def reading_of(
+def read_composer(
     composer: Composer, bubbles: Iterable[tuple[Json, Any]], workspaces: WorkspaceProjects, now: datetime
 ) -> ComposerReading:
-    """Build the session from its headers, each with its bubble as stored: JSON or object, None if it is missing."""
+    """Build the session from its headers, each with the stored bubble: JSON, an object, or None if it is missing."""
     hints, damage, messages = ProjectHints(), Counter[str](), list[Message]()
     model = model_of(composer.record, "modelConfig")
     for header, stored in bubbles:
         bubble = mapping(stored if isinstance(stored, dict) else read_json(stored))
         speaker = speaker_of(bubble, header)
         if not bubble or speaker is None:
-            damage[_trouble(stored, bubble)] += 1
+            damage[_damage_reason(stored, bubble)] += 1
             continue
         hints.add(bubble)
         messages.extend(messages_of(bubble, header, speaker, model))
     settled = not _is_answering(composer, messages, now)
-    asked = [place for place, message in enumerate(messages, 1) if message.role is Role.USER]
-    kept = messages if settled else messages[: max(asked, default=0)]
+    questions = [index for index, message in enumerate(messages, 1) if message.role is Role.USER]
+    finished = messages if settled else messages[: max(questions, default=0)]
     parents = (text_at(given, "subagentInfo", "parentComposerId") for given in (composer.record, composer.header))
     mode = first_text({**composer.header, **composer.record}, "unifiedMode", "forceMode")
     session = Session(
         session_id=composer.composer_id,
-        messages=dated(kept, _span(composer, now)),
+        messages=dated(finished, _span(composer, now)),
         title=_title(composer, messages),
         project=project_of(composer.composer_id, composer.header, composer.record, workspaces, hints),
         parent=next(filter(None, parents), None),
-        meta=without_empty({"model": model, "mode": mode}),  # known fields only: a record holds keys and tokens too
+        meta=without_empty({"model": model, "mode": mode}),  # no other fields: a record has keys and tokens too
     )
     skipped = (Skipped(f"{counted(count, 'message')} of {composer.composer_id}", why) for why, count in damage.items())
     return ComposerReading(session, tuple(skipped), settled)
 
 
-def _trouble(stored: Any, bubble: Json) -> str:
+def _damage_reason(stored: Any, bubble: Json) -> str:
     if stored is None:
         return "listed in the conversation but not stored"
     return "of an unknown type" if bubble else "not a JSON object"
@@ -104,7 +104,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def _is_answering(composer: Composer, messages: list[Message], now: datetime) -> bool:
-    """Return True while Cursor rewrites bubbles: its status says so, and and it has just changed."""
+    """Return True while Cursor writes an answer: the status says so, and the conversation has just changed."""
     record = composer.record
     if record.get("status") != "generating" and not record.get("generatingBubbleIds"):
         return False
@@ -125,5 +125,5 @@ def _last_change(composer: Composer) -> datetime | None:
 
 def _title(composer: Composer, messages: Iterable[Message]) -> str:
     named = (string(given.get("name")).strip() for given in (composer.header, composer.record))
-    asked = (preview_of(each.text.strip().partition("\n")[0]) for each in messages if each.role is Role.USER)
-    return next(filter(None, (*named, *asked)), "Untitled")
+    questions = (preview_of(each.text.strip().partition("\n")[0]) for each in messages if each.role is Role.USER)
+    return next(filter(None, (*named, *questions)), "Untitled")

@@ -1,6 +1,6 @@
-"""Write to Cursor's own databases: every step is first noted in a journal, which can undo it.
+"""Write to Cursor's own databases, after recording all steps in a journal, by which they can be undone.
 
-Cursor's keys are stored in the same rows, and must not get into the journal.
+Cursor stores keys in the same rows; they must not get into the journal.
 """
 
 import json
@@ -22,15 +22,15 @@ from sources.kit.loose_json import mapping, read_json
 
 Json = dict[str, Any]
 
-# the tables that are written, with the column that identifies a row
+# the tables to which we write, with their key columns
 _KEYS = {"cursorDiskKV": "key", "ItemTable": "key", "composerHeaders": "composerId"}
 
 
 @dataclass(frozen=True, slots=True)
 class ValueChange:
-    """A value of a row before and after. None: no such row, or no such field.
+    """A value of a row before and after. None: the row or the field does not exist.
 
-    `field`: change only that field of the value's JSON, since keys are stored beside it.
+    `field`: change only this field of the value's JSON, because other fields have keys.
     """
 
     database: str
@@ -42,7 +42,7 @@ class ValueChange:
     field: str = ""
 
     def do(self, connection: sqlite3.Connection) -> None:
-        """Write the value; StorageError if it has changed since it was planned."""
+        """Write the value. Raises StorageError if it has changed since the planning."""
         if value_of(connection, self.table, self.key, self.column, self.field) != self.before:
             raise StorageError("Cursor has written meanwhile; nothing was changed.", f"{self.database}: {self.key}")
         connection.execute(*_statement(self))
@@ -53,7 +53,7 @@ class ValueChange:
 
 @dataclass(frozen=True, slots=True)
 class RowRemoval:
-    """Deletes the row of a copy, if nobody has written to it."""
+    """Deletes the row of a copy, if Cursor has not changed it."""
 
     database: str
     table: str
@@ -61,7 +61,7 @@ class RowRemoval:
     sha256: str
 
     def do(self, connection: sqlite3.Connection) -> None:
-        """Delete the row; StorageError if Cursor has written to the copy."""
+        """Delete the row. Raises StorageError if Cursor has changed the copy."""
         if digest_of(row_of(connection, self.table, self.key)) != self.sha256:
             raise StorageError("The copy went on in Cursor; delete it there.", f"{self.database}: {self.key}")
         where = f"{_KEYS[self.table]} = ?"
@@ -80,7 +80,7 @@ class RowCopy:
     change: Callable[[Json], Json] = field(repr=False, compare=False)
 
     def do(self, connection: sqlite3.Connection) -> None:
-        """Insert the row; StorageError if the original has changed since it was planned, or the new key is taken."""
+        """Insert the row. Raises StorageError if the original has changed since the planning, or the key exists."""
         row = row_of(connection, self.table, self.key)
         new = self.change(row) if row else {}
         if digest_of(new) != self.sha256 or row_of(connection, self.table, self.to):
@@ -97,9 +97,9 @@ Step = ValueChange | RowCopy | RowRemoval
 
 
 def apply(steps: Sequence[Step], journal: Path, about: Mapping[str, Any]) -> None:
-    """Note all steps in a new journal, then do them. After a failure nothing is changed.
+    """Record all steps in a new journal, then apply all or none.
 
-    InvalidRequest while Cursor runs; StorageError if a value has changed since it was planned, or cannot be written.
+    Raises InvalidRequest while Cursor runs; StorageError if a value has changed since the planning, or a write fails.
     """
     refuse_while_running()
     journal.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -125,29 +125,29 @@ def undo(journal: Path) -> dict[str, Any]:
 
 
 def _write(steps: Sequence[Step]) -> None:
-    """Write workspaces first: the global database comes last, in one transaction."""
+    """Apply the steps, one transaction for each database, the global database last; undo all after a failure."""
     done: list[Step] = []
     ordered = sorted(steps, key=lambda step: ("globalStorage" in Path(step.database).parts, step.database))
     try:
-        for database, of_one in groupby(ordered, key=lambda step: step.database):
-            held = list(of_one)
-            _write_into(database, held)
-            done += held
+        for database, group in groupby(ordered, key=lambda step: step.database):
+            batch = list(group)
+            _write_into(database, batch)
+            done += batch
     except (sqlite3.Error, StorageError) as exc:
-        for database, of_one in groupby(done, key=lambda step: step.database):
-            _write_into(database, [step.undone() for step in of_one if not isinstance(step, RowRemoval)])
+        for database, group in groupby(done, key=lambda step: step.database):
+            _write_into(database, [step.undone() for step in group if not isinstance(step, RowRemoval)])
         if isinstance(exc, StorageError):
             raise
         raise StorageError("Cursor's database could not be written; it is as it was.", str(exc)) from exc
 
 
 def _write_into(database: str, steps: Iterable[Step]) -> None:
-    """Do all steps of one database, or none."""
+    """Apply all steps of one database, or none."""
     with closing(sqlite3.connect(database, timeout=1, isolation_level=None)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         for step in steps:
             step.do(connection)
-        connection.execute("COMMIT")  # without it, closing takes all of them back
+        connection.execute("COMMIT")  # after an error, closing rolls back
 
 
 def _statement(one: ValueChange) -> tuple[str, tuple[str | None, ...]]:
@@ -167,7 +167,7 @@ def _statement(one: ValueChange) -> tuple[str, tuple[str | None, ...]]:
 
 
 def refuse_while_running() -> None:
-    """Raise InvalidRequest while Cursor runs: it would overwrite our changes with the lists it has in memory."""
+    """Raise InvalidRequest while Cursor runs, because it would overwrite our changes with its lists in memory."""
     if any(name.casefold() in ("cursor", "cursor.exe") for name in running_programs()):
         raise InvalidRequest("Cursor is running.", "Quit Cursor, then ask again: it would write over the change")
 
@@ -184,18 +184,18 @@ def running_programs() -> Iterator[str]:
 
 
 def value_of(connection: sqlite3.Connection, table: str, key: str, column: str, field: str = "") -> str | None:
-    """Return a value, stored as text or as bytes, or one field of its JSON, as text; None if there is none."""
+    """Return a value, or one field of its JSON, as text; None if it does not exist."""
     value = row_of(connection, table, key).get(column)
     text = value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
-    held = record_of(text).get(field) if field else text
-    return as_json(held) if field and held is not None else held
+    found = record_of(text).get(field) if field else text
+    return as_json(found) if field and found is not None else found
 
 
 def record_of(value: str | None) -> Json:
     return dict(mapping(read_json(value)))
 
 
-def reading(database: Path) -> closing[sqlite3.Connection]:
+def open_read_only(database: Path) -> closing[sqlite3.Connection]:
     """Open a database read-only; an empty one in memory if there is no file."""
     where = f"{database.absolute().as_uri()}?mode=ro" if database.exists() else ":memory:"
     return closing(sqlite3.connect(where, uri=True, timeout=1))
@@ -206,7 +206,7 @@ def has_table(connection: sqlite3.Connection, table: str) -> bool:
 
 
 def row_of(connection: sqlite3.Connection, table: str, key: str) -> Json:
-    """Return a whole row by its columns; empty if there is none."""
+    """Return a row by its columns; empty if it does not exist."""
     if not has_table(connection, table):
         return {}
     query = f"SELECT * FROM {table} WHERE {_KEYS[table]} = ?"  # noqa: S608, names of ours
@@ -216,5 +216,5 @@ def row_of(connection: sqlite3.Connection, table: str, key: str) -> Json:
 
 
 def digest_of(row: Json) -> str:
-    """Return a row's SHA-256; empty if there is no row."""
+    """Return a row's SHA-256; empty for an empty row."""
     return sha256(repr(sorted(row.items())).encode("utf-8", "surrogateescape")).hexdigest() if row else ""

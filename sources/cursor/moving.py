@@ -20,13 +20,13 @@ from sources.cursor.journal import (
     ValueChange,
     digest_of,
     has_table,
-    reading,
+    open_read_only,
     record_of,
     row_of,
     value_of,
 )
 from sources.cursor.store import DATABASE, GLOBAL_LIST_KEY, WORKSPACE_LIST_KEY, workspace_folders
-from sources.kit.files import small_text
+from sources.kit.files import read_small_text
 from sources.kit.loose_json import objects, read_json, text_at
 from sources.kit.workspace_files import project_of_workspace
 
@@ -43,9 +43,9 @@ class Target:
 
 
 def target_of(user_folder: Path, project: str) -> Target:
-    """Return Cursor's workspace of a folder; InvalidRequest if Cursor has never opened it."""
+    """Return Cursor's workspace of a folder. Raises InvalidRequest if Cursor has never opened it."""
     for folder in workspace_folders(user_folder):
-        uri = text_at(read_json(small_text(folder / "workspace.json")), "folder")
+        uri = text_at(read_json(read_small_text(folder / "workspace.json")), "folder")
         if uri and _is_same(project_of_workspace(folder), project):
             path = {"fsPath": project, "external": uri, "path": project, "scheme": uri.partition(":")[0]}
             return Target(folder, {"id": folder.name, "uri": {"$mid": 1, **path}})
@@ -62,7 +62,7 @@ def _is_same(one: str, other: str) -> bool:
 
 
 def plan_move(user_folder: Path, composer_ids: Sequence[str], target: Target) -> list[ValueChange]:
-    """Return the changes that put these conversations into the target's list. Nothing is written yet."""
+    """Return the changes that move these conversations to the target's list, without writing them."""
     ids = frozenset(composer_ids)
     changes = list(_in_global(user_folder / "globalStorage" / DATABASE, ids, target))
     heads: list[Json] = []
@@ -75,20 +75,20 @@ def plan_move(user_folder: Path, composer_ids: Sequence[str], target: Target) ->
 
     for folder in workspace_folders(user_folder):
         if folder != target.folder:
-            with reading(folder / DATABASE) as connection:
+            with open_read_only(folder / DATABASE) as connection:
                 changes += item_changes(connection, folder / DATABASE, WORKSPACE_LIST_KEY, without)
     return changes + list(added_to_workspace(target.folder / DATABASE, heads))
 
 
 def _in_global(database: Path, ids: frozenset[str], target: Target) -> Iterator[ValueChange]:
-    """Yield the changes of the conversations' records, their rows in the table of headers, and the older list."""
+    """Yield the changes of the conversations' records, their rows in the table of headers, and the old global list."""
     after = as_json(target.identifier)
-    with reading(database) as connection:
+    with open_read_only(database) as connection:
         for composer_id in sorted(ids):
             for table, key in (("cursorDiskKV", f"composerData:{composer_id}"), ("composerHeaders", composer_id)):
-                held = value_of(connection, table, key, "value", WORKSPACE_FIELD)
-                if record_in(connection, table, key) and held != after:
-                    yield ValueChange(str(database), table, key, "value", held, after, WORKSPACE_FIELD)
+                before = value_of(connection, table, key, "value", WORKSPACE_FIELD)
+                if record_in(connection, table, key) and before != after:
+                    yield ValueChange(str(database), table, key, "value", before, after, WORKSPACE_FIELD)
             workspace = value_of(connection, "composerHeaders", composer_id, "workspaceId")
             if workspace not in (None, target.folder.name):
                 name = target.folder.name
@@ -105,27 +105,27 @@ def _in_global(database: Path, ids: frozenset[str], target: Target) -> Iterator[
 
 
 def added_to_workspace(database: Path, heads: Sequence[Json]) -> Iterator[ValueChange]:
-    """Yield the change that adds to a workspace's own list what other workspaces' lists held."""
+    """Yield the change that adds entries from other workspaces' lists to this workspace's list."""
 
     def added(given: Json) -> Json:
         known = {head.get("composerId") for head in heads_of(given)}
-        news = [head for head in heads if head.get("composerId") not in known]
-        return {**given, "allComposers": [*heads_of(given), *news]} if news else given
+        new_heads = [head for head in heads if head.get("composerId") not in known]
+        return {**given, "allComposers": [*heads_of(given), *new_heads]} if new_heads else given
 
-    with reading(database) as connection:
+    with open_read_only(database) as connection:
         yield from item_changes(connection, database, WORKSPACE_LIST_KEY, added)
 
 
 def item_changes(
     connection: sqlite3.Connection, database: Path, key: str, change: Callable[[Json], Json]
 ) -> Iterator[ValueChange]:
-    """Yield the change of a value in `ItemTable`; nothing if it stays as it is, or is not understood."""
-    held = value_of(connection, "ItemTable", key, "value")
-    record = record_of(held)
-    if held is None or record:
+    """Yield the change of a value in `ItemTable`; nothing if it is the same, or not a JSON object."""
+    before = value_of(connection, "ItemTable", key, "value")
+    record = record_of(before)
+    if before is None or record:
         after = change(record)
         if after != record:
-            yield ValueChange(str(database), "ItemTable", key, "value", held, as_json(after))
+            yield ValueChange(str(database), "ItemTable", key, "value", before, as_json(after))
 
 
 def heads_of(given: Mapping[str, Any]) -> list[Json]:
@@ -136,8 +136,8 @@ def record_in(connection: sqlite3.Connection, table: str, key: str) -> Json:
     return record_of(value_of(connection, table, key, "value"))
 
 
-# What Cursor stores of a conversation under its id: rows with the key `family:id` or `family:id:…`.
-FAMILIES = (
+# the rows of a conversation have keys `family:id` or `family:id:…`
+KEY_FAMILIES = (
     *("composerData", "bubbleId", "messageRequestContext", "checkpointId", "codeBlockDiff"),
     *("codeBlockPartialInlineDiffFates", "composerVirtualRowHeights"),
 )
@@ -145,11 +145,11 @@ _STORE, _TABLE = "cursorDiskKV", "composerHeaders"
 
 
 def plan_copy(user_folder: Path, composer_ids: Sequence[str], target: Target) -> list[Step]:
-    """Return the steps that put a copy of each conversation into the target's list. Nothing is written yet."""
+    """Return the steps that add a copy of each conversation to the target's list, without executing them."""
     database, ids = user_folder / "globalStorage" / DATABASE, sorted(set(composer_ids))
     heads = _heads_in(user_folder, ids)
-    with reading(database) as connection:
-        keys = [key for composer_id in ids for family in FAMILIES for key in _keys(connection, family, composer_id)]
+    with open_read_only(database) as connection:
+        keys = [key for composer_id in ids for family in KEY_FAMILIES for key in _keys(connection, family, composer_id)]
         records = [record_in(connection, _STORE, f"composerData:{composer_id}") for composer_id in ids]
         inline_ids = (
             bubble.get("bubbleId") for record in (*heads, *records) for bubble in inline_bubbles(record).values()
@@ -165,7 +165,7 @@ def plan_copy(user_folder: Path, composer_ids: Sequence[str], target: Target) ->
 
         def with_copies(given: Json) -> Json:
             copies = [
-                renamed(head, names) | {WORKSPACE_FIELD: target.identifier} for head in _among(heads_of(given), ids)
+                renamed(head, names) | {WORKSPACE_FIELD: target.identifier} for head in _with_ids(heads_of(given), ids)
             ]
             return {**given, "allComposers": [*heads_of(given), *copies]} if copies else given
 
@@ -174,16 +174,16 @@ def plan_copy(user_folder: Path, composer_ids: Sequence[str], target: Target) ->
 
 
 def _heads_in(user_folder: Path, ids: Sequence[str]) -> list[Json]:
-    """Return the entries of the conversations in the workspaces' own lists, each once."""
+    """Return the distinct entries of the conversations in the workspaces' lists."""
     found: dict[str, Json] = {}
     for folder in workspace_folders(user_folder):
-        with reading(folder / DATABASE) as connection:
-            for head in _among(heads_of(record_in(connection, "ItemTable", WORKSPACE_LIST_KEY)), ids):
+        with open_read_only(folder / DATABASE) as connection:
+            for head in _with_ids(heads_of(record_in(connection, "ItemTable", WORKSPACE_LIST_KEY)), ids):
                 found.setdefault(head["composerId"], head)
     return list(found.values())
 
 
-def _among(heads: Sequence[Json], ids: Sequence[str]) -> list[Json]:
+def _with_ids(heads: Sequence[Json], ids: Sequence[str]) -> list[Json]:
     return [head for head in heads if head.get("composerId") in ids]
 
 
@@ -197,7 +197,7 @@ def _keys(connection: sqlite3.Connection, family: str, composer_id: str) -> list
 
 
 def _renamed_row(to: str, names: Mapping[str, str], target: Target, row: Json) -> Json:
-    """Return the row of the copy, its value as text or as bytes, as it was."""
+    """Return the row of the copy; the value keeps its type, text or bytes."""
     is_header, value = "composerId" in row, row.get("value")
     new = {**row, "composerId" if is_header else "key": to}
     if "workspaceId" in row:
@@ -214,7 +214,7 @@ def _renamed_row(to: str, names: Mapping[str, str], target: Target, row: Json) -
 
 
 def renamed(value: Any, names: Mapping[str, str]) -> Any:
-    """Return JSON in which each string or key that is an old id is replaced by the new one."""
+    """Replace old ids by new ones in all strings and keys of a JSON value."""
     if isinstance(value, dict):
         return {names.get(key, key): renamed(inner, names) for key, inner in value.items()}
     if isinstance(value, list):

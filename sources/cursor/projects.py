@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sources.kit.loose_json import mapping, objects, read_json, string, strings, value_at
-from sources.kit.workspace_files import is_absolute, native, path_of
+from sources.kit.workspace_files import is_absolute, normalise_path, path_of
 
 _HOME = re.compile(r"(?:[a-z]:)?/(?:home|users)/[^/]+$", re.IGNORECASE)
 
@@ -21,7 +21,7 @@ class WorkspaceProjects:
 
 @dataclass(slots=True)
 class ProjectHints:
-    """Hints at the project, collected from the bubbles of a conversation."""
+    """Folders and files named in a conversation's bubbles, from which the project can be inferred."""
 
     open_folders: list[str] = field(default_factory=list)
     searched: list[str] = field(default_factory=list)
@@ -46,7 +46,7 @@ def project_of(
     workspaces: WorkspaceProjects,
     hints: ProjectHints,
 ) -> str | None:
-    """Return the path of the project, or None: the most reliable field first."""
+    """Return the path of the project from the most reliable field that has one, or None."""
     tracked = (objects(given.get("trackedGitRepos"))[:1] for given in (composer, header))
     created = (path_of(file.get("uri")) for file in objects(composer.get("newlyCreatedFiles")))
     originals = mapping(composer.get("originalFileStates"))
@@ -62,13 +62,13 @@ def project_of(
 
 
 def listed_project(composer_id: str, header: Mapping[str, Any], workspaces: WorkspaceProjects) -> str:
-    """Return the project by the lists alone, without reading the conversation."""
+    """Return the project according to the lists, without reading the conversation."""
     return _by_workspace(header, workspaces) or workspaces.project_by_composer.get(composer_id, "")
 
 
 def common_folder(files: Iterable[str]) -> str | None:
     """Return the common folder of absolute file paths; None if it is a home folder or above."""
-    split = [native(file).replace("\\", "/").split("/")[:-1] for file in files if is_absolute(file)]
+    split = [normalise_path(file).replace("\\", "/").split("/")[:-1] for file in files if is_absolute(file)]
     if not split:
         return None
     shared = []
@@ -77,15 +77,15 @@ def common_folder(files: Iterable[str]) -> str | None:
             break
         shared.append(parts[0])
     folder = "/".join(shared)
-    return None if len(shared) < 3 or _HOME.match(folder) else native(folder)
+    return None if len(shared) < 3 or _HOME.match(folder) else normalise_path(folder)
 
 
 def _by_workspace(holder: Mapping[str, Any], workspaces: WorkspaceProjects) -> str:
     identifier = mapping(holder.get("workspaceIdentifier"))
     ids = (string(identifier.get("id")), string(holder.get("workspaceId")))
     known = next(filter(None, (workspaces.project_by_id.get(workspace_id) for workspace_id in ids)), "")
-    own = path_of(identifier.get("uri"))
-    return known or own.rpartition("/")[0] if own.endswith(".code-workspace") else own or known
+    named = path_of(identifier.get("uri"))
+    return known or named.rpartition("/")[0] if named.endswith(".code-workspace") else named or known
 
 
 def _selected(holder: Mapping[str, Any]) -> Iterator[str]:

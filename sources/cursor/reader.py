@@ -1,7 +1,7 @@
 """Read the conversations of the Cursor IDE, from every generation of its storage.
 
-Generations differ in where lists and bubbles are stored, which `store` and `workspaces` know, and in the fields of a
-record, which `conversations` and `bubbles` know.
+The generations store lists and bubbles in different tables and files (`store`, `projects`), and have different fields
+in a record (`conversations`, `bubbles`).
 """
 
 from collections import Counter
@@ -15,9 +15,9 @@ from registry.domain import EARLIEST, now
 from registry.errors import StorageError
 from sources.base import FoundSession, Places, Skipped, Source
 from sources.clients import CURSOR
-from sources.cursor.conversations import SETTLED_AFTER, Composer, counted, headers_of, inline_bubbles, reading_of
+from sources.cursor.conversations import SETTLED_AFTER, Composer, counted, headers_of, inline_bubbles, read_composer
 from sources.cursor.projects import WorkspaceProjects, listed_project
-from sources.cursor.store import DATABASE, GlobalStore, note_workspace, own_conversations, workspace_folders
+from sources.cursor.store import DATABASE, GlobalStore, read_workspace, workspace_conversations, workspace_folders
 from sources.cursor.times import bubble_time
 from sources.kit.files import digest
 from sources.kit.loose_json import mapping, read_json
@@ -37,19 +37,19 @@ _Header = Mapping[str, Any]
 class CursorIde(Source):
     """Reads one installation of Cursor: its global database and those of all its workspaces.
 
-    A conversation has changed when its record or its entry in the lists has, or when a bubble was added, removed or
-    rewritten: Cursor's tables replace a row on conflict, so a rewritten one has a new row number, and the index gives
-    numbers and counts without reading a value. A bubble updated within its row is noticed together with the record,
-    which is written when a turn ends.
+    A conversation has changed if its record or its entry in the lists has, or if a bubble was added, removed or
+    rewritten. Cursor's tables replace a row on conflict, so that a rewritten bubble has a new row number; the index
+    returns numbers and counts without reading values. An update within a row is noticed when the turn ends, because
+    Cursor then writes the record.
     """
 
     name: str = CURSOR.source
     clock: Callable[[], datetime] = field(default=now)
 
     def find(self, places: Places) -> Iterator[Path]:
-        """Yield the global database of each Cursor on this machine, even if only workspaces have one.
+        """Yield the path of the global database of each Cursor on this machine, even if only workspaces have one.
 
-        In WSL the IDE runs on Windows: `CTXR_CURSOR_DIR` has to name its `User` folder on the mounted drive.
+        In WSL the IDE runs on Windows: `CTXR_CURSOR_DIR` must name its `User` folder on the mounted drive.
         """
         for user_folder in dict.fromkeys(places.named("CTXR_CURSOR_DIR") or user_folders(places, _BUILDS)):
             if any((user_folder / name).is_dir() for name in ("globalStorage", "workspaceStorage")):
@@ -58,8 +58,7 @@ class CursorIde(Source):
     def stamp(self, store: Path) -> str:
         """Return a digest of the status of all databases.
 
-        It changes once more a minute after the last write: an answer that was left out because it was being written is
-        complete by then, or never will be.
+        It changes once more a minute after the last write, so that an answer that was incomplete is read then.
         """
         databases = [store, *(folder / DATABASE for folder in workspace_folders(store.parents[1]))]
         idle = self.clock().timestamp() - max(map(last_change, databases)) > SETTLED_AFTER.total_seconds()
@@ -74,40 +73,40 @@ class CursorIde(Source):
     def watched(self, store: Path) -> Iterable[Path]:
         return [store.parent, store.parents[1] / "workspaceStorage"]
 
-    def kept(self) -> Iterable[str]:
+    def backup_patterns(self) -> Iterable[str]:
         return (f"globalStorage/{DATABASE}", f"workspaceStorage/*/{DATABASE}", "workspaceStorage/*/workspace.json")
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
-        """Yield the conversations that are new or have changed, one at a time in memory.
+        """Yield the new and the changed conversations, one at a time in memory.
 
-        An answer that is being written waits for a later pass; its question is returned at once. Raises StorageError if
-        the global database cannot be read.
+        An answer that is being written is left to a later pass, but not its question. Raises StorageError if the global
+        database cannot be read.
         """
         if not store.exists():
             yield Skipped(f"{store.parent.name}/{store.name}", "not there; only the workspaces' own were read")
             yield from self._workspaces(store, seen, WorkspaceProjects(), frozenset())
             return
         with ClientDatabase(store) as database:
-            everything, workspaces = GlobalStore(database), WorkspaceProjects()
-            composer_ids = everything.composer_ids()
+            global_store, workspaces = GlobalStore(database), WorkspaceProjects()
+            composer_ids = global_store.composer_ids()
             yield from self._workspaces(store, seen, workspaces, frozenset(composer_ids))
-            yield from self._composers(everything, composer_ids, seen, workspaces)
+            yield from self._composers(global_store, composer_ids, seen, workspaces)
 
     def _workspaces(
         self, store: Path, seen: Mapping[str, str], workspaces: WorkspaceProjects, known: frozenset[str]
     ) -> Iterator[FoundSession | Skipped]:
-        """Yield conversations that only workspaces store, each once; note in `workspaces` which composers they list.
+        """Yield the conversations that only workspaces store, each once; fill `workspaces` with projects and lists.
 
-        `known` composers are in the global database.
+        `known`: the ids of composers in the global database.
         """
         done = set(known)
         for folder in workspace_folders(store.parents[1]):
             try:
-                rows = note_workspace(folder, workspaces)
+                rows = read_workspace(folder, workspaces)
             except StorageError as exc:
                 yield Skipped(f"workspace {folder.name}", exc.details)
                 continue
-            changed = own_conversations(folder, rows, workspaces, seen, done, self.clock())
+            changed = workspace_conversations(folder, rows, workspaces, seen, done, self.clock())
             yield from (found for found in changed if found.session.messages)
 
     def _composers(
@@ -116,7 +115,7 @@ class CursorIde(Source):
         headers, recorded = store.headers(), frozenset(composer_ids)
         without_record = [composer_id for composer_id in headers if composer_id not in recorded]
         recoverable = [composer_id for composer_id in without_record if store.bubble_ids(composer_id)]
-        passed_over = Counter({_NO_RECORD: len(without_record) - len(recoverable)})
+        skip_counts = Counter({_NO_RECORD: len(without_record) - len(recoverable)})
         for composer_id in (*composer_ids, *recoverable):
             header = headers.get(composer_id, {})
             try:
@@ -129,28 +128,28 @@ class CursorIde(Source):
             except DamagedDatabase as exc:
                 outcome = Skipped(f"conversation {composer_id}", exc.details)
             if isinstance(outcome, str):
-                passed_over[outcome] += 1
+                skip_counts[outcome] += 1
             else:
                 yield outcome
-        yield from (Skipped(counted(count, "conversation"), why) for why, count in passed_over.items() if count)
+        yield from (Skipped(counted(count, "conversation"), why) for why, count in skip_counts.items() if count)
 
     def _conversation(
         self, store: GlobalStore, composer_id: str, header: _Header, workspaces: WorkspaceProjects, fingerprint: str
     ) -> FoundSession | Skipped | str:
-        """Return the conversation, or the reason why there is none: as a string if it is one to be counted."""
+        """Return the conversation, or why there is none: Skipped, or a string if such reasons are only counted."""
         record = read_json(store.record(composer_id))
         if not isinstance(record, dict):
             if not store.bubble_ids(composer_id):
                 return Skipped(f"conversation {composer_id}", "its record is not a JSON object")
             record = {}
         composer, listed, recovered = Composer(composer_id, record, header), headers_of(record), tuple[Skipped, ...]()
-        reading = reading_of(composer, _bubbles(store, composer_id, record, listed), workspaces, self.clock())
+        reading = read_composer(composer, _bubbles(store, composer_id, record, listed), workspaces, self.clock())
         if reading.is_empty:
             unlisted = _unlisted(store, composer_id, listed)
             if not unlisted:
                 return _EMPTY
             order = [*listed, *unlisted]
-            reading = reading_of(composer, _bubbles(store, composer_id, record, order), workspaces, self.clock())
+            reading = read_composer(composer, _bubbles(store, composer_id, record, order), workspaces, self.clock())
             last = reading.session.messages[-1].timestamp if reading.session.messages else None
             if reading.is_empty or (last and self.clock() - last < SETTLED_AFTER):
                 return _UNLISTED  # Cursor may still be about to list them
@@ -161,12 +160,12 @@ class CursorIde(Source):
 
 
 def _unlisted(store: GlobalStore, composer_id: str, listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return headers for the bubbles that the list misses, by their times, or as they were written if one has none."""
+    """Return headers for bubbles that are missing in the list, by time, or as written if a time is missing."""
     known = {header["bubbleId"] for header in listed}
     ids = [bubble_id for bubble_id in store.bubble_ids(composer_id) if bubble_id not in known]
     times = [bubble_time(mapping(read_json(store.bubble(composer_id, bubble_id))), {}) for bubble_id in ids]
     if all(times):
-        ids = [ids[place] for place in sorted(range(len(ids)), key=lambda place: times[place] or EARLIEST)]
+        ids = [ids[index] for index in sorted(range(len(ids)), key=lambda index: times[index] or EARLIEST)]
     return [{"bubbleId": bubble_id} for bubble_id in ids]
 
 

@@ -1,6 +1,6 @@
-"""The SQL statements for Cursor's databases.
+"""Query Cursor's databases.
 
-Only key ranges and named keys: `LIKE` would scan gigabytes, and other keys of the same tables hold credentials.
+Only by key ranges and single keys: `LIKE` would scan gigabytes, and other keys of the same tables have credentials.
 """
 
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sources.base import FoundSession
-from sources.cursor.conversations import Composer, headers_of, inline_bubbles, reading_of
+from sources.cursor.conversations import Composer, headers_of, inline_bubbles, read_composer
 from sources.cursor.projects import WorkspaceProjects
 from sources.kit import drafts
 from sources.kit.files import digest, folders_in, store_entries
@@ -38,7 +38,7 @@ class GlobalStore:
         self._tables = database.tables()
 
     def composer_ids(self) -> list[str]:
-        """Return the ids of all composers that have a record, without the empty input box."""
+        """Return the ids of all composers with a record, except the empty draft."""
         if "cursorDiskKV" not in self._tables:
             return []
         rows = self._database.rows("SELECT key FROM cursorDiskKV WHERE key >= ? AND key < ?", _keys("composerData"))
@@ -46,8 +46,8 @@ class GlobalStore:
         return [composer_id for composer_id in ids if composer_id and composer_id != _DRAFT]
 
     def trace(self, composer_id: str) -> tuple[int, ...]:
-        """Return numbers that change with the composer, without reading a value: row and length of its record, and the
-        count, newest row and sum of rows of its bubbles, out of the index."""
+        """Return numbers that change with the composer, without reading values: row and length of its record; count,
+        newest row and sum of rows of its bubbles."""
         [record] = self._database.rows(
             "SELECT rowid, ifnull(length(CAST(value AS BLOB)), 0) FROM cursorDiskKV WHERE key = ?",
             (f"composerData:{composer_id}",),
@@ -71,7 +71,7 @@ class GlobalStore:
         return [key.split(":", 2)[2] for (key,) in self._database.rows(query, _keys(f"bubbleId:{composer_id}"))]
 
     def headers(self) -> dict[str, dict[str, Any]]:
-        """Return the fields that the lists hold of each composer; the table overrides its stale mirror."""
+        """Return the fields of each composer in the lists; the table overrides the old list, which may be stale."""
         entries: list[dict[str, Any]] = []
         if "ItemTable" in self._tables:
             for (value,) in self._database.rows("SELECT value FROM ItemTable WHERE key = ?", (GLOBAL_LIST_KEY,)):
@@ -128,8 +128,8 @@ def workspace_folders(user_folder: Path) -> list[Path]:
     return sorted(map(Path, folders_in(store_entries(user_folder / "workspaceStorage"))))
 
 
-def note_workspace(folder: Path, workspaces: WorkspaceProjects) -> WorkspaceRows:
-    """Read one workspace, and note its project and which composers it lists. Raises StorageError."""
+def read_workspace(folder: Path, workspaces: WorkspaceProjects) -> WorkspaceRows:
+    """Read one workspace; add its project and its listed composers to `workspaces`. Raises StorageError."""
     project = project_of_workspace(folder)
     if project:
         workspaces.project_by_id[folder.name] = project
@@ -144,7 +144,7 @@ def note_workspace(folder: Path, workspaces: WorkspaceProjects) -> WorkspaceRows
     return rows
 
 
-def own_conversations(
+def workspace_conversations(
     folder: Path,
     rows: WorkspaceRows,
     workspaces: WorkspaceProjects,
@@ -154,27 +154,27 @@ def own_conversations(
 ) -> Iterator[FoundSession]:
     """Yield the changed conversations that only this workspace stores: tabs of the old panel, whole composers.
 
-    Keys in `done` were met before and are passed over; it grows, since two workspaces may list the same one.
+    Keys in `done` are skipped; all keys are added to it, because two workspaces may list the same conversation.
     """
     project = workspaces.project_by_id.get(folder.name)
-    tabs = {string(tab.get("tabId")) or f"{folder.name}-{place}": tab for place, tab in enumerate(rows.tabs, 1)}
-    for key, kept in (tabs | rows.inline).items():
-        fingerprint = digest(kept, project)
+    tabs = {string(tab.get("tabId")) or f"{folder.name}-{index}": tab for index, tab in enumerate(rows.tabs, 1)}
+    for key, stored in (tabs | rows.inline).items():
+        fingerprint = digest(stored, project)
         if key in done:
             continue
         done.add(key)
         if seen.get(key) == fingerprint:
             continue
-        record = kept if key in rows.inline else record_of_tab(kept, folder.name)
+        record = stored if key in rows.inline else record_of_tab(stored, folder.name)
         inline = inline_bubbles(record)
         bubbles = [(header, inline.get(header["bubbleId"])) for header in headers_of(record)]
-        reading = reading_of(Composer(key, record, {}), bubbles, workspaces, now)
+        reading = read_composer(Composer(key, record, {}), bubbles, workspaces, now)
         session = drafts.dated(reading.session, drafts.moment(last_change(folder / DATABASE) or None))
         yield FoundSession(key, fingerprint, session, reading.skipped)
 
 
 def record_of_tab(tab: Mapping[str, Any], workspace_id: str) -> dict[str, Any]:
-    """Return a tab of the chat panel that Cursor had until early 2025 as a composer's record."""
+    """Convert a tab of the chat panel, which Cursor had until early 2025, to a composer's record."""
     bubbles = [
         {
             **bubble,

@@ -1,4 +1,4 @@
-"""Times of Cursor messages: the stored ones, and marked estimates for the others. Pure."""
+"""Find the times of Cursor messages, and estimate missing ones. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,23 +24,22 @@ class TimeFrame:
 
 
 def moment(value: Any) -> datetime | None:
-    """Return a stored time, milliseconds since 1970 or ISO 8601; None if it is neither, or a span of time."""
+    """Parse a stored time, milliseconds since 1970 or ISO 8601; None if it is neither, or a duration."""
     return None if isinstance(value, int | float) and value < _EARLIEST_MS else drafts.moment(value)
 
 
 def bubble_time(bubble: Mapping[str, Any], header: Mapping[str, Any]) -> datetime | None:
-    """Return the time of a bubble: its own, its header's, else the first absolute one of its timings."""
+    """Return the time of a bubble: its own, its header's, or else the first date in its timings."""
     timings = mapping(bubble.get("timingInfo"))
     candidates = (bubble.get("createdAt"), header.get("createdAt"), *map(timings.get, _TIMINGS))
     return next(filter(None, map(moment, candidates)), None)
 
 
 def dated(messages: Sequence[Message], span: TimeFrame, longest_step: timedelta | None = None) -> tuple[Message, ...]:
-    """Fill in missing times, spread evenly between their neighbours, none in the future.
+    """Estimate missing times, evenly between the known ones, none in the future.
 
-    An estimate is marked `more["time"] = "inferred"`; the time stays None if nothing at all is known. With
-    `longest_step` estimates begin at the start of the conversation, or after a dated message, and are at most that far
-    apart.
+    An estimate is marked `more["time"] = "inferred"`; a time remains None if no time is known. With `longest_step`,
+    estimates follow the start of the conversation or the message before, at most that far apart.
     """
     estimates = _estimates([message.timestamp for message in messages], span, longest_step)
     return tuple(_with_time(message, estimate, span.now) for message, estimate in zip(messages, estimates, strict=True))
@@ -49,13 +48,13 @@ def dated(messages: Sequence[Message], span: TimeFrame, longest_step: timedelta 
 def _with_time(message: Message, estimate: datetime | None, now: datetime) -> Message:
     if message.timestamp is not None and message.timestamp <= now:
         return message
-    return drafts.inferred(message, min(estimate, now) if estimate else None)
+    return drafts.with_inferred_time(message, min(estimate, now) if estimate else None)
 
 
 def _estimates(
     times: Sequence[datetime | None], span: TimeFrame, longest_step: timedelta | None
 ) -> Iterator[datetime | None]:
-    """Yield each known time, and times between their neighbours for the missing ones."""
+    """Yield the known times, and estimates between them for the missing ones."""
     earlier = min(filter(None, (span.start, next(filter(None, times), None))), default=None)
     end = 0
     for is_known, group in groupby(times, key=lambda time: time is not None):
@@ -72,4 +71,4 @@ def _estimates(
             first = 0 if longest_step and end == len(run) else 1  # 0: the first message is at the beginning
             step = max((later or begin) - begin, timedelta()) / (len(run) + first)
             step = min(step, longest_step or step)
-            yield from (parse_time(begin + step * place) for place in range(first, first + len(run)))
+            yield from (parse_time(begin + step * index) for index in range(first, first + len(run)))

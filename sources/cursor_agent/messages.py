@@ -1,4 +1,4 @@
-"""Parse the messages of a Cursor agent's prompt, or of its transcript, which has no results and times. Pure."""
+"""Parse the messages of a Cursor agent's prompt, or of its transcript, which lacks results and times. Pure."""
 
 import re
 from collections import defaultdict
@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from registry.domain import Role
-from sources.cursor_agent.prompts import attachments_of, folder_of, noted_time, pieces_of
+from sources.cursor_agent.prompts import attachments_of, find_timestamp, folder_of, pieces_of
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft
 from sources.kit.loose_json import Record, first_text, mapping, number, object_in, objects, string, text_at, value_at
@@ -17,22 +17,22 @@ _REDACTED = re.compile(r"\s*\[REDACTED\]\s*\Z|\A\s*\[REDACTED\]\s*")  # a though
 
 
 def known_model(name: object) -> str:
-    """Return a model's name; `default` is none."""
+    """Return a model's name; empty for `default`."""
     return "" if name == "default" else string(name)
 
 
 @dataclass(slots=True)
 class AgentDialogue(Conversation):
-    """Builds a conversation from its messages in order, each with a unique name. Model: of answers that name none."""
+    """Builds a conversation from its messages in order, each with a unique name. `model`: for answers without one."""
 
     _begun: int = 0
     _count: int = 0
     _request: str = ""
 
     def read(self, name: str, message: Record) -> None:
-        own, role = cursors_own(message), string(message.get("role"))
-        self._begin(name, string(own.get("requestId")))
-        if own.get("isSummary") is True:
+        options, role = cursor_options(message), string(message.get("role"))
+        self._begin(name, string(options.get("requestId")))
+        if options.get("isSummary") is True:
             text = "\n\n".join(drafts.texts_in(message.get("content"))) or "Conversation summarised"
             self._inject(text, compaction={})
         elif role == "system":
@@ -44,10 +44,10 @@ class AgentDialogue(Conversation):
         elif role == "tool":
             self._read_results(message)
         else:
-            self.pass_over("record", role or string(message.get("type")))
+            self.count_unknown("record", role or string(message.get("type")))
 
     def read_line(self, number: int, record: Record) -> None:
-        """Add a line of a transcript, which names its messages: the file only grows."""
+        """Add a line of a transcript, whose number identifies its messages, because the file only grows."""
         name = f"transcript:{number}"
         if record.get("type") in ("turn_ended", "error"):
             error = record.get("error")
@@ -61,7 +61,7 @@ class AgentDialogue(Conversation):
         self.read(name, {**record, "content": shown})
 
     def add(self, name: str, role: Role, text: str) -> None:
-        """Add a message of which only role and text are known."""
+        """Add a message with role and text only."""
         self._begin(name, "")
         if role is Role.USER:
             self._add_question(text)
@@ -80,19 +80,20 @@ class AgentDialogue(Conversation):
             self._add_question(text)
         for block in objects(content):
             kind, name = string(block.get("type")), _name_of(block)
-            asked = (draft for draft in self.drafts[self._begun :] if draft.role is Role.USER)
-            if name and (question := next(asked, None)):
+            questions = (draft for draft in self.drafts[self._begun :] if draft.role is Role.USER)
+            if name and (question := next(questions, None)):
                 question.attach(name)
             elif name:
                 self._add(Role.USER, "", attachments=[name])
             elif kind != "text":
-                self.pass_over("part", kind)
+                self.count_unknown("part", kind)
 
     def _read_assistant(self, message: Record) -> None:
-        request, usual = self._request, self.model
+        request, fallback = self._request, self.model
         for part in drafts.blocks_of(message.get("content")):
-            kind, own = string(part.get("type")), cursors_own(part)
-            self._request, self.model = string(own.get("requestId")) or request, _model_of(own, message) or usual
+            kind, options = string(part.get("type")), cursor_options(part)
+            self._request = string(options.get("requestId")) or request
+            self.model = _model_of(options, message) or fallback
             if kind == "text":
                 self._add(Role.ASSISTANT, string(part.get("text")))
             elif kind in ("reasoning", "thinking"):
@@ -100,34 +101,34 @@ class AgentDialogue(Conversation):
             elif kind in ("tool-call", "tool_use"):
                 self._read_call(part)
             elif kind not in ("redacted-reasoning", "image", "file", "document"):
-                self.pass_over("part", kind)
-        self._request, self.model = request, _model_of(message) or usual
+                self.count_unknown("part", kind)
+        self._request, self.model = request, _model_of(message) or fallback
         for call in objects(message.get("tool_calls")):
             function = mapping(call.get("function"))
             given = string(function.get("arguments"))
             self._add_call(string(call.get("id")), function.get("name"), object_in(given) or given)
-        self.model = usual
+        self.model = fallback
 
     def _read_results(self, message: Record) -> None:
         parts = [part for part in objects(message.get("content")) if part.get("type") == "tool-result"]
         call_id = string(message.get("tool_call_id")) or string(message.get("id"))
         whole = {"toolCallId": call_id, "toolName": message.get("name"), "result": message.get("content")}
         for part in parts or [whole]:
-            own_id = string(part.get("toolCallId"))  # may contain a newline: compared as it is
-            draft = self.calls.get(own_id) or self._add_call(own_id, part.get("toolName"), {})
-            result, status = outcome(part, message)
-            draft.answer(result, status, drafts.shortened(result))
+            call_id = string(part.get("toolCallId"))  # may contain a newline: compared as it is
+            draft = self.calls.get(call_id) or self._add_call(call_id, part.get("toolName"), {})
+            result, status = parse_result(part, message)
+            draft.set_result(result, status, drafts.shortened(result))
 
     def _read_call(self, part: Record) -> None:
         given: object = next((part[key] for key in ("args", "input") if key in part), {})
         params = object_in(given) or given if isinstance(given, str) else given
         draft = self._add_call(string(part.get("toolCallId")), part.get("toolName") or part.get("name"), params)
         if isinstance(result := part.get("result"), str):  # only in a transcript of text
-            draft.answer(result, drafts.COMPLETED, drafts.shortened(result))
+            draft.set_result(result, drafts.COMPLETED, drafts.shortened(result))
 
     def _add_call(self, call_id: str, name: object, params: object) -> Draft:
-        own = f"{self.record_id}{self._next_part()}"  # the client's ids are kept with the call, and pair it
-        draft = self.calls[call_id] = self.call(own, name, params, request_id=self._request)
+        native_id = f"{self.record_id}{self._next_part()}"  # the client's id only pairs the call with its result
+        draft = self.calls[call_id] = self.call(native_id, name, params, request_id=self._request)
         if call_id:
             draft.more["tool"]["id"] = call_id
         return draft
@@ -141,7 +142,7 @@ class AgentDialogue(Conversation):
                 attached += attachments_of(piece)
             else:
                 question = self._add(speaker, piece)
-                question.at = noted_time(text)
+                question.at = find_timestamp(text)
         for name in attached:
             if question:
                 question.attach(name)
@@ -159,12 +160,12 @@ class AgentDialogue(Conversation):
 
 
 def _model_of(*holders: Record) -> str:
-    named = (known_model(each.get("modelName")) for holder in holders for each in (holder, cursors_own(holder)))
+    named = (known_model(each.get("modelName")) for holder in holders for each in (holder, cursor_options(holder)))
     return next(filter(None, named), "")
 
 
 def _name_of(part: Record) -> str:
-    """Return the name of an attachment: its own, the end of its address, or its media type."""
+    """Return the name of an attachment: its own, the last part of its URL, or its media type."""
     if part.get("type") not in ("image", "file", "document"):
         return ""
     address = first_text(part, "image", "url", "path")
@@ -173,28 +174,28 @@ def _name_of(part: Record) -> str:
     return string(part.get("filename")) or last or media_type or drafts.attachment_name(part)
 
 
-def cursors_own(holder: Record) -> Record:
-    """Return what Cursor noted with a message or a part of one."""
+def cursor_options(holder: Record) -> Record:
+    """Return Cursor's own fields of a message or a part of one."""
     return mapping(value_at(holder, "providerOptions", "cursor"))
 
 
 def paths_in(calls: Iterable[Draft]) -> list[str]:
-    """Return paths that calls name: one of their parents is the workspace."""
+    """Return the paths in the parameters of calls; a parent of one of them is the workspace."""
     params = (mapping(value_at(call.more, "tool", "params")) for call in calls)
     named = (string(value) for given in params for key, value in given.items() if key == "cwd" or "path" in key.lower())
     return list(islice(filter(None, named), 50))
 
 
-def outcome(part: Record, message: Record) -> tuple[str, str]:
-    """Return a call's result as the model saw it, and its status as the client noted it."""
+def parse_result(part: Record, message: Record) -> tuple[str, str]:
+    """Return a call's result as sent to the model, and its status as recorded by the client."""
     noted = _noted_outcome(part) or _noted_outcome(message)
     result = drafts.content_text(part.get("result")) or drafts.content_text(part.get("experimental_content"))
     return result or string(noted.get("diffString")), _status(part, noted)
 
 
 def _noted_outcome(holder: Record) -> Record:
-    """Return `highLevelToolCallResult`, with the cases at its top: newer builds have them in its `output`."""
-    noted = mapping(cursors_own(holder).get("highLevelToolCallResult"))
+    """Return `highLevelToolCallResult`, merged with its `output`, in which newer builds store the cases."""
+    noted = mapping(cursor_options(holder).get("highLevelToolCallResult"))
     return {**noted, **mapping(noted.get("output"))}
 
 
@@ -209,28 +210,28 @@ def _status(part: Record, noted: Record) -> str:
     return drafts.FAILED if is_failed or any(noted.get(key) for key in cases) else drafts.COMPLETED
 
 
-# The oldest transcripts, which are plain text
+# The oldest transcripts: plain text
 
 _SPEAKERS = {"user": "user", "A": "assistant", "assistant": "assistant"}
 _SPEAKER = re.compile(r"(user|A|assistant):\s*")
 _MARKER = re.compile(r"\[(Thinking|Tool call|Tool result)\][ \t]*")
 _PARAMETER = re.compile(r"\s+([A-Za-z_]\w*):[ \t]?(.*)", re.DOTALL)
 
-_Block = tuple[str, str, list[str]]  # the kind of a marked part, the rest of the marker's line, the lines below
+_Block = tuple[str, str, list[str]]  # kind, rest of the marker's line, following lines
 
 
 def records_of_text(lines: Iterable[str]) -> Iterator[Record]:
-    """Convert a text transcript to the records of today's transcripts, one for each change of speaker.
+    """Convert a text transcript to the records of current transcripts, one for each change of speaker.
 
-    A message may contain text that looks like a marker; nothing tells them apart.
+    Text in a message that looks like a marker cannot be distinguished from one.
     """
     speaker, blocks = "", list[_Block]([("", "", [])])
     for line in lines:
-        spoken = _SPEAKER.fullmatch(line)
+        speaker_line = _SPEAKER.fullmatch(line)
         marker = _MARKER.match(line) if speaker == "assistant" else None
-        if spoken:
+        if speaker_line:
             yield from _record(speaker, blocks)
-            speaker, blocks = _SPEAKERS[spoken[1]], [("", "", [])]
+            speaker, blocks = _SPEAKERS[speaker_line[1]], [("", "", [])]
         elif marker:
             blocks.append((marker[1], line[marker.end() :].strip(), []))
         else:
@@ -259,7 +260,7 @@ def _record(speaker: str, blocks: list[_Block]) -> Iterator[Record]:
 
 
 def _parameters(lines: list[str]) -> dict[str, str]:
-    """Parse `name: value` on indented lines; any other line continues the value before it."""
+    """Parse `name: value` on indented lines; any other line continues the previous value."""
     found: dict[str, list[str]] = {}
     name = ""
     for line in lines:

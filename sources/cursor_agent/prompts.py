@@ -1,4 +1,4 @@
-"""Separate what the user typed from what Cursor's agent wrapped around it. Pure."""
+"""Separate the user's text from the additions of Cursor's agent. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _TIME = re.compile(
     r"(?: \(UTC([+-]\d{1,2})?(?::(\d\d))?\))?"
 )
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-# the client's wrapper tags: any name of several words, and these of one word
+# the client's wrapper tags: all names of several words, and these of one word
 _OPENING = re.compile(
     r"<((?:[a-z]+(?:_[a-z]+)+)|system-reminder|timestamp|context|rules|memories)(?: [^<>\n]{0,500})?>"
 )
@@ -28,12 +28,12 @@ _FOLDER = re.compile(r"^Workspace Path:[ \t]*(\S[^\r\n]{0,1000})", re.MULTILINE)
 def pieces_of(text: str) -> Iterator[tuple[Role, str]]:
     """Yield the context (system) and the prompt (user) of a text, in order, without the time stamp."""
     for role, piece in _split(text.strip()):
-        if spoken := (_STAMP.sub("", piece) if role is Role.SYSTEM else piece).strip():
-            yield role, spoken
+        if text_left := (_STAMP.sub("", piece) if role is Role.SYSTEM else piece).strip():
+            yield role, text_left
 
 
-def noted_time(text: str) -> datetime | None:
-    """Return the time that the client noted in a text: to the minute, with its zone."""
+def find_timestamp(text: str) -> datetime | None:
+    """Parse the client's timestamp in a text, which has a time zone."""
     text = text.strip()
     typed_from = text.find(_QUERY)
     stamp = _STAMP.search(text, 0, typed_from if typed_from >= 0 else _end_of_leading_wrappers(text))
@@ -45,8 +45,8 @@ def noted_time(text: str) -> datetime | None:
         offset = timedelta(hours=int(hours or 0), minutes=int(f"{(hours or '+')[0]}{minutes or 0}"))
         zone = timezone(offset) if offset else UTC
         at = int(hour) % 12 + (12 if half == "PM" else 0) if half else int(hour)
-        place = _MONTHS.index(month) + 1
-        noted = parse_time(datetime(int(year), place, int(day), at, int(minute), int(second or 0), tzinfo=zone))
+        month_number = _MONTHS.index(month) + 1
+        noted = parse_time(datetime(int(year), month_number, int(day), at, int(minute), int(second or 0), tzinfo=zone))
     except (ValueError, OverflowError):
         return None
     return noted if noted >= EARLIEST else None

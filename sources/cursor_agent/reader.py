@@ -20,7 +20,7 @@ from sources.cursor_agent.messages import AgentDialogue, known_model, paths_in, 
 from sources.cursor_agent.store import AgentStore, Root
 from sources.kit import drafts
 from sources.kit.drafts import title_of, undated_messages_of, without_empty
-from sources.kit.files import File, digest, small_text, status_of, system_reason
+from sources.kit.files import File, digest, fingerprint_at, read_small_text, system_reason
 from sources.kit.jsonl import Damage, read_lines
 from sources.kit.loose_json import Record, mapping, read_json, string
 from sources.kit.reader import FileReader, SessionFile, file_records
@@ -28,7 +28,7 @@ from sources.kit.sqlite_store import BusyDatabase, ClientDatabase, last_change, 
 
 DATABASE, DESCRIPTION = "store.db", "meta.json"
 _OLD = ("agent-sessions", "conversations", "sessions")
-# folders of a conversation in a database of its own; with a description alone it has not begun
+# folders with one conversation each, in a database; a folder with a description only has no messages yet
 _CHATS = ("chats/*", "chats/*/*", "acp-sessions/*", *(f"{old}/{chat}" for old in _OLD for chat in ("*", "*/*")))
 CHATS = tuple(f"{folder}/{name}" for folder in _CHATS for name in (DATABASE, DESCRIPTION))
 TRANSCRIPTS = tuple(
@@ -40,22 +40,22 @@ TRANSCRIPTS = tuple(
 
 
 def description_in(folder: str) -> Record:
-    """Return known fields of a conversation's `meta.json`; empty if it is missing or damaged."""
-    given = mapping(read_json(small_text(os.path.join(folder, DESCRIPTION))))
+    """Return the known fields of a conversation's `meta.json`; empty if it is missing or damaged."""
+    given = mapping(read_json(read_small_text(os.path.join(folder, DESCRIPTION))))
     return {key: given[key] for key in ("createdAtMs", "updatedAtMs", "cwd", "title") if key in given}
 
 
 @dataclass(slots=True)
 class ProjectFolders:
-    """Finds a project's folder by what Cursor derives from its path: a hash, or a name of letters and hyphens."""
+    """Finds a project's folder by the hash or the slug that Cursor derives from its path."""
 
     chats: list[SessionFile]
     _known: list[str] | None = None
 
     def named(self, name: str, paths: list[str]) -> str:
-        """Return the folder with that hash or name, among the parents of `paths` and other conversations' folders.
+        """Return the folder with that hash or slug, among the parents of `paths` and other conversations' folders.
 
-        Several paths give one name, so it only confirms a candidate.
+        The slug alone is not enough, because several paths have the same.
         """
         for folder in self._candidates(paths) if name else ():
             if name in (slug_of(folder), md5(folder.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()):
@@ -80,7 +80,7 @@ def slug_of(folder: str) -> str:
     return re.sub(r"[^A-Za-z0-9]", "-", folder).removeprefix("-")
 
 
-LONGEST_STEP = timedelta(seconds=20)  # estimates are no farther apart: a working agent says something this often
+MAX_STEP = timedelta(seconds=20)  # longest time between estimates: a working agent writes at least this often
 _FINGERPRINT = re.compile(r"(\w*)\.(\w*)#(\d{1,9})@(\d{1,15})")
 
 
@@ -102,19 +102,19 @@ class Fingerprint(NamedTuple):
         return f"{self.files}.{self.content}#{self.message_count}@{until_ms}"
 
 
-def timed(messages: Sequence[Message], span: TimeFrame, earlier: Fingerprint) -> tuple[Message, ...]:
-    """Fill in missing times, none earlier than that of the message before.
+def fill_times(messages: Sequence[Message], span: TimeFrame, earlier: Fingerprint) -> tuple[Message, ...]:
+    """Estimate missing times, in ascending order.
 
-    An even spread over the whole conversation would put messages on days on which nothing was said: they are at its
-    beginning, and if none has a time the last turn is at its end. The registry never changes the time of a stored
-    message, so messages that are new since the `earlier` reading are later than all of those.
+    Times spread evenly over the conversation would be on days without activity. Estimates are therefore close to its
+    beginning, except for the last turn if no message has a time. The registry never changes a stored time, so messages
+    that are new since the `earlier` reading get later times than all stored ones.
     """
     if span.end and len(messages) > 1 and not any(message.timestamp for message in messages):
         messages = _with_last_turn_at(messages, span.end, span.start or span.end)
     done: list[Message] = []
     latest: datetime | None = None
-    for place, message in enumerate(dated(messages, span, LONGEST_STEP)):
-        if place == earlier.message_count:
+    for index, message in enumerate(dated(messages, span, MAX_STEP)):
+        if index == earlier.message_count:
             latest = max(filter(None, (latest, earlier.until)), default=None)
         if latest and message.timestamp and message.timestamp < latest:
             message = replace(message, timestamp=latest)
@@ -124,12 +124,12 @@ def timed(messages: Sequence[Message], span: TimeFrame, earlier: Fingerprint) ->
 
 
 def _with_last_turn_at(messages: Sequence[Message], end: datetime, start: datetime) -> list[Message]:
-    """Date the last turn backwards from the end; of a single turn the last message only."""
-    questions = [place for place, message in enumerate(messages) if message.role is Role.USER]
+    """Estimate the times of the last turn backwards from the end; if there is one turn, of the last message only."""
+    questions = [index for index, message in enumerate(messages) if message.role is Role.USER]
     begin = questions[-1] if len(questions) > 1 else len(messages) - 1
-    step = min(LONGEST_STEP, max(end - start, timedelta()) / (len(messages) - 1))
-    times = (end - step * (len(messages) - 1 - place) for place in range(begin, len(messages)))
-    return [*messages[:begin], *map(drafts.inferred, messages[begin:], times)]
+    step = min(MAX_STEP, max(end - start, timedelta()) / (len(messages) - 1))
+    times = (end - step * (len(messages) - 1 - index) for index in range(begin, len(messages)))
+    return [*messages[:begin], *map(drafts.with_inferred_time, messages[begin:], times)]
 
 
 Skips = tuple[Skipped, ...]
@@ -138,13 +138,13 @@ Skips = tuple[Skipped, ...]
 class CursorAgent(FileReader):
     """Reads one configuration folder of Cursor: `chats`, `acp-sessions`, and the transcripts of its projects.
 
-    Opens nothing else there: access keys and settings lie beside them. A transcript is read only where the conversation
-    has no readable database.
+    It opens no other files, which have access keys and settings. A transcript is read only if the conversation has no
+    readable database.
     """
 
     client = CURSOR_AGENT
     patterns = (*CHATS, *TRANSCRIPTS)
-    beside = tuple(f"{pattern.partition('/')[0]}/**/*" for pattern in patterns)
+    backup_extras = tuple(f"{pattern.partition('/')[0]}/**/*" for pattern in patterns)
 
     def __init__(self, clock: Callable[[], datetime] = now) -> None:
         self._clock = clock
@@ -154,10 +154,10 @@ class CursorAgent(FileReader):
         return named[:1] or (places.home / ".cursor", places.folder("XDG_CONFIG_HOME", ".config") / "cursor")
 
     def session_file(self, file: File) -> SessionFile:
-        """Return a conversation in a database, or a transcript; its `folder` is the name of its project's."""
+        """Return a conversation in a database, or a transcript, whose `folder` is the project's slug."""
         path = Path(file.path)
         if path.name in (DATABASE, DESCRIPTION):
-            status = f"+{stamp(path.with_name(DATABASE))}+{status_of(str(path.with_name(DESCRIPTION)))}"
+            status = f"+{stamp(path.with_name(DATABASE))}+{fingerprint_at(str(path.with_name(DESCRIPTION)))}"
             return SessionFile(file, str(path.parent), path.parent.name, folder=str(path.parent), note_status=status)
         folders = path.parent.parts
         slug = folders[folders.index("agent-transcripts") - 1] if "agent-transcripts" in folders else ""
@@ -173,9 +173,8 @@ class CursorAgent(FileReader):
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield the changed conversations, newest first, databases before transcripts.
 
-        A conversation in which nothing was said is a FoundSession without messages, so it is not read again. Waits for
-        the first locked database only. Raises StorageError, also at the end if a database was still in use: then the
-        store has to be read once more.
+        An empty conversation is yielded without messages, so that it is not read again. Only the first locked database
+        is waited for. Raises StorageError, also at the end if a database was locked, so that the store is read again.
         """
         chats, transcripts = list[SessionFile](), dict[str, SessionFile]()
         for file in self.files(store):
@@ -187,33 +186,33 @@ class CursorAgent(FileReader):
                 transcripts[file.session_id] = file
         reading = _Pass(seen, ProjectFolders(chats), transcripts, self._clock())
         for chat in sorted(chats, key=_last_change, reverse=True):
-            yield from reading.stored(chat)
-        have_databases = {chat.session_id for chat in chats if chat.path.endswith(DATABASE)} - reading.unread
-        alone = [each for each in transcripts.values() if each.session_id not in have_databases]
-        for written in sorted(alone, key=lambda each: each.file.modified, reverse=True):
-            yield from reading.written(written)
-        yield from (Skipped(counted(count, "conversation"), why) for why, count in reading.passed_over.items())
+            yield from reading.read_database(chat)
+        have_databases = {chat.session_id for chat in chats if chat.path.endswith(DATABASE)} - reading.unreadable
+        without_database = [each for each in transcripts.values() if each.session_id not in have_databases]
+        for transcript in sorted(without_database, key=lambda each: each.file.modified, reverse=True):
+            yield from reading.read_transcript(transcript)
+        yield from (Skipped(counted(count, "conversation"), why) for why, count in reading.skip_counts.items())
         if reading.busy:
             raise StorageError(f"{counted(len(reading.busy), 'conversation')} in use.", reading.busy[0].details)
 
 
 @dataclass(slots=True)
 class _Pass:
-    """A pass over a store, and a count of what was passed over."""
+    """The state of one pass over a store."""
 
     seen: Mapping[str, str]
     workspaces: ProjectFolders
     transcripts: Mapping[str, SessionFile]
     now: datetime
-    unread: set[str] = field(default_factory=set)
+    unreadable: set[str] = field(default_factory=set)
     busy: list[BusyDatabase] = field(default_factory=list)
-    passed_over: Counter[str] = field(default_factory=Counter)
+    skip_counts: Counter[str] = field(default_factory=Counter)
 
-    def stored(self, chat: SessionFile) -> Iterator[FoundSession | Skipped]:
+    def read_database(self, chat: SessionFile) -> Iterator[FoundSession | Skipped]:
         earlier = Fingerprint.parse(self.seen.get(chat.key, ""))
         files = digest(chat.fingerprint)
         if chat.path.endswith(DESCRIPTION):
-            self.passed_over["not begun yet"] += 1
+            self.skip_counts["not begun yet"] += 1
             return
         if earlier.files == files:
             return
@@ -223,18 +222,18 @@ class _Pass:
         except BusyDatabase as exc:
             self.busy.append(exc)
         except StorageError as exc:
-            self.unread.add(chat.session_id)
+            self.unreadable.add(chat.session_id)
             yield Skipped(chat.key, exc.details)
 
     def _conversation(
         self, chat: SessionFile, store: AgentStore, earlier: Fingerprint, files: str
     ) -> Iterator[FoundSession | Skipped]:
-        """Files also change when nothing was said; the conversation's latest root tells whether something was."""
+        """Yield the conversation if its latest root has changed: its files also change without new messages."""
         about = {**store.description(), **description_in(chat.folder)}
         named = string(about.get("latestRootBlobId"))
         latest = store.latest_root(named)
         if latest is None:
-            self.unread.add(chat.session_id)
+            self.unreadable.add(chat.session_id)
             yield Skipped(chat.key, "the state of the conversation is not stored")
             return
         root_id, root = latest
@@ -244,7 +243,7 @@ class _Pass:
         conversation, skipped = _conversation_in(store, root_id, root, about)
         if named not in ("", root_id):
             skipped += (Skipped(chat.key, "its latest state is not stored; an earlier one was read"),)
-        messages = timed(undated_messages_of(conversation.drafts), _span(chat, about, self.now), earlier)
+        messages = fill_times(undated_messages_of(conversation.drafts), _span(chat, about, self.now), earlier)
         hashed = os.path.basename(os.path.dirname(chat.folder))
         project = conversation.folder or self.workspaces.named(hashed, paths_in(conversation.drafts))
         titles = (about.get(key) for key in ("title", "name") if about.get(key) != "New Agent")
@@ -258,7 +257,7 @@ class _Pass:
         transcript = self.transcripts.get(chat.session_id)
         yield self._finish(chat.key, Fingerprint(files, content), session, transcript, skipped)
 
-    def written(self, transcript: SessionFile) -> Iterator[FoundSession | Skipped]:
+    def read_transcript(self, transcript: SessionFile) -> Iterator[FoundSession | Skipped]:
         key, files = transcript.key, digest(transcript.fingerprint)
         earlier = Fingerprint.parse(self.seen.get(key, ""))
         if earlier.files == files:
@@ -272,7 +271,7 @@ class _Pass:
             return
         folder = conversation.folder or self.workspaces.named(transcript.folder, paths_in(conversation.drafts))
         span = TimeFrame(None, transcript.file.modified_at, self.now)
-        messages = timed(undated_messages_of(conversation.drafts), span, earlier)
+        messages = fill_times(undated_messages_of(conversation.drafts), span, earlier)
         session = Session(transcript.session_id, messages, title_of(conversation.drafts), folder or None, is_copy=True)
         yield self._finish(key, Fingerprint(files), session, transcript, damage.skipped() + conversation.skipped())
 
@@ -282,7 +281,7 @@ class _Pass:
         if transcript and transcript.agent_of:  # the folder of a transcript names the parent of a sub-agent
             session = replace(session, parent=transcript.agent_of, meta={**session.meta, "relation": "sub-agent"})
         if all(message.role is Role.SYSTEM for message in session.messages):
-            self.passed_over["nothing was said"] += 1
+            self.skip_counts["nothing was said"] += 1
             session = replace(session, messages=())
         until = max((message.timestamp for message in session.messages if message.timestamp), default=None)
         noted = noted._replace(message_count=len(session.messages), until=until)
@@ -290,7 +289,7 @@ class _Pass:
 
 
 def _conversation_in(store: AgentStore, root_id: str, root: Root, about: Record) -> tuple[AgentDialogue, Skips]:
-    """Read what was said, and what could not be read of it. Raises StorageError."""
+    """Read the messages of a conversation, and what was skipped. Raises StorageError."""
     conversation = AgentDialogue("", string(about.get("cwd")) or root.folder, known_model(about.get("lastUsedModel")))
     damage = Counter[str]()
     for element in store.elements(root_id, root):
@@ -298,7 +297,7 @@ def _conversation_in(store: AgentStore, root_id: str, root: Root, about: Record)
             damage[element.why] += 1
         else:
             conversation.read(element.name, element.message)
-    if all(draft.role is Role.SYSTEM for draft in conversation.drafts):  # without the prompt, which the model saw
+    if all(draft.role is Role.SYSTEM for draft in conversation.drafts):  # the prompt is missing
         for name, role, text in store.turns(root):
             if role is Role.TOOL:
                 conversation.unknown["tool call outside of the prompt"] += 1

@@ -1,4 +1,4 @@
-"""Read the database of a Cursor agent: blobs by the hash of their contents, messages and nodes of their ids."""
+"""Read the database of a Cursor agent: blobs stored by their hash, which are messages, or nodes with ids of others."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from typing import Any, NamedTuple
 
 from registry.domain import Role
 from sources.cursor.times import moment
-from sources.cursor_agent.messages import cursors_own
-from sources.kit.jsonl import LONGEST_LINE
+from sources.cursor_agent.messages import cursor_options
+from sources.kit.jsonl import MAX_LINE_BYTES
 from sources.kit.loose_json import Record, mapping, object_in, read_json, string
 from sources.kit.sqlite_store import ClientDatabase
 from sources.kit.workspace_files import path_of
 
-LONGEST_BLOB = LONGEST_LINE  # bytes; a longer one is passed over unread
+MAX_BLOB_BYTES = MAX_LINE_BYTES  # a longer blob is skipped
 
-# of the description: beside them is a key that encrypts blobs
+# the only fields of the description that are read: another one is a key that encrypts blobs
 _WANTED = ("agentId", "latestRootBlobId", "name", "mode", "createdAt", "lastUsedModel")
 _BEGIN_OF_ROOT = b"\x0a\x20"
-_MISSING, _TOO_LONG, _NOT_JSON = "not stored", f"longer than {LONGEST_BLOB // 2**20} MB", "not a JSON object"
+_MISSING, _TOO_LONG, _NOT_JSON = "not stored", f"longer than {MAX_BLOB_BYTES // 2**20} MB", "not a JSON object"
 
 
 Prompt = list[str | bytes]  # blob ids as text, inline JSON messages as bytes
 
 
 class PromptElement(NamedTuple):
-    """A message of the prompt, named by its blob; if it cannot be read, `why`."""
+    """A message of the prompt, named by its blob id, or the reason why it cannot be read."""
 
     name: str
     message: Record | None
@@ -38,7 +38,7 @@ class PromptElement(NamedTuple):
 
 
 class AgentStore:
-    """One `store.db`: the description of a conversation, and blobs by the hash of their contents."""
+    """One `store.db`: the description of a conversation, and blobs by their hash."""
 
     def __init__(self, database: ClientDatabase) -> None:
         self._database = database
@@ -53,7 +53,7 @@ class AgentStore:
         return {key: given[key] for key in _WANTED if key in given}
 
     def latest_root(self, named: str) -> tuple[str, Root] | None:
-        """Return the latest state with its id: the named one, else the newest one that is stored."""
+        """Return the latest state with its id: the named one if it is stored, else the newest stored one."""
         data = self.blob(named) if named else None
         return (named, read_root(data)) if data else next(self._roots(2**63 - 1), None)
 
@@ -62,50 +62,50 @@ class AgentStore:
         return self._blob(blob_id)[0]
 
     def elements(self, root_id: str, root: Root) -> Iterator[PromptElement]:
-        """Yield the prompt, one message at a time in memory, with the messages before each summary.
+        """Yield the messages of the prompt, including those before each summary, one at a time in memory.
 
-        A repeated message gets a name of its own, which stays the same when more follow.
+        A repeated message gets a distinct name, which remains stable when messages are added.
         """
         counts: dict[str, int] = {}
-        listed = (*self._with_earlier(root_id, root.prompt), *root.waiting)
-        for element in chain.from_iterable(map(self._below, listed)):
+        listed = (*self._with_summarised(root_id, root.prompt), *root.waiting)
+        for element in chain.from_iterable(map(self._messages_below, listed)):
             count = counts[element.name] = counts.get(element.name, 0) + 1
             yield element if count == 1 else element._replace(name=f"{element.name}~{count}")
 
     def turns(self, root: Root) -> Iterator[tuple[str, Role, str]]:
-        """Yield name, role and text of what the user saw; of a tool's call the text is not known."""
+        """Yield name, role and text of the messages shown to the user; the text of a tool call is unknown."""
         turns = (self._node(turn_id) for turn_id in root.turns)
-        for turn in (agents[0] for turn in turns if (agents := turn.nodes(1))):  # a turn of the shell has none
+        for turn in (agents[0] for turn in turns if (agents := turn.nodes(1))):  # not the turns of the shell
             for question in _ids(turn, 1)[:1]:
                 yield question, Role.USER, self._node(question).text(1)
             for step_id in _ids(turn, 2):
                 step = self._node(step_id)
-                spoken = ((Role.THINKING, step.nodes(3)), (Role.ASSISTANT, step.nodes(1)))
-                parts = [(role, node.text(1)) for role, nodes in spoken for node in nodes]
+                texts = ((Role.THINKING, step.nodes(3)), (Role.ASSISTANT, step.nodes(1)))
+                parts = [(role, node.text(1)) for role, nodes in texts for node in nodes]
                 parts += [(Role.TOOL, "") for _ in step.blocks(2)]
-                yield from ((f"{step_id}.{place}", *part) for place, part in enumerate(parts))
+                yield from ((f"{step_id}.{index}", *part) for index, part in enumerate(parts))
 
     def _node(self, blob_id: str) -> WireMessage:
         return read_node(self.blob(blob_id) or b"")
 
-    def _below(self, given: str | bytes) -> Iterator[PromptElement]:
-        """Yield a message, or in stores of the first generation all messages below a node of ids."""
+    def _messages_below(self, given: str | bytes) -> Iterator[PromptElement]:
+        """Yield a message; or all messages below a node, in stores of the first generation."""
         open_nodes, done = [(given, 0)], set[str]()
         while open_nodes:
-            here, depth = open_nodes.pop()
-            if isinstance(here, bytes):
-                yield _element(sha256(here).hexdigest(), here, "")
+            node, depth = open_nodes.pop()
+            if isinstance(node, bytes):
+                yield _element(sha256(node).hexdigest(), node, "")
                 continue
-            data, why = self._blob(here)
+            data, why = self._blob(node)
             links = links_of(data) if data and not data.startswith(b"{") else []
             if not links:
-                yield _element(here, data, why)
-            elif depth < 64 and here not in done:
-                done.add(here)
+                yield _element(node, data, why)
+            elif depth < 64 and node not in done:
+                done.add(node)
                 open_nodes += [(link, depth + 1) for link in reversed(links)]
 
-    def _with_earlier(self, root_id: str, prompt: Prompt) -> Prompt:
-        """Return the prompt. If it begins with a summary, the messages before it are taken from an earlier state."""
+    def _with_summarised(self, root_id: str, prompt: Prompt) -> Prompt:
+        """Return the prompt; if it begins with a summary, including the summarised messages from earlier states."""
         summary = self._summary_in(prompt)
         earlier = self._roots(self._row(root_id)) if summary else iter(())
         for _, root in earlier:
@@ -122,7 +122,7 @@ class AgentStore:
     def _summary_in(self, prompt: Prompt) -> str | bytes | None:
         for given in prompt[:8]:  # a summary follows the system prompt and its context
             data = given if isinstance(given, bytes) else self.blob(given)
-            if data and b"isSummary" in data and cursors_own(mapping(read_json(data))).get("isSummary") is True:
+            if data and b"isSummary" in data and cursor_options(mapping(read_json(data))).get("isSummary") is True:
                 return given
         return None
 
@@ -134,21 +134,21 @@ class AgentStore:
         )
         if "blobs" not in self._tables:
             return
-        for (blob_id,) in self._database.rows(statement, (before_row, LONGEST_BLOB, _BEGIN_OF_ROOT)):
+        for (blob_id,) in self._database.rows(statement, (before_row, MAX_BLOB_BYTES, _BEGIN_OF_ROOT)):
             data = self.blob(blob_id) or b""
             links = links_of(data)
             if links and self._row(str(links[0])):
                 yield blob_id, read_root(data)
 
     def _row(self, blob_id: str) -> int:
-        """Return the row of a blob, which grows with each new blob; 0 if it is missing."""
+        """Return the row number of a blob, which ascends in order of writing; 0 if it is missing."""
         rows = self._database.rows("SELECT rowid FROM blobs WHERE id = ?", (blob_id,))
         return rows[0][0] if rows else 0
 
     def _blob(self, blob_id: str) -> tuple[bytes | None, str]:
-        """Return the contents, or why there are none; the length is checked before reading."""
+        """Return the contents, or the reason why there are none. The length is checked before reading."""
         statement = "SELECT CASE WHEN length(data) <= ? THEN data END, length(data) FROM blobs WHERE id = ?"
-        rows = self._database.rows(statement, (LONGEST_BLOB, blob_id)) if "blobs" in self._tables else []
+        rows = self._database.rows(statement, (MAX_BLOB_BYTES, blob_id)) if "blobs" in self._tables else []
         if not rows or rows[0][1] is None:
             return None, _MISSING
         data = rows[0][0]
@@ -164,7 +164,7 @@ def _element(name: str, data: bytes | None, why: str) -> PromptElement:
 
 def _description(value: Any) -> Record:
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else string(value)
-    with suppress(ValueError):  # it may stand there as it is
+    with suppress(ValueError):  # it may be plain JSON
         text = bytes.fromhex(text).decode("utf-8", "replace")
     return object_in(text) or {}
 
@@ -179,10 +179,9 @@ _MODES = {1: "agent", 2: "ask", 3: "plan", 4: "debug", 5: "triage"}
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A state of a conversation. Blob ids are hexadecimal. Not `is_whole`: only its beginning could be read.
+    """A state of a conversation. Blob ids are hexadecimal. If not `is_whole`, only its beginning could be parsed.
 
-    `prompt`: in order, blob ids as text and inline JSON as bytes. `waiting`: answers whose tool calls have no result
-    yet, as JSON.
+    `prompt`: blob ids as text, and inline JSON as bytes. `waiting`: answers with pending tool calls, as JSON.
     """
 
     is_whole: bool
@@ -212,7 +211,7 @@ def read_root(data: bytes) -> Root:
 
 
 def split_embedded(data: bytes) -> tuple[bytes, list[bytes]]:
-    """Separate the references of a node from the message that the first generation may embed behind them, as JSON."""
+    """Split a node into its references and the JSON message that the first generation may append to them."""
     end = 0
     while data.startswith(b"\x0a\x20", end) and end + 2 + ID_BYTES <= len(data):
         end += 2 + ID_BYTES
@@ -223,10 +222,7 @@ def split_embedded(data: bytes) -> tuple[bytes, list[bytes]]:
 
 
 def links_of(data: bytes) -> list[str | bytes]:
-    """Return the children of a node of the first generation, which held only ids, and the JSON message behind them.
-
-    Empty for any other node.
-    """
+    """Return the ids in a node of the first generation and the JSON message appended to them; empty for other nodes."""
     references, embedded = split_embedded(data)
     node = read_node(references)
     blocks = node.blocks(_PROMPT)
@@ -238,8 +234,8 @@ def _ids(node: WireMessage, tag: int) -> list[str]:
     return [block.hex() for block in node.blocks(tag) if len(block) == ID_BYTES]
 
 
-# Protocol buffers, read by tag without a schema. A damaged message is read up to the damage. Nested messages are read
-# only on request, so depth costs nothing.
+# Protocol buffers, parsed by tag without a schema. A damaged message is parsed up to the damage, a nested one only on
+# request, so that depth costs nothing.
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _WIDTH = {_FIXED64: 8, _FIXED32: 4}
@@ -247,7 +243,7 @@ _WIDTH = {_FIXED64: 8, _FIXED32: 4}
 
 @dataclass(frozen=True, slots=True)
 class WireMessage:
-    """A message: the values of its fields by tag, in order. Not `is_whole`: it is damaged at its end."""
+    """A message: the values of its fields by tag, in order. If not `is_whole`, its end is damaged."""
 
     is_whole: bool
     _varints: dict[int, list[int]] = field(default_factory=dict)
@@ -265,19 +261,19 @@ class WireMessage:
         return [read_node(block) for block in self.blocks(tag)]
 
     def text(self, tag: int) -> str:
-        """Return the last value of a field of text, as protocol buffers demand; empty if none."""
+        """Return the last value of a text field, as protocol buffers require; empty if there is none."""
         return next(iter(self.texts(tag)[-1:]), "")
 
     def number(self, tag: int) -> int | None:
         return next(iter(self._varints.get(tag, [])[-1:]), None)
 
     def all_texts(self) -> list[str]:
-        """Return the text of every field, for a message whose tags are not known."""
+        """Return the texts of all fields, for a message with unknown tags."""
         return [text for tag in self._bytes for text in self.texts(tag)]
 
 
 def read_node(data: bytes) -> WireMessage:
-    """Parse any bytes as a message, perhaps not a whole one. Numbers of fixed width are passed over."""
+    """Parse any bytes as a message, as far as possible. Numbers of fixed width are skipped."""
     varints: dict[int, list[int]] = {}
     blocks: dict[int, list[bytes]] = {}
     at = 0
@@ -297,16 +293,16 @@ def read_node(data: bytes) -> WireMessage:
             if wire_type == _BYTES:
                 blocks.setdefault(tag, []).append(data[at : at + width])
             at += width
-    except (ValueError, KeyError, IndexError):  # a torn number, an unknown wire type, the end within a number
+    except (ValueError, KeyError, IndexError):  # an invalid or truncated number, or an unknown wire type
         return WireMessage(False, varints, blocks)
     return WireMessage(True, varints, blocks)
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     value = 0
-    for place in range(10):  # 64 bits, 7 in each byte
-        byte = data[at + place]
-        value |= (byte & 0x7F) << (7 * place)
+    for index in range(10):  # 64 bits, 7 in each byte
+        byte = data[at + index]
+        value |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:
-            return value, at + place + 1
+            return value, at + index + 1
     raise ValueError("a number without end")

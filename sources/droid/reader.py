@@ -1,4 +1,4 @@
-"""Read the sessions of Droid: records in a chain, their messages in Anthropic's form."""
+"""Read the sessions of Droid: linked records with messages in Anthropic's format."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,7 @@ _BOOKKEEPING = ("agent_turn_outcome", "todo_state", "session_end")
 
 
 class Droid(FileReader):
-    """Reads `sessions/<folder>/`. Keys lie beside `sessions`."""
+    """Reads `sessions/<folder>/`. Never open siblings of `sessions`: they have keys."""
 
     client = DROID
     patterns = ("sessions/*/*.jsonl",)
@@ -30,19 +30,19 @@ class DroidChat(Conversation):
     _start: Record = field(default_factory=dict)
 
     def read(self, record: Record) -> None:
-        kind, own = string(record.get("type")), string(record.get("id"))
+        kind, record_id = string(record.get("type")), string(record.get("id"))
         if kind == "session_start":
             self._start = self._start or record
             self.folder = self.folder or string(record.get("cwd"))
         elif kind == "message":
-            self.begin(own, record.get("timestamp"))
-            self.follow(own, record.get("parentId"))
+            self.begin(record_id, record.get("timestamp"))
+            self.follow(record_id, record.get("parentId"))
             self._read_message(mapping(record.get("message")))
         elif kind == "compaction_state":
-            self.begin(own, record.get("timestamp"))
+            self.begin(record_id, record.get("timestamp"))
             self.inject(string(record.get("summaryText")), compaction={})
         elif kind not in _BOOKKEEPING:
-            self.pass_over("record", kind)
+            self.count_unknown("record", kind)
 
     def session(self) -> Session:
         return self.build(self._start.get("title"), parent=string(self._start.get("parent")), relation="fork")
@@ -50,9 +50,9 @@ class DroidChat(Conversation):
     def _read_message(self, message: Record) -> None:
         role = string(message.get("role"))
         if role not in ("user", "assistant"):
-            self.pass_over("message", role)
+            self.count_unknown("message", role)
             return
         self.model, hidden = string(message.get("modelId")), message.get("visibility") == "llm_only"
-        for place, block in enumerate(drafts.blocks_of(message.get("content"))):
-            is_clients = hidden or string(block.get("text")).startswith("<system-reminder>")
-            self.add_block(Role.SYSTEM if is_clients else Role(role), block, f":{place}" if place else "")
+        for index, block in enumerate(drafts.blocks_of(message.get("content"))):
+            is_injected = hidden or string(block.get("text")).startswith("<system-reminder>")
+            self.add_block(Role.SYSTEM if is_injected else Role(role), block, f":{index}" if index else "")

@@ -1,4 +1,4 @@
-"""Read a conversation in an export of ChatGPT. Pure."""
+"""Parse a conversation of a ChatGPT export. Pure."""
 
 import re
 from collections import Counter
@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from registry.domain import Role, Session
-from sources.exports import reading
+from sources.exports import provider
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, params_of
 from sources.kit.loose_json import Record, items, mapping, number, objects, parse_nested, string, text_at, value_at
 
 RESULTS = ("execution_output", "computer_output", "tether_quote", "tether_browsing_display", "sonic_webpage")
-# how long it thought, and its memory of the user, which must not get into the search
+# the duration of thinking, and the memory about the user, which must not be indexed
 DROPPED = ("reasoning_recap", "model_editable_context")
 _PLAIN = ("text", "multimodal_text", "code", "thoughts", "user_editable_context", "system_error", *RESULTS)
 _MARK = re.compile("\ue200([^\ue200\ue201]{0,2000})\ue201|[\ue200-\ue206]|【\\d+(?::\\d+)?†[^】]{0,200}】")
@@ -29,31 +29,31 @@ def is_conversation(record: Record) -> bool:
 
 
 def identity(record: Record) -> str:
-    return reading.name_of(record.get("conversation_id") or record.get("id"))
+    return provider.valid_id(record.get("conversation_id") or record.get("id"))
 
 
 def version(record: Record) -> str:
     rest = (record.get("title"), record.get("current_node"), record.get("gizmo_id"))
-    return reading.version_of(drafts.moment(record.get("update_time")), len(mapping(record.get("mapping"))), *rest)
+    return provider.version_of(drafts.moment(record.get("update_time")), len(mapping(record.get("mapping"))), *rest)
 
 
 def read(record: Record, unknown: Counter[str]) -> Session:
-    """Read the conversation; what is not understood is counted in `unknown`."""
+    """Parse a conversation; count unknown contents in `unknown`."""
     messages = {name: mapping(value_at(node, "message")) for name, node in mapping(record.get("mapping")).items()}
     nodes = _nodes(mapping(record.get("mapping")), messages)
     usual_model = string(record.get("default_model_slug"))
     talk = _Reading(identity(record), unknown=unknown, nodes=nodes, _usual_model=usual_model)
-    for name, is_live in reading.walk(nodes, string(record.get("current_node"))):
+    for name, is_live in provider.walk(nodes, string(record.get("current_node"))):
         talk.message(name, messages[name], is_live=is_live)
     title = string(record.get("title"))
-    reading.unique_ids(talk.drafts)
+    provider.unique_ids(talk.drafts)
     began = drafts.moment(record.get("create_time")) or record.get("update_time")
     return talk.build("" if title in ("New chat", "New Chat") else title, model=usual_model, began=began)
 
 
-def _nodes(given: Record, messages: Mapping[str, Record]) -> dict[str, reading.TreeNode]:
+def _nodes(given: Record, messages: Mapping[str, Record]) -> dict[str, provider.TreeNode]:
     return {
-        name: reading.TreeNode(
+        name: provider.TreeNode(
             text_at(given[name], "parent"),
             mapping(message.get("author")).get("role") == "user",
             drafts.moment(message.get("create_time")),
@@ -64,9 +64,9 @@ def _nodes(given: Record, messages: Mapping[str, Record]) -> dict[str, reading.T
 
 @dataclass(slots=True)
 class _Reading(Conversation):
-    """Builds the conversation. `calls`: by node, its call or the call of the node above it."""
+    """Builds a conversation. `calls`: by node, its own call or the call of an ancestor."""
 
-    nodes: Mapping[str, reading.TreeNode] = field(default_factory=dict)
+    nodes: Mapping[str, provider.TreeNode] = field(default_factory=dict)
     _usual_model: str = ""
     _times: dict[str, datetime | None] = field(default_factory=dict)
 
@@ -79,7 +79,7 @@ class _Reading(Conversation):
         if message and content.get("content_type") not in DROPPED:
             self._read_content(name, message, content, metadata)
         else:
-            self._hand_down(name)
+            self._inherit_call(name)
         for draft in self.drafts[before:]:
             draft.more |= {} if is_live else {"superseded": True}
             draft.more |= {} if node.at or draft.at is None else {"time": "inferred"}
@@ -94,12 +94,12 @@ class _Reading(Conversation):
             self._call(name, recipient, text)
         elif kind == "thoughts":
             self.say(Role.THINKING, text)
-            self._hand_down(name)
+            self._inherit_call(name)
         elif kind == "system_error":
             self.say(Role.ERROR, text)
         elif role == "assistant" and not _is_hidden(message, metadata):
             text = fenced(content, text) if kind == "code" else without_marks(text)
-            pages = reading.cited(metadata.get("citations"), metadata.get("content_references"))
+            pages = provider.citations_in(metadata.get("citations"), metadata.get("content_references"))
             draft = self.say(Role.ASSISTANT, text, attachments=list(attachments(content, metadata)))
             draft.more |= pages
         elif role == "user" and kind != "user_editable_context" and not _is_hidden(message, metadata):
@@ -107,26 +107,26 @@ class _Reading(Conversation):
         else:
             draft = self.inject(text)
             draft.more |= {"hidden": True} if _is_hidden(message, metadata) else {}
-            self._hand_down(name)
+            self._inherit_call(name)
 
     def _call(self, name: str, tool: str, text: str) -> None:
         params = params_of(text) if text else {}
-        reading.show_document(self.call(name, tool, params), params)
+        provider.show_document(self.call(name, tool, params), params)
 
     def _result(self, name: str, message: Record, text: str) -> None:
-        """Add a tool's result to the call above it; without one, as a call of its own."""
+        """Add a tool's result to the call of its ancestor; if there is none, add a call for it."""
         content, metadata = mapping(message.get("content")), mapping(message.get("metadata"))
         names = list(attachments(content, metadata))
         result = "\n\n".join(filter(None, (text, " ".join(f"[{each}]" for each in names))))
-        self._hand_down(name)
+        self._inherit_call(name)
         if name not in self.calls:
             if not result:
                 return
             self._call(name, text_at(message, "author", "name"), "")
-        reading.more_result(self.calls[name], result, _status(content, metadata))
+        provider.append_result(self.calls[name], result, _status(content, metadata))
 
-    def _hand_down(self, name: str) -> None:
-        """Hand a call down: its result may be below another result or message."""
+    def _inherit_call(self, name: str) -> None:
+        """Assign the parent's call to a node, because a result may be below another result or message."""
         if call := self.calls.get(self.nodes[name].parent):
             self.calls[name] = call
 
@@ -145,7 +145,7 @@ def _status(content: Record, metadata: Record) -> str:
 
 
 def text_of(content: Record, unknown: Counter[str]) -> str:
-    """Return the text of a content of any type; of an unknown type any text in it."""
+    """Return the text of a content of any type, also of unknown ones."""
     kind = string(content.get("content_type"))
     if kind == "thoughts":
         return "\n\n".join(filter(None, map(_thought, items(content.get("thoughts")))))
@@ -156,7 +156,7 @@ def text_of(content: Record, unknown: Counter[str]) -> str:
     if kind not in _PLAIN:
         unknown[f"content {kind or 'without type'}"] += 1
     texts = [string(content.get(key)) for key in ("title", "url", "name")] if kind in (*RESULTS, "system_error") else []
-    # a part is a text, or of a voice chat its transcription
+    # a part is a text, or the transcription of a voice chat
     texts += (string(part) or text_at(part, "text") for part in items(content.get("parts")))
     texts += [string(content.get(key)) for key in ("text", "result", "content")]
     return "\n\n".join(dict.fromkeys(filter(None, map(str.strip, texts))))
@@ -168,7 +168,7 @@ def _thought(thought: object) -> str:
 
 
 def without_marks(text: str) -> str:
-    """Remove citation marks; where a mark contains words, they stay."""
+    """Replace citation marks by the words in them, if any."""
     return _MARK.sub(_words_in, text).strip() if "\ue200" in text or "†" in text else text
 
 
@@ -181,13 +181,13 @@ def _words_in(mark: re.Match[str]) -> str:
 
 
 def fenced(content: Record, text: str) -> str:
-    """Return code that is not run as a code block."""
+    """Return a code content that is not a tool call as a Markdown code block."""
     language = string(content.get("language"))
     return f"```{'' if language == 'unknown' else language}\n{text}\n```" if text else ""
 
 
 def attachments(content: Record, metadata: Record) -> Iterator[str]:
-    """Yield the names of attachments; of pictures without a name their kind."""
+    """Yield the names of attachments, and the kinds of images and recordings without a name."""
     named = objects(metadata.get("attachments"))
     ids = {string(each.get("id")) for each in named}
     yield from (string(each.get("name")) or "file" for each in named)
@@ -197,4 +197,4 @@ def attachments(content: Record, metadata: Record) -> Iterator[str]:
             yield kind
 
 
-CHATGPT_EXPORT = reading.Provider("chatgpt.com", is_conversation, identity, version, read)
+CHATGPT_EXPORT = provider.Provider("chatgpt.com", is_conversation, identity, version, read)

@@ -1,4 +1,4 @@
-"""Read a conversation in an export of Claude.ai. Pure."""
+"""Parse a conversation of a Claude.ai export. Pure."""
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from registry.domain import Role, Session
-from sources.exports import reading
+from sources.exports import provider
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft, supersede
 from sources.kit.loose_json import Record, items, mapping, objects, string, text_at
@@ -20,25 +20,25 @@ def is_conversation(record: Record) -> bool:
 
 
 def identity(record: Record) -> str:
-    return reading.name_of(record.get("uuid"))
+    return provider.valid_id(record.get("uuid"))
 
 
 def version(record: Record) -> str:
     rest = (record.get("name"), record.get("summary"), record.get("current_leaf_message_uuid"))
-    return reading.version_of(drafts.moment(record.get("updated_at")), len(items(record.get("chat_messages"))), *rest)
+    return provider.version_of(drafts.moment(record.get("updated_at")), len(items(record.get("chat_messages"))), *rest)
 
 
 def read(record: Record, unknown: Counter[str]) -> Session:
-    """Read the conversation; what is not understood is counted in `unknown`."""
+    """Parse a conversation; count unknown contents in `unknown`."""
     messages = _by_id(objects(record.get("chat_messages")))
     nodes = _nodes(messages)
     talk = _Reading(identity(record), unknown=unknown, _usual_model=string(record.get("model")))
-    for name, is_live in reading.walk(nodes, string(record.get("current_leaf_message_uuid"))):
+    for name, is_live in provider.walk(nodes, string(record.get("current_leaf_message_uuid"))):
         before = len(talk.drafts)
         talk.begin(name, nodes[name].at)
         talk.read(messages[name])
         supersede(() if is_live else talk.drafts[before:])
-    reading.unique_ids(talk.drafts)
+    provider.unique_ids(talk.drafts)
     return talk.build(
         record.get("name"),
         record.get("summary"),
@@ -50,21 +50,21 @@ def read(record: Record, unknown: Counter[str]) -> Session:
 
 
 def _by_id(messages: list[Record]) -> dict[str, Record]:
-    """Return the messages by id; one without an id of its own by its position."""
+    """Return the messages by id, or by position if the id is missing or repeated."""
     named: dict[str, Record] = {}
     for position, message in enumerate(messages):
-        own = string(message.get("uuid"))
-        named[own if own and own not in named else f"message {position}"] = message
+        message_id = string(message.get("uuid"))
+        named[message_id if message_id and message_id not in named else f"message {position}"] = message
     return named
 
 
-def _nodes(messages: Mapping[str, Record]) -> dict[str, reading.TreeNode]:
-    """Return the tree; in older exports without parents each message follows the one before it."""
+def _nodes(messages: Mapping[str, Record]) -> dict[str, provider.TreeNode]:
+    """Return the tree of messages; in older exports, which have no parents, each message follows the previous one."""
     parents = {name: string(message.get("parent_message_uuid")) for name, message in messages.items()}
     if not any(parent in messages for parent in parents.values()):
         parents = dict(zip(messages, ["", *messages], strict=False))
     return {
-        name: reading.TreeNode(
+        name: provider.TreeNode(
             parents[name], message.get("sender") == "human", drafts.moment(message.get("created_at"))
         )
         for name, message in messages.items()
@@ -73,10 +73,10 @@ def _nodes(messages: Mapping[str, Record]) -> dict[str, reading.TreeNode]:
 
 @dataclass(slots=True)
 class _Reading(Conversation):
-    # calls that may have no result yet, by name, and all of them under ""
+    # calls that may have no result yet, by name, and all such calls under ""
     _open: dict[str, deque[Draft]] = field(default_factory=lambda: defaultdict(deque))
     _texts: list[Draft] = field(default_factory=list)  # texts of the current message, without thinking and calls
-    _new: int = 0  # where in `drafts` the current message begins
+    _new: int = 0  # position in `drafts` at which the current message begins
     _role: Role = Role.USER
     _usual_model: str = ""
 
@@ -87,7 +87,7 @@ class _Reading(Conversation):
         blocks = [mapping(block) or {"type": "text", "text": block} for block in items(message.get("content"))]
         for block in blocks:
             self._block(block)
-        # With other blocks the text is a placeholder: "This block is not supported on your current device yet."
+        # with other blocks, the text is a placeholder: "This block is not supported on your current device yet."
         if not self._texts and not any(string(block.get("type")) not in _SILENT for block in blocks):
             self._text(message)
         self._attached(message)
@@ -97,11 +97,11 @@ class _Reading(Conversation):
         if handler := _BLOCKS.get(kind):
             handler(self, block)
         elif kind not in _IGNORED:
-            self.pass_over("block", kind)
+            self.count_unknown("block", kind)
             self._text(block)
 
     def _text(self, block: Record) -> None:
-        """Join consecutive texts to one message; a call between them makes them two."""
+        """Add a text; consecutive texts are joined to one message, unless a call is between them."""
         text = string(block.get("text")).strip()
         if not text:
             return
@@ -109,7 +109,7 @@ class _Reading(Conversation):
             self._texts[-1].add(text)
         else:
             self._begin_text(text)
-        self._texts[-1].more |= reading.cited(block.get("citations"))
+        self._texts[-1].more |= provider.citations_in(block.get("citations"))
 
     def _begin_text(self, text: str, **more: Any) -> None:
         earlier = len(self._texts)
@@ -123,7 +123,7 @@ class _Reading(Conversation):
     def _call(self, block: Record) -> Draft:
         name, params = string(block.get("name")) or "tool", block.get("input")
         draft = self.call(string(block.get("id")) or self.record_id + self._new_part("call"), name, params)
-        reading.show_document(draft, params)
+        provider.show_document(draft, params)
         if server := string(block.get("integration_name")):
             draft.more["tool"]["server"] = server
         for opened in (self._open[name], self._open[""]):
@@ -135,10 +135,10 @@ class _Reading(Conversation):
         call = self.calls.get(call_id) if call_id else self._open_call(name)
         if call is None:
             call = self._call({"id": call_id, "name": name})
-        reading.more_result(call, _result_text(block.get("content")), drafts.outcome(block.get("is_error")))
+        provider.append_result(call, _result_text(block.get("content")), drafts.result_status(block.get("is_error")))
 
     def _open_call(self, name: str) -> Draft | None:
-        """Return the call of a result without an id: the first open one of that name, else the first open one."""
+        """Find the call of a result without an id: the first pending one of that name, else the first pending one."""
         for opened in (self._open[name], self._open[""]):
             while opened and opened[0].more["tool"]["status"] != drafts.PENDING:
                 opened.popleft()
@@ -147,7 +147,7 @@ class _Reading(Conversation):
         return None
 
     def _attached(self, message: Record) -> None:
-        """Add files by name; the content of text files and long pastes too, as context."""
+        """Attach files by name; add the contents of text files and long pastes as injected messages."""
         kinds = (("attachments", "pasted text"), ("files", "file"))
         files = [(mapping(file), kind) for key, kind in kinds for file in items(message.get(key))]
         for number, (file, kind) in enumerate(files):
@@ -170,7 +170,7 @@ def _result_text(content: object) -> str:
 
 
 def _result_item(item: object) -> str:
-    """Return the text of one item; that of a page with its title and address."""
+    """Return the text of one item; for a page, also its title and URL."""
     given = mapping(item)
     texts = [string(given.get(key)) for key in ("title", "url", "text")]
     if given.get("type") == "image":
@@ -187,4 +187,4 @@ _BLOCKS: dict[str, Callable[[_Reading, Record], object]] = {
 }
 
 
-CLAUDE_EXPORT = reading.Provider("claude.ai", is_conversation, identity, version, read)
+CLAUDE_EXPORT = provider.Provider("claude.ai", is_conversation, identity, version, read)

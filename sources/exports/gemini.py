@@ -1,7 +1,7 @@
-"""Read conversations with the Gemini app in an export of Google's "My Activity" (Takeout, as JSON). Pure.
+"""Parse conversations of the Gemini app in an export of Google's "My Activity" (Takeout, as JSON). Pure.
 
-The export is a list of activities, the newest first. Since 2026 a prompt names its conversation by a link; an older one
-is a conversation of its own.
+The export is a list of activities, the newest first. Since 2026 a prompt has a link to its conversation; an older
+prompt becomes a separate conversation.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 
 from registry.domain import Role, Session
-from sources.exports.reading import Provider, name_of, unique_ids, version_of
+from sources.exports.provider import Provider, unique_ids, valid_id, version_of
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.loose_json import Record, items, objects, string, strings, text_at
@@ -20,13 +20,13 @@ _LINK = re.compile(r"gemini\.google\.com/(?:u/\d+/)?app/(\w+)")
 
 
 def is_conversation(record: Record) -> bool:
-    """Return True for an activity of the Gemini app, and for the prompts of a conversation."""
+    """Return True for an activity of the Gemini app, and for a group of prompts."""
     is_gemini = any(name in string(record.get("header")) for name in ("Gemini", "Bard"))
     return "prompts" in record or (is_gemini and isinstance(record.get("title"), str) and "time" in record)
 
 
 def conversations(records: Iterator[Record | str]) -> Iterator[Record | str]:
-    """Group prompts by their conversation; yield everything else, such as feedback, as it is."""
+    """Group prompts by their conversation; yield other records, such as feedback, unchanged."""
     grouped: dict[str, Record] = {}
     for record in records:
         if isinstance(record, str) or not is_conversation(record) or not _is_prompt(record):
@@ -34,7 +34,7 @@ def conversations(records: Iterator[Record | str]) -> Iterator[Record | str]:
         else:
             links = (_LINK.search(string(each.get("url"))) for each in objects(record.get("details")))
             link = next(filter(None, links), None)
-            key = link[1] if link else name_of(record.get("time"))
+            key = link[1] if link else valid_id(record.get("time"))
             answers = (text_at(part, "html") for part in items(record.get("safeHtmlItem")))
             prompt = {name: record.get(name) for name in ("title", "time", "attachedFiles")}
             text = "\n\n".join(filter(None, map(text_of, answers)))

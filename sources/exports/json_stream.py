@@ -1,4 +1,4 @@
-"""Parse the JSON of an account export one conversation at a time: gigabytes in bounded memory."""
+"""Parse the JSON of an account export one conversation at a time, so that gigabytes fit in bounded memory."""
 
 import codecs
 from collections.abc import Callable, Iterable, Iterator
@@ -9,12 +9,11 @@ from typing import Any, BinaryIO
 
 from sources.kit.loose_json import Record
 
-# bytes of one conversation; a longer one is passed over, with the rest of the file if it is twice as large
-LONGEST = 64 * 2**20
-MOST_VALUES = 2_000_000  # keys and values of one conversation: `[[[…` takes far more memory than bytes in the file
-DEEPEST = 100  # levels of one conversation; deeper ones cannot be stored
+MAX_BYTES = 64 * 2**20  # of one conversation; a longer one is skipped, with the rest of the file if it is twice as long
+MAX_VALUES = 2_000_000  # keys and values of one conversation: `[[[…` takes far more memory than bytes in the file
+MAX_DEPTH = 100  # levels of one conversation; deeper ones cannot be stored
 
-_CHUNK = 2**18  # the parser makes a list of all in a chunk, and looks at a long string anew with each
+_CHUNK = 2**18  # bytes: the parser lists all events of a chunk, and scans a long string again with each chunk
 NO_OBJECT = "not a JSON object"
 _OPENING, _CLOSING = ("start_map", "start_array"), ("end_map", "end_array")
 
@@ -22,21 +21,21 @@ _OPENING, _CLOSING = ("start_map", "start_array"), ("end_map", "end_array")
 _Event = tuple[str, Any]
 
 
-class NoEnd(Exception):
-    """Raised if no conversation has ended in so many bytes that the rest is not worth reading."""
+class TooLarge(Exception):
+    """Raised if a conversation is so long that the rest of the file is skipped."""
 
 
 @dataclass(slots=True)
 class Utf8Source:
     """Converts a file to valid UTF-8 without a byte order mark, as the JSON parser needs it.
 
-    `on_read` is called with the number of bytes of each read; `began` is where the present conversation begins. Ends
-    with NoEnd after `most` bytes.
+    `on_read` is called with the number of bytes of each read; `began`: the position at which the current conversation
+    begins. Raises TooLarge after `max_bytes`.
     """
 
     file: BinaryIO
     on_read: Callable[[int], None] = lambda _: None
-    most: float = inf
+    max_bytes: float = inf
     at: int = 0
     began: int = 0
     _decoder: codecs.IncrementalDecoder = field(
@@ -44,12 +43,12 @@ class Utf8Source:
     )
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes; none at the end or for `size` 0. Raises what the file raises, and NoEnd."""
+        """Return the next bytes; none at the end or for `size` 0. Raises the file's errors, and TooLarge."""
         while size:
             raw = self.file.read(_CHUNK)
             self.on_read(len(raw))
-            if self.at - self.began > 2 * LONGEST or self.at > self.most:
-                raise NoEnd
+            if self.at - self.began > 2 * MAX_BYTES or self.at > self.max_bytes:
+                raise TooLarge
             text = self._decoder.decode(raw, not raw)
             if text or not raw:
                 self.at += len(raw)
@@ -58,9 +57,9 @@ class Utf8Source:
 
 
 def records_in(source: Utf8Source) -> Iterator[Record | str]:
-    """Yield the objects of a JSON array, or the one object of the file; a string says why one, or the rest, is missing.
+    """Yield the objects of a JSON array, or the file's single object; a string is the reason why one was skipped.
 
-    Raises what the file raises.
+    Raises the file's errors.
     """
     import ijson
 
@@ -68,14 +67,14 @@ def records_in(source: Utf8Source) -> Iterator[Record | str]:
         events = ijson.basic_parse(source, use_float=True, buf_size=_CHUNK)
         first = next(events, ("", None))
         yield from _objects(events if first[0] == "start_array" else chain([first], events), source)
-    except NoEnd:
-        yield f"a conversation twice as large as {LONGEST // 2**20} MB or {MOST_VALUES} values; the rest was not read"
+    except TooLarge:
+        yield f"a conversation twice as large as {MAX_BYTES // 2**20} MB or {MAX_VALUES} values; the rest was not read"
     except (ijson.JSONError, ValueError):
         yield f"cut off or damaged (at byte {source.at} or before); the rest was not read"
 
 
 def _objects(events: Iterable[_Event], source: Utf8Source) -> Iterator[Record | str]:
-    """Yield each object as soon as it is complete. One that is too large or too deep is counted, not stored."""
+    """Yield each object as soon as it is complete, without building those that are too large or too deep."""
     from ijson import ObjectBuilder
 
     builder, depth, values, reason = ObjectBuilder(), 0, 0, ""
@@ -84,7 +83,7 @@ def _objects(events: Iterable[_Event], source: Utf8Source) -> Iterator[Record | 
         values += event != "map_key"
         if depth < 0:  # the end of the list
             continue
-        reason = _too_much(depth, values, source.at - source.began) or reason
+        reason = _why_too_large(depth, values, source.at - source.began) or reason
         if reason:
             builder = None
         else:
@@ -95,9 +94,9 @@ def _objects(events: Iterable[_Event], source: Utf8Source) -> Iterator[Record | 
             builder, values, reason, source.began = ObjectBuilder(), 0, "", source.at
 
 
-def _too_much(depth: int, values: int, size: int) -> str:
-    if values > 2 * MOST_VALUES:
-        raise NoEnd
-    if values > MOST_VALUES or size > LONGEST:
-        return f"larger than {LONGEST // 2**20} MB or {MOST_VALUES} values"
-    return f"nested deeper than {DEEPEST}" if depth > DEEPEST else ""
+def _why_too_large(depth: int, values: int, size: int) -> str:
+    if values > 2 * MAX_VALUES:
+        raise TooLarge
+    if values > MAX_VALUES or size > MAX_BYTES:
+        return f"larger than {MAX_BYTES // 2**20} MB or {MAX_VALUES} values"
+    return f"nested deeper than {MAX_DEPTH}" if depth > MAX_DEPTH else ""

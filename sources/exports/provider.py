@@ -1,4 +1,4 @@
-"""Shared functions of the readers of both providers' exports. Pure."""
+"""The interface of a provider's export, and functions that the providers share. Pure."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 class TreeNode(NamedTuple):
-    """A message in the tree: its parent, whether it is a question, its time."""
+    """A message in a tree: its parent, whether it is a question, its time."""
 
     parent: str
     is_question: bool
@@ -24,7 +24,6 @@ class TreeNode(NamedTuple):
 
 
 def path_to(nodes: Mapping[str, TreeNode], leaf: str) -> set[str]:
-    """Return the messages from the root to a leaf: what the user saw in the end."""
     path: set[str] = set()
     while leaf in nodes and leaf not in path:
         path.add(leaf)
@@ -33,42 +32,42 @@ def path_to(nodes: Mapping[str, TreeNode], leaf: str) -> set[str]:
 
 
 def walk(nodes: Mapping[str, TreeNode], leaf: str) -> Iterator[tuple[str, bool]]:
-    """Yield every message once, and whether it is on the path to `leaf`, or to the newest leaf without it.
+    """Yield every message once, and whether it is on the path to `leaf`, or to the newest leaf if `leaf` is unknown.
 
-    They come along the path, and next to each answer on it the answers given before. A branch that leaves the path
-    comes before the next question on it, so an answer stays with its question.
+    Messages follow the path. A branch that leaves it comes before the path's next question, so that alternative answers
+    stay with their question.
     """
     parents = {node.parent for node in nodes.values()}
     leaves = [name for name in nodes if name not in parents] or list(nodes)
     newest = max(reversed(leaves), key=lambda name: nodes[name].at or _LONG_AGO, default="")
     path = path_to(nodes, leaf) or path_to(nodes, newest)
-    below: dict[str, list[str]] = defaultdict(list)
+    children: dict[str, list[str]] = defaultdict(list)
     for name, node in nodes.items():
-        below[node.parent if node.parent in nodes else ""].append(name)
-    done: set[str] = set()
+        children[node.parent if node.parent in nodes else ""].append(name)
+    visited: set[str] = set()
     waiting = [
         *reversed(list(nodes)),
-        *_path_last(below[""], path),
-    ]  # cycles have no beginning: whatever is left comes last
+        *_path_last(children[""], path),
+    ]  # cycles have no root: their messages come last
     while waiting:
-        here, follows, beside = waiting.pop(), "", list[str]()
-        while here and here not in done:
-            done.add(here)
-            yield here, here in path
-            *others, follows = _path_last(below[here], path) or [""]
-            beside += others
-            here = "" if follows and nodes[follows].is_question else follows
+        current, follows, siblings = waiting.pop(), "", list[str]()
+        while current and current not in visited:
+            visited.add(current)
+            yield current, current in path
+            *others, follows = _path_last(children[current], path) or [""]
+            siblings += others
+            current = "" if follows and nodes[follows].is_question else follows
         waiting += [follows] if follows else []
-        waiting += reversed(beside)
+        waiting += reversed(siblings)
 
 
 def _path_last(names: list[str], path: set[str]) -> list[str]:
-    """Sort what is on the path last: the stack of `walk` takes it first."""
+    """Sort the names on the path last, so that the stack of `walk` returns them first."""
     return sorted(names, key=lambda name: name in path)
 
 
-def name_of(value: object) -> str:
-    """Return an id as it is; its digest if it is too long or unprintable for a key."""
+def valid_id(value: object) -> str:
+    """Return an id, or its digest if it is too long or unprintable for a key."""
     given = string(value)
     if given.isprintable() and len(given) <= 200:
         return given
@@ -76,16 +75,16 @@ def name_of(value: object) -> str:
 
 
 def version_of(updated: datetime | None, messages: int, *rest: object) -> str:
-    """Return a conversation's fingerprint, of which `is_known` compares the parts; `rest`: what else may change."""
+    """Return a conversation's fingerprint, whose parts `is_known` compares; `rest`: other fields that may change."""
     return f"{format_time(updated) if updated else '-'} {messages} {digest(rest)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """The functions that read a provider's export. `site`: names the account.
+    """The functions that read a provider's export. `site`: the name of the store.
 
-    `version`: the state of a conversation; `read`: given a count of what is not understood. `conversations`: puts the
-    records of a file together.
+    `version`: returns a conversation's fingerprint; `read`: parses it, and counts unknown contents. `conversations`:
+    converts the records of a file to conversations.
     """
 
     site: str
@@ -97,7 +96,7 @@ class Provider:
 
 
 def is_known(seen: str | None, found: str) -> bool:
-    """Return True if an export has nothing new of a conversation: it is the same or an older one."""
+    """Return True if the found version of a conversation is the seen one or an older one."""
     if seen is None or seen == found:
         return seen is not None
     (seen_at, had, _), (found_at, has, _) = seen.split(" ")[-3:], found.split(" ")
@@ -108,23 +107,23 @@ def unique_ids(found: Iterable[Draft]) -> None:
     """Make the messages' native ids valid keys, and number those that repeat."""
     counts = Counter[str]()
     for draft in found:
-        name = name_of(draft.more.get("native_id"))
+        name = valid_id(draft.more.get("native_id"))
         counts[name] += 1
         draft.more["native_id"] = name if counts[name] == 1 else f"{name}#{counts[name]}"
 
 
-def more_result(draft: Draft, result: str, status: str) -> None:
+def append_result(draft: Draft, result: str, status: str) -> None:
     """Add a result to a call; some calls have several."""
     tool = draft.more["tool"]
     if tool["status"] == drafts.PENDING:
-        draft.answer(result, status)
+        draft.set_result(result, status)
     elif result:
         tool["result"] = f"{tool['result']}\n\n{result}"
         draft.add(result)
 
 
 def show_document(draft: Draft, params: object) -> None:
-    """Add the document or script that a call writes or runs (artifacts, canvases) to the message's text."""
+    """Add a call's document or script (artifacts, canvases) to the message's text."""
     text, title = first_text(params, "content", "file_text", "code", "input"), draft.parts[0]
     name = first_text(params, "title", "name")
     if text:
@@ -132,8 +131,8 @@ def show_document(draft: Draft, params: object) -> None:
         draft.add(text.strip())
 
 
-def cited(*lists: object) -> dict[str, list[dict[str, str]]]:
-    """Return the pages that a text refers to, for a message's `more`."""
+def citations_in(*lists: object) -> dict[str, list[dict[str, str]]]:
+    """Return the web pages in lists of citations, as fields for a message's `more`."""
     pages: dict[str, str] = {}
     for entry in (entry for entries in lists for entry in items(entries)):
         for page in _pages(mapping(entry)):

@@ -1,4 +1,4 @@
-"""Read the account exports of Claude.ai, ChatGPT and Gemini, which `ctxr import` is given; no sync finds them."""
+"""Read the account exports of Claude.ai, ChatGPT and Gemini that are passed to `ctxr import`."""
 
 import os
 import zipfile
@@ -20,13 +20,13 @@ from sources.clients import CHATGPT, CLAUDE, GEMINI
 from sources.exports.chatgpt import CHATGPT_EXPORT
 from sources.exports.claude import CLAUDE_EXPORT
 from sources.exports.gemini import GEMINI_EXPORT
-from sources.exports.json_stream import LONGEST, NO_OBJECT, NoEnd, Utf8Source, records_in
-from sources.exports.reading import is_known
+from sources.exports.json_stream import MAX_BYTES, NO_OBJECT, TooLarge, Utf8Source, records_in
+from sources.exports.provider import is_known
 from sources.kit.files import File, digest, file_at, system_reason
 from sources.kit.loose_json import Record
 
 EMPTY = "nothing was said in it"
-_STRANGE = "not a conversation of this provider"
+_FOREIGN = "not a conversation of this provider"
 _EXPECTED = (
     "Expected: the zip from Claude.ai or ChatGPT (Settings, Data controls or Privacy, Export data), or "
     "Google Takeout's My Activity of Gemini Apps as JSON; the folder it was unpacked to, or the JSON file in it."
@@ -40,7 +40,7 @@ PROVIDERS = {CLAUDE.source: CLAUDE_EXPORT, CHATGPT.source: CHATGPT_EXPORT, GEMIN
 
 @dataclass(frozen=True, slots=True)
 class ExportFile:
-    """A JSON file of an export. `fingerprint` changes when the file does, or the zip that it is in."""
+    """A JSON file of an export. `fingerprint`: that of the file, or of the zip that contains it."""
 
     name: str
     size: int
@@ -50,10 +50,10 @@ class ExportFile:
 
 @dataclass(slots=True)
 class AccountExport(Source):
-    """The conversations of one provider in an export. A `Source` whose one store is the account, not the file, so that
-    conversations of an earlier export are known, whatever that file was called.
+    """The conversations of one provider in an export.
 
-    `on_read` is called with the bytes of every read.
+    Its store is the account, not the file, so that conversations are recognised in a later export with another name.
+    `on_read` is called with the number of bytes of every read.
     """
 
     name: str
@@ -63,7 +63,7 @@ class AccountExport(Source):
     _is_stopped: bool = False
 
     def stop(self) -> None:
-        """End `sessions`, running in another thread, at its next read."""
+        """Stop `sessions`, which runs in another thread, at its next read."""
         self._is_stopped = True
 
     @property
@@ -77,11 +77,11 @@ class AccountExport(Source):
         return digest([(part.name, part.fingerprint, part.size) for part in self.parts])
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
-        """Yield new and changed conversations. Raises StorageError at the end if not all could be read."""
+        """Yield the new and the changed conversations. Raises StorageError at the end if some could not be read."""
         yield from self.damaged
         is_damaged = bool(self.damaged)
         known, provider = dict(seen), PROVIDERS[self.name]
-        unknown, passed_over = Counter[str](), Counter[str]()
+        unknown, skip_counts = Counter[str](), Counter[str]()
         read = ((part, provider.conversations(_records(part, self._count))) for part in self.parts)
         numbered = ((part, *each) for part, records in read for each in enumerate(records, 1))
         for part, number, record in numbered:
@@ -91,33 +91,33 @@ class AccountExport(Source):
                 continue
             key = provider.identity(record)
             if not provider.is_conversation(record) or not key:
-                passed_over[_STRANGE] += 1
+                skip_counts[_FOREIGN] += 1
                 continue
             fingerprint = provider.version(record)
             if is_known(known.get(key), fingerprint):
                 continue
             session = provider.read(record, unknown)
             if not session.messages:
-                passed_over[EMPTY] += 1
+                skip_counts[EMPTY] += 1
                 continue
             known[key] = fingerprint
             yield FoundSession(key, fingerprint, session)
         kinds = ((printable_name(kind), count) for kind, count in unknown.items())
         yield from (Skipped(f"{count} x {kind}", "unknown to this reader") for kind, count in kinds)
-        yield from (Skipped(f"{count} x a conversation", why) for why, count in passed_over.items())
+        yield from (Skipped(f"{count} x a conversation", why) for why, count in skip_counts.items())
         if is_damaged:
             raise StorageError("Not all of the export could be read.", "What could be read is kept.")
 
     def _count(self, count: int) -> None:
         if self._is_stopped:
-            raise NoEnd
+            raise TooLarge
         self.on_read(count)
 
 
 def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
-    """Recognise the exports in a file or folder by their contents; their files stay open as long as the stack.
+    """Recognise the exports in a file or folder by their contents; their files are closed with the stack.
 
-    Raises InvalidRequest with what was found if it is no export; StorageError if it cannot be read, or is damaged.
+    Raises InvalidRequest with a description if it is no export; StorageError if it is damaged or unreadable.
     """
     try:
         if not (path.is_file() or path.is_dir()):
@@ -149,11 +149,11 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
 
 
 def _provider_of(part: ExportFile) -> tuple[str, str]:
-    """Return the provider whose conversations a file contains; or, if there are none, what is damaged in it."""
+    """Return the provider whose conversations a file contains; or, if there are none, the damage in it."""
     if not (_is_export(part.name) or _begins_as_json(part)):
         return "", ""
     why = ""
-    for record in islice(_records(part, lambda _: None, 4 * LONGEST), 20):
+    for record in islice(_records(part, lambda _: None, 4 * MAX_BYTES), 20):
         if isinstance(record, str):
             why = "" if record == NO_OBJECT else record
             continue
@@ -164,68 +164,67 @@ def _provider_of(part: ExportFile) -> tuple[str, str]:
 
 
 def _is_export(name: str) -> bool:
-    """Return True for the zip itself, and for the files that hold an export's conversations, by name."""
+    """Return True for the zip itself, and for files with the name of an export's conversations."""
     return name == "the zip" or os.path.basename(name).lower().startswith("conversations")
 
 
 def _begins_as_json(part: ExportFile) -> bool:
-    """Return False for a picture, say; True for a file that cannot be opened: reading it says why."""
+    """Return whether a file may be JSON; True for a file that cannot be opened, so that reading reports the error."""
     try:
         with part.open() as file:
             return file.read(64).removeprefix(BOM_UTF8).lstrip()[:1] in (b"[", b"{", b"")
-    except UNREADABLE:
+    except ZIP_ERRORS:
         return True
 
 
-def _records(part: ExportFile, on_read: OnRead, most: float = inf) -> Iterator[Record | str]:
+def _records(part: ExportFile, on_read: OnRead, max_bytes: float = inf) -> Iterator[Record | str]:
     try:
         with part.open() as file:
-            yield from records_in(Utf8Source(file, on_read, most))
-    except UNREADABLE as exc:
+            yield from records_in(Utf8Source(file, on_read, max_bytes))
+    except ZIP_ERRORS as exc:
         yield f"{reason_of_failure(exc)}; the rest was not read"
 
 
 def _names(others: Sequence[ExportFile | Skipped]) -> str:
-    """Name the first of them, and how many more there are."""
     named = [f"{one.what}: {one.why}" if isinstance(one, Skipped) else one.name for one in others]
-    more = f" and {len(named) - 3} more" if len(named) > 3 else ""  # more names would hide what is expected
+    more = f" and {len(named) - 3} more" if len(named) > 3 else ""
     return f"{', '.join(named[:3])}{more}"
 
 
-# The JSON files of an export: in a zip, in a folder, or a single one. Read in place, nothing is unpacked.
+# The JSON files of an export: in a zip, in a folder, or a single one. Zips are read without unpacking them to disk.
 
-# What reading a damaged, encrypted or foreign zip may raise.
-UNREADABLE = (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError)
+# errors of reading a damaged, encrypted or foreign zip
+ZIP_ERRORS = (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError)
 PRIVATE = ("user.json", "users.json", "user_settings.json")  # the owner's e-mail address: never opened
 
 
 def parts_of(path: Path, stack: ExitStack) -> Iterator[ExportFile | Skipped]:
-    """Yield the JSON files of a zip, of a folder and the zips in it, or the one file that the path names.
+    """Yield the JSON files of a zip, or of a folder and the zips in it, or a single file.
 
-    Zips stay open as long as the stack. Raises OSError if there is nothing at the path, or it cannot be read.
+    Zips are closed with the stack. Raises OSError if the path does not exist or cannot be read.
     """
     if not path.is_dir():
-        yield from _in_file(str(path), "", stack)
+        yield from _parts_in_file(str(path), "", stack)
         return
-    os.listdir(path)  # os.walk passes over what it cannot list
+    os.listdir(path)  # raises OSError, which os.walk suppresses
     for folder, inner, names in os.walk(path):
         below = os.path.relpath(folder, path)
         inner[:] = [] if below.count(os.sep) > 1 else sorted(inner)  # as in `Takeout/My Activity/Gemini Apps`
         for name in filter(_is_worth_reading, sorted(names)):
             shown_name = name if below == "." else os.path.join(below, name)
             try:
-                yield from _in_file(os.path.join(folder, name), shown_name, stack)
+                yield from _parts_in_file(os.path.join(folder, name), shown_name, stack)
             except OSError as exc:
                 yield Skipped(printable_name(shown_name), system_reason(exc))
 
 
-def _in_file(path: str, name: str, stack: ExitStack) -> Iterator[ExportFile | Skipped]:
-    """Tell a zip by its content: a browser may have saved it under any name."""
+def _parts_in_file(path: str, name: str, stack: ExitStack) -> Iterator[ExportFile | Skipped]:
+    """Yield the file or the contents of a zip, which is recognised by its first bytes, not by its name."""
     file = file_at(path)
     if not isinstance(file, File):
         yield Skipped(printable_name(name), file.why if file else "not there")
     elif is_zip(path):
-        yield from _in_zip(path, name, file.fingerprint, stack)
+        yield from _parts_in_zip(path, name, file.fingerprint, stack)
     else:
         open_file = cast(Callable[[], BinaryIO], partial(open, path, "rb"))
         shown_name = printable_name(name or os.path.basename(path))
@@ -233,16 +232,16 @@ def _in_file(path: str, name: str, stack: ExitStack) -> Iterator[ExportFile | Sk
 
 
 def is_zip(path: str | Path) -> bool:
-    """Return True if the file begins as a zip does. Raises OSError."""
+    """Return True if the file begins like a zip. Raises OSError."""
     with open(path, "rb") as content:
         return content.read(4) == b"PK\x03\x04"
 
 
-def _in_zip(path: str, name: str, fingerprint: str, stack: ExitStack) -> Iterator[ExportFile | Skipped]:
-    """Names in a zip are only shown, never used as paths."""
+def _parts_in_zip(path: str, name: str, fingerprint: str, stack: ExitStack) -> Iterator[ExportFile | Skipped]:
+    """Yield the JSON files of a zip. Their names are only displayed, never used as paths."""
     try:
         archive = stack.enter_context(zipfile.ZipFile(path))
-    except UNREADABLE:
+    except ZIP_ERRORS:
         yield Skipped(printable_name(name) or "the zip", "cut off or damaged; download it again")
         return
     members = [member for member in archive.infolist() if _is_worth_reading(member.filename)]
@@ -266,5 +265,5 @@ def printable_name(name: str) -> str:
 
 
 def reason_of_failure(exc: Exception) -> str:
-    """Say in a few words why a file could not be read."""
+    """Return a short reason why a file could not be read."""
     return system_reason(exc) if isinstance(exc, OSError) else printable_name(str(exc)) or type(exc).__name__

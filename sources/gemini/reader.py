@@ -1,4 +1,4 @@
-"""Read the chats of Gemini CLI and of its sub-agents, in both forms in which it has written them."""
+"""Read the chats of Gemini CLI and of its sub-agents, in both formats: documents and journals."""
 
 import os
 import re
@@ -13,19 +13,19 @@ from sources.base import FoundSession
 from sources.clients import GEMINI_CLI
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, supersede
-from sources.kit.files import File, folders_in, small_text, store_entries
+from sources.kit.files import File, folders_in, read_small_text, store_entries
 from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string, text_at, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_records
 
 
 class GeminiCli(FileReader):
-    """Reads `tmp/<slot>/chats/` and the notes of which project a slot is. Secrets lie beside `tmp`."""
+    """Reads `tmp/<slot>/chats/` and the project of each slot. Never open siblings of `tmp`: they have secrets."""
 
     client = GEMINI_CLI
     patterns = tuple(f"tmp/*/chats/{form}" for form in ("*.json", "*.jsonl", "*/*.json", "*/*.jsonl"))
 
     def session_file(self, file: File) -> SessionFile:
-        """Return the chat, whose key is the same in both forms; that of a sub-agent lies one folder deeper."""
+        """Return the chat, whose key is the same in both formats; a sub-agent's chat is one folder deeper."""
         key = os.path.splitext(file.path)[0]
         *_, slot, chats, folder, session_id = key.split(os.sep)
         if chats == "chats":
@@ -33,7 +33,7 @@ class GeminiCli(FileReader):
         return SessionFile(file, key, session_id, None, chats)
 
     def is_better(self, file: SessionFile, than: SessionFile) -> bool:
-        """Return True for the form that was written last; of two written at the same time for the journal."""
+        """Return True for the format that was written last, or for the journal if both have the same time."""
         return (file.file.modified, file.path.endswith(".jsonl")) > (than.file.modified, than.path.endswith(".jsonl"))
 
     def parser(self, store: Path) -> ParseFile:
@@ -49,10 +49,10 @@ class GeminiCli(FileReader):
 
 
 def _projects(store: Path) -> dict[str, str]:
-    """Return the projects by the names of their slots, as noted in these or in the list, and by their hashes."""
-    listed = mapping(value_at(read_json(small_text(store / "projects.json")), "projects"))
+    """Return the projects by slot name and by hash, from the list of projects and from the slots' own files."""
+    listed = mapping(value_at(read_json(read_small_text(store / "projects.json")), "projects"))
     noted = {
-        os.path.basename(slot): small_text(os.path.join(slot, ".project_root")).strip()
+        os.path.basename(slot): read_small_text(os.path.join(slot, ".project_root")).strip()
         for slot in folders_in(store_entries(store / "tmp"))
     }
     by_hash = {sha256(path.encode("utf-8", "replace")).hexdigest(): path for path in (*listed, *noted.values())}
@@ -62,10 +62,10 @@ def _projects(store: Path) -> dict[str, str]:
 
 @dataclass(slots=True)
 class GeminiChat(Conversation):
-    """Builds a chat from the records of a journal, or from the one document.
+    """Builds a chat from the records of a journal, or from a document.
 
-    `agent_of`: for a sub-agent's chat the session it works for. `project`: the project by the chat's folder, else
-    it is one of those in `by_hash`.
+    `agent_of`: the parent session of a sub-agent. `project`: the project of the chat's folder; if it is unknown, it is
+    looked up in `by_hash`.
     """
 
     agent_of: str | None = None
@@ -73,8 +73,8 @@ class GeminiChat(Conversation):
     by_hash: Mapping[str, str] = field(default_factory=dict)
     header: Record = field(default_factory=dict)
     _messages: dict[str, Record] = field(default_factory=dict)
-    _standing: list[str] = field(default_factory=list)
-    _places: dict[str, int] = field(default_factory=dict)
+    _current: list[str] = field(default_factory=list)
+    _positions: dict[str, int] = field(default_factory=dict)
     _injected: set[str] = field(default_factory=set)
 
     def read(self, record: Record) -> None:
@@ -97,7 +97,7 @@ class GeminiChat(Conversation):
             self._add(key)
         self.session_id = string(self.header.get("sessionId")) or self.session_id
         return self.build(
-            "" if self.agent_of else self.header.get("summary"),  # a sub-agent's is what it reported
+            "" if self.agent_of else self.header.get("summary"),  # a sub-agent's summary is its report
             project=project,
             folders=map(string, items(self.header.get("directories"))),
             parent=self.agent_of,
@@ -105,10 +105,10 @@ class GeminiChat(Conversation):
         )
 
     def _describe(self, header: Record) -> None:
-        """Add the facts of a header, and its messages if it lists any.
+        """Merge a header, and add its messages if it lists any.
 
-        A list follows when the client has rewritten its history: summed up, large outputs cut. So known messages stay
-        as they were first written, and messages that are new then are the client's own.
+        The client lists messages after rewriting its history, to summarise it or to shorten outputs. Known messages
+        are therefore not changed, and new ones are marked as injected.
         """
         self.header |= {key: value for key, value in header.items() if key != "messages"}
         given = [(mapping(message), text_at(message, "id")) for message in items(header.get("messages"))]
@@ -121,21 +121,21 @@ class GeminiChat(Conversation):
                 self._injected.add(key)
 
     def _put(self, message: Record) -> str:
-        """Store a message, which is written again when it grows: the last copy counts, at the first place."""
+        """Store a message. If it is written again because it has grown, the new copy replaces the first one."""
         key = string(message.get("id")) or f"#{len(self._messages)}"
-        if key not in self._places:
-            self._messages.pop(key, None)  # rewound before, and said again
-            self._places[key] = len(self._standing)
-            self._standing.append(key)
+        if key not in self._positions:
+            self._messages.pop(key, None)  # a rewound message that is sent again
+            self._positions[key] = len(self._current)
+            self._current.append(key)
         self._messages[key] = message
         return key
 
     def _rewind(self, key: str) -> None:
-        """Drop a message and all that follow; an unknown one changes nothing."""
-        place = self._places.get(key, len(self._standing))
-        for dropped in self._standing[place:]:
-            del self._places[dropped]
-        del self._standing[place:]
+        """Drop a message and all later ones; an unknown key changes nothing."""
+        position = self._positions.get(key, len(self._current))
+        for dropped in self._current[position:]:
+            del self._positions[dropped]
+        del self._current[position:]
 
     def _add(self, key: str) -> None:
         message, before = self._messages[key], len(self.drafts)
@@ -152,9 +152,9 @@ class GeminiChat(Conversation):
         elif kind == "error":
             self.say(Role.ERROR, text)
         else:
-            self.pass_over("message", kind)
+            self.count_unknown("message", kind)
         new = self.drafts[before:]
-        supersede(new if key not in self._places else ())
+        supersede(new if key not in self._positions else ())
         for draft in new if key in self._injected else ():
             draft.role, draft.more["injected"] = Role.SYSTEM, True
 
@@ -164,17 +164,17 @@ class GeminiChat(Conversation):
         first = next(iter(items(message.get("thoughts"))), None)
         thought.at = drafts.moment(value_at(first, "timestamp")) or thought.at
         self.say(Role.ASSISTANT, text)
-        for place, call in enumerate(objects(message.get("toolCalls"))):
-            key = string(call.get("id")) or f"{self.record_id}:tool:{place}"
+        for position, call in enumerate(objects(message.get("toolCalls"))):
+            key = string(call.get("id")) or f"{self.record_id}:tool:{position}"
             draft, result = self.call(key, call.get("name"), call.get("args", {})), _result(call)
             draft.at = drafts.moment(call.get("timestamp")) or draft.at
             status = drafts.status_of(call.get("status"), drafts.COMPLETED if result else drafts.PENDING)
-            draft.answer(result, status)
-        self.count_tokens(before, message.get("tokens"), cache_in_input=True, reasoning_beside_output=True)
+            draft.set_result(result, status)
+        self.count_tokens(before, message.get("tokens"), cache_in_input=True, excludes_reasoning=True)
 
 
 def _result(call: Record) -> str:
-    """Return the result that the model got; if it is not kept, the one that the user saw."""
+    """Return the result sent to the model; if it is missing, the displayed one."""
     return "\n".join(filter(None, _responses(call))) or _displayed_text(call.get("resultDisplay"))
 
 
@@ -189,7 +189,7 @@ def _responses(call: Record) -> Iterator[str]:
 
 
 def _displayed_text(display: object) -> str:
-    """Return text, a change of a file, or lines of coloured text as text."""
+    """Convert a displayed result to text: a text, a diff, or lines of coloured spans."""
     if isinstance(display, list):
         spans = ((text_at(span, "text") for span in items(line)) for line in display)
         return "\n".join("".join(line).rstrip() for line in spans)
@@ -197,20 +197,20 @@ def _displayed_text(display: object) -> str:
     return string(shown.get("fileDiff")) or string(shown.get("summary")) or drafts.content_text(display)
 
 
-# What a user typed, apart from what the client added. Pure.
+# Separate the user's text from the client's additions. Pure.
 
 _INJECTED = (
     "This is the Gemini CLI. We are setting up the context",
     *("<session_context>", "<state_snapshot>", "<environment_context>", "<system-reminder>"),
 )
-# messages of hooks at the start of a chat, put before the first prompt
+# messages of hooks at the start of a chat, prepended to the first prompt
 _HOOK_CONTEXT = re.compile(r"\s*<hook_context>.*?</hook_context>\s*", re.DOTALL)
 _REFERENCED = "--- Content from referenced files ---"
 _REFERENCE = re.compile(r"^Content from @(.+):$", re.MULTILINE)
 
 
 def prompt_of(message: Record) -> tuple[str, str, list[str]]:
-    """Return what a user typed in a message, what the client added, and the names of what was sent along."""
+    """Return the user's text in a message, the client's additions, and the names of attachments."""
     content = message.get("content")
     text, shown = parts_text(content).strip(), parts_text(message.get("displayContent")).strip()
     if text.startswith(_INJECTED):
@@ -220,7 +220,7 @@ def prompt_of(message: Record) -> tuple[str, str, list[str]]:
     text, shown = text.removeprefix(note), shown.removeprefix(note)
     typed, found, referenced = text.partition(_REFERENCED)
     context = note + found + referenced
-    if shown and shown != text:  # a command or a mention, and what it expands to; or a hook's answer behind the prompt
+    if shown and shown != text:  # a command or a mention with its expansion, or a prompt followed by a hook's answer
         typed, context = shown, note + text.removeprefix(shown)
     files = (mapping(part.get("inlineData")) or mapping(part.get("fileData")) for part in objects(content))
     named = (first_text(file, "displayName", "fileUri", "mimeType") or "file" for file in files if file)

@@ -1,4 +1,4 @@
-"""Read the sessions of Goose from its database; the files of versions before it are imported there by Goose itself."""
+"""Read the sessions of Goose from its database, into which Goose itself imports the files of older versions."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,8 +25,6 @@ _SILENT = (
 
 
 class Goose(DatabaseReader):
-    """Reads `sessions.db`. Older files lie beside it."""
-
     name = GOOSE.source
     needed: ClassVar = {
         "sessions": frozenset(("id", "working_dir")),
@@ -75,20 +73,20 @@ class GooseDialogue(Conversation):
     described: Record = field(default_factory=dict)
 
     def read(self, message: Record) -> None:
-        """Add one message: `role`, `content` (its parts), `created`, `metadata`."""
+        """Add a message with the fields `role`, `content` (a list of parts), `created` and `metadata`."""
         role = string(message.get("role"))
         if role not in ("user", "assistant"):
-            self.pass_over("message", role)
+            self.count_unknown("message", role)
             return
         self.begin(message.get("id"), message.get("created"))
-        is_hidden = value_at(message, "metadata", "userVisible") is False  # a summary, or facts about the machine
+        is_hidden = value_at(message, "metadata", "userVisible") is False  # a summary, or data about the machine
         speaker = Role.SYSTEM if is_hidden else Role(role)
-        for place, part in enumerate(objects(message.get("content"))):
-            self._add_part(speaker, part, f":{place}" if place else "")
+        for index, part in enumerate(objects(message.get("content"))):
+            self._add_part(speaker, part, f":{index}" if index else "")
 
     def session(self) -> Session:
-        # Goose counts for the whole session only: the first answer takes it all, and grows with it.
-        first = next((place for place, draft in enumerate(self.drafts) if draft.role is Role.ASSISTANT), None)
+        # Goose counts tokens for the whole session only: they are stored with the first answer, and grow
+        first = next((index for index, draft in enumerate(self.drafts) if draft.role is Role.ASSISTANT), None)
         if first is not None:
             begin = "accumulated_"
             totals = {name.removeprefix(begin): each for name, each in self.described.items() if name.startswith(begin)}
@@ -108,7 +106,7 @@ class GooseDialogue(Conversation):
             call_id = string(part.get("id")) or (self.record_id and self.record_id + suffix)
             self.call(call_id, given.get("name"), given.get("arguments", {}))
             if call.get("status") == "error":
-                self.answer(call_id, string(call.get("error")), drafts.FAILED)
+                self.set_result(call_id, string(call.get("error")), drafts.FAILED)
         elif kind == "toolResponse":
             self._add_result(part)
         elif kind == "image":
@@ -123,4 +121,4 @@ class GooseDialogue(Conversation):
         value = result.get("value")
         has_failed = result.get("status") == "error" or mapping(value).get("isError") is True
         text = string(result.get("error")) or drafts.content_text(mapping(value).get("content", value))
-        self.answer(part.get("id"), text, drafts.outcome(has_failed))
+        self.set_result(part.get("id"), text, drafts.result_status(has_failed))

@@ -9,26 +9,27 @@ from sources.base import FoundSession
 from sources.clients import KIMI_CODE
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, supersede
-from sources.kit.files import File, small_text, status_of
+from sources.kit.files import File, fingerprint_at, read_small_text
 from sources.kit.loose_json import Record, mapping, objects, read_json, string, text_at
 from sources.kit.reader import FileReader, SessionFile, parse_records
 
 
 class KimiCode(FileReader):
-    """Reads `sessions/<folder>/<session>/agents/<agent>/wire.jsonl`. Keys lie beside `sessions`."""
+    """Reads `sessions/<folder>/<session>/agents/<agent>/wire.jsonl`. Never open siblings of `sessions`: keys."""
 
     client = KIMI_CODE
     patterns = ("sessions/*/*/agents/*/wire.jsonl",)
-    beside = ("sessions/*/*/state.json",)
+    backup_extras = ("sessions/*/*/state.json",)
 
     def session_file(self, file: File) -> SessionFile:
-        """Return the session of the main agent, or of a sub-agent; `folder` is that of both."""
+        """Return the session of the main agent or a sub-agent; `folder` is the folder of the main session."""
         agent, folder = Path(file.path).parent.name, Path(file.path).parents[2]
-        own, parent = (folder.name, None) if agent == "main" else (f"{folder.name}-{agent}", folder.name)
-        return SessionFile(file, file.path, own, parent, str(folder), f"+{status_of(str(folder / 'state.json'))}")
+        session_id, parent = (folder.name, None) if agent == "main" else (f"{folder.name}-{agent}", folder.name)
+        status = f"+{fingerprint_at(str(folder / 'state.json'))}"
+        return SessionFile(file, file.path, session_id, parent, str(folder), status)
 
     def parse(self, file: SessionFile) -> Iterator[FoundSession]:
-        state = mapping(read_json(small_text(Path(file.folder, "state.json"))))
+        state = mapping(read_json(read_small_text(Path(file.folder, "state.json"))))
         return parse_records(
             file, AgentLog(file.session_id, string(state.get("cwd")), state=state, agent_of=file.agent_of)
         )
@@ -36,10 +37,10 @@ class KimiCode(FileReader):
 
 @dataclass(slots=True)
 class AgentLog(Conversation):
-    """Builds a session from the records that change what the model is sent. Pure."""
+    """Builds a session from the records that change the model's context. Pure."""
 
     state: Record = field(default_factory=dict)  # the client's description of the session
-    agent_of: str | None = None  # for a sub-agent the session it works for
+    agent_of: str | None = None  # the parent session of a sub-agent
     _step: int = 0  # position of the first message of a step of the model
 
     def session(self) -> Session:
@@ -62,7 +63,7 @@ class AgentLog(Conversation):
             self._undo(record.get("count"))
 
     def _add_message(self, message: Record) -> None:
-        """Add what was typed, or what the client tells the model between."""
+        """Add a typed message, or an injected one of the client."""
         content = message.get("content")
         text = "\n\n".join(drafts.texts_in(content))
         origin = mapping(message.get("origin"))
@@ -84,16 +85,16 @@ class AgentLog(Conversation):
             self.call(string(event.get("toolCallId")), event.get("name"), event.get("args", {}))
         elif kind == "tool.result":
             result = mapping(event.get("result"))
-            outcome = drafts.outcome(result.get("isError") is True)
-            self.answer(event.get("toolCallId"), drafts.content_text(result.get("output")), outcome)
+            status = drafts.result_status(result.get("isError") is True)
+            self.set_result(event.get("toolCallId"), drafts.content_text(result.get("output")), status)
         elif kind == "step.end":
             self.count_tokens(self._step, event.get("usage"))
         else:
-            self.pass_over("event", kind)
+            self.count_unknown("event", kind)
 
     def _undo(self, count: object) -> None:
-        """Mark the last `count` turns: the user took them back."""
-        standing = [draft for draft in self.drafts if "superseded" not in draft.more]
-        asked = [place for place, draft in enumerate(standing) if draft.role is Role.USER]
-        if isinstance(count, int) and 0 < count <= len(asked):
-            supersede(standing[asked[-count] :])
+        """Mark the last `count` turns as withdrawn by the user."""
+        remaining = [draft for draft in self.drafts if "superseded" not in draft.more]
+        questions = [index for index, draft in enumerate(remaining) if draft.role is Role.USER]
+        if isinstance(count, int) and 0 < count <= len(questions):
+            supersede(remaining[questions[-count] :])

@@ -1,4 +1,4 @@
-"""Messages, and the conversations of them, that readers build piece by piece. Pure."""
+"""Build messages and conversations piece by piece, as readers find their parts. Pure."""
 
 import re
 from collections import Counter
@@ -14,7 +14,7 @@ from sources.base import Skipped
 from sources.kit.loose_json import Record, compact, mapping, object_in, objects, storable, string
 from sources.kit.token_counts import usage_of
 
-# how a tool call ended, for every client; pending: the client's file has no result
+# the statuses of a tool call, for every client; pending: the client's file has no result
 COMPLETED, FAILED, REJECTED, PENDING = "completed", "failed", "rejected", "pending"
 _WORDS_BY_STATUS = {
     COMPLETED: "completed success done",
@@ -28,7 +28,7 @@ _STATUS_BY_WORD = {word: status for status, words in _WORDS_BY_STATUS.items() fo
 
 @dataclass(slots=True)
 class Draft:
-    """A message whose parts may still follow. `origin` is the record that began it."""
+    """A message to which parts may be added. `origin`: the id of the record that began it."""
 
     role: Role
     parts: list[str]
@@ -37,12 +37,12 @@ class Draft:
     origin: str = ""
 
     def add(self, text: str) -> None:
-        """Add a part; clients write some of them twice."""
+        """Add a part, unless it is a recent one: clients write some parts twice."""
         if text and text not in self.parts[-50:]:
             self.parts.append(text)
 
-    def answer(self, result: Any, status: str, shown: str | None = None) -> None:
-        """Add a call's result; a second one, or a pending one, changes nothing. `shown`: its form in the text."""
+    def set_result(self, result: Any, status: str, shown: str | None = None) -> None:
+        """Set a call's result, unless it has one or `status` is pending. `shown`: the result in the message's text."""
         tool = self.more["tool"]
         if PENDING == tool["status"] != status:
             tool.update(result=result, status=status)
@@ -53,37 +53,37 @@ class Draft:
 
 
 def messages_of(drafts: Iterable[Draft], began: datetime | None = None) -> tuple[Message, ...]:
-    """Return the messages in order, without empty ones; a missing time is copied from the one before, and marked.
+    """Return the messages in order, without empty ones; infer a missing time from the message before.
 
-    `began`: the beginning of the conversation, used if no message has a time.
+    `began`: the time of messages before the first one with a time, if none has one.
     """
-    kept = undated_messages_of(drafts)
-    known = next((message.timestamp for message in kept if message.timestamp), began)
-    done = []
-    for message in kept:
-        known = message.timestamp or known
-        done.append(message if message.timestamp else inferred(message, known))
-    return tuple(done)
+    messages = undated_messages_of(drafts)
+    latest = next((message.timestamp for message in messages if message.timestamp), began)
+    dated_messages = []
+    for message in messages:
+        latest = message.timestamp or latest
+        dated_messages.append(message if message.timestamp else with_inferred_time(message, latest))
+    return tuple(dated_messages)
 
 
-def inferred(message: Message, at: datetime | None) -> Message:
+def with_inferred_time(message: Message, at: datetime | None) -> Message:
     """Set a message's time and mark it as inferred."""
     return replace(message, timestamp=at, more={**message.more, "time": "inferred"})
 
 
 def undated_messages_of(drafts: Iterable[Draft]) -> tuple[Message, ...]:
-    """Return the messages in order, without empty ones; a missing time stays missing."""
+    """Return the messages in order, without empty ones and without inferring times."""
     return tuple(Message(draft.role, text, draft.at, None, draft.more) for draft in drafts if (text := _text(draft)))
 
 
 def dated(session: Session, at: datetime | None) -> Session:
-    """Give a time to all messages, marked as inferred, if no message has one.
+    """Give all messages a time, marked as inferred, if none has one.
 
-    Without any time a session would get the time of its import, and be listed before those of today.
+    Otherwise they would get the time of the import, and the session would be listed as the latest one.
     """
     if at is None or any(message.timestamp for message in session.messages):
         return session
-    return replace(session, messages=tuple(inferred(message, at) for message in session.messages))
+    return replace(session, messages=tuple(with_inferred_time(message, at) for message in session.messages))
 
 
 def _text(draft: Draft) -> str:
@@ -95,7 +95,7 @@ _NUMBER = re.compile(r"\d{9,15}(?:\.\d*)?")  # some clients write a number as te
 
 
 def moment(value: object) -> datetime | None:
-    """Parse a client's time: ISO 8601, or seconds or milliseconds since 1970; None if it cannot be one."""
+    """Parse a client's time: ISO 8601, or seconds or milliseconds since 1970; None if it is neither."""
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         value = float(value)
     try:
@@ -111,7 +111,7 @@ def moment(value: object) -> datetime | None:
     return at if at >= EARLIEST else None
 
 
-# the parameters that may stand for a call in its title, the most telling first
+# the parameters that can describe a call in its title, the most specific first
 _TITLE_PARAMS = (
     *("file_path", "filePath", "filepath", "notebook_path", "path", "targetFile", "target_file", "effectiveUri"),
     *("relativeWorkspacePath", "dir_path", "targetDirectory", "directoryPath", "command", "cmd", "pattern"),
@@ -123,8 +123,8 @@ _TITLE_PARAMS = (
 def call_title(name: str, params: object, folder: str = "") -> str:
     """Return a call on one line, such as `Read src/a.py`; paths below `folder` (the working folder) are shortened."""
     given = mapping(params)
-    known = (_words(given[key]) for key in _TITLE_PARAMS if key in given)
-    subject = next(filter(None, known), "") or _words(params)
+    subjects = (_words(given[key]) for key in _TITLE_PARAMS if key in given)
+    subject = next(filter(None, subjects), "") or _words(params)
     if len(folder) > 1 and subject.startswith((folder + "/", folder + "\\")):
         subject = subject[len(folder) + 1 :]
     return preview_of(f"{name} {subject}", 200)
@@ -144,13 +144,13 @@ def tool_draft(
     return Draft(Role.TOOL, [call_title(tool["name"], params, folder)], at, more, origin)
 
 
-def outcome(has_failed: object) -> str:
+def result_status(has_failed: object) -> str:
     """Return how a call ended that is over."""
     return FAILED if has_failed else COMPLETED
 
 
 def status_of(word: object, otherwise: str) -> str:
-    """Return how a call ended by a client's word for it; `otherwise` for an unknown one."""
+    """Convert a client's word for a call's status; return `otherwise` for an unknown word."""
     return _STATUS_BY_WORD.get(string(word), otherwise)
 
 
@@ -160,7 +160,7 @@ def shortened(text: str) -> str:
 
 
 def content_text(content: object) -> str:
-    """Return the text of a content: a string, a list of blocks, or a value as JSON; pictures by their kind."""
+    """Return the text of a content: a string, a list of blocks, or another value as JSON. Images become their names."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -177,7 +177,7 @@ def _block_text(block: object) -> str:
 
 
 def attachment_name(block: Mapping[str, Any]) -> str:
-    """Return the name of a picture or document, else its media type; empty if the block is neither."""
+    """Return the name of an image or document, else its media type; empty if the block is neither."""
     kind = string(block.get("type")).removeprefix("input_")
     if kind not in ("image", "document", "file"):
         return ""
@@ -190,20 +190,20 @@ _WORKTREE = re.compile(r"[\\/]\.(?:claude|codex)[\\/]worktrees(?:[\\/].*)?$", re
 
 
 def project_of(folders: Iterable[str]) -> str | None:
-    """Return the first working folder; a worktree that a client made for itself counts as the folder it is of."""
+    """Return the first working folder that is no worktree of a client, else the main folder of the first worktree."""
     flavours = (PurePosixPath, PureWindowsPath)
     seen = [folder for folder in folders if any(flavour(folder).is_absolute() for flavour in flavours)]
-    own = next((folder for folder in seen if not _WORKTREE.search(folder)), None)
-    return own or next((_WORKTREE.sub("", folder) for folder in seen), None) or None
+    chosen = next((folder for folder in seen if not _WORKTREE.search(folder)), None)
+    return chosen or next((_WORKTREE.sub("", folder) for folder in seen), None) or None
 
 
 def blocks_of(content: object) -> list[Record]:
-    """Return the blocks of a content; of a plain text one block."""
+    """Return the blocks of a content; a plain text is one block."""
     return [{"type": "text", "text": content}] if isinstance(content, str) else objects(content)
 
 
 def texts_in(content: object) -> list[str]:
-    """Return the texts of a content, one for each block that has one."""
+    """Return the texts of a content's blocks."""
     return [text for block in blocks_of(content) if (text := string(block.get("text")))]
 
 
@@ -214,10 +214,10 @@ def attachments_in(content: object) -> list[str]:
 
 @dataclass(slots=True)
 class Conversation:
-    """The messages so far, tool calls by id, and a count of what the parser did not understand.
+    """The base of all parsers: messages so far, tool calls by id, and counts of unknown record types.
 
-    `folder`: the working folder, which shortens paths in the titles of calls; `folders`: all in the order in which they
-    were entered. `record_id`, `at`, `model`: id, time and model of the messages that follow.
+    `folder`: the first working folder, by which paths in titles are shortened; `folders`: all of them, in order.
+    `record_id`, `at`, `model`: id, time and model of the next messages.
     """
 
     session_id: str = ""
@@ -233,24 +233,24 @@ class Conversation:
     _leaf: str = ""
 
     def begin(self, record_id: object, at: object) -> None:
-        """Begin a record of the client: set id and time of the messages that follow."""
+        """Begin a record: set id and time of the next messages."""
         self.record_id, self.at = string(record_id), moment(at)
 
-    def enter(self, folder: object) -> None:
-        """Note a working folder; the first one is that of the conversation."""
+    def add_folder(self, folder: object) -> None:
+        """Add a working folder; the first one is the conversation's."""
         if name := string(folder):
             self.folders[name] = None
             self.folder = next(iter(self.folders))
 
     def say(self, role: Role, text: str, part: str = "", **more: Any) -> Draft:
-        """Add a message of the record and return it; without text or attachments it is returned only.
+        """Add a message and return it; one without text or attachments is returned, but not added.
 
-        `part`: put behind the record's id, for a record that makes several messages.
+        `part`: appended to the record's id, if a record contains several messages.
         """
         text = text.strip()
         model = self.model if role in (Role.ASSISTANT, Role.THINKING) else ""
-        known = {"native_id": self.record_id and self.record_id + part, "model": model, **more}
-        draft = Draft(role, [text] if text else [], self.at, without_empty(known), self.record_id)
+        fields = {"native_id": self.record_id and self.record_id + part, "model": model, **more}
+        draft = Draft(role, [text] if text else [], self.at, without_empty(fields), self.record_id)
         if text or "attachments" in draft.more:
             self.drafts.append(draft)
         return draft
@@ -266,13 +266,13 @@ class Conversation:
         self.drafts.append(draft)
         return draft
 
-    def answer(self, call_id: object, result: str, status: str) -> None:
-        """Add the result of a call; one of an unknown call is dropped."""
+    def set_result(self, call_id: object, result: str, status: str) -> None:
+        """Set the result of a call; that of an unknown call is dropped."""
         if draft := self.calls.get(string(call_id)):
-            draft.answer(result, status)
+            draft.set_result(result, status)
 
     def add_block(self, role: Role, block: Record, part: str = "") -> None:
-        """Add a block of a message in Anthropic's form. The text of a system's message was typed by nobody."""
+        """Add a block of a message in Anthropic's format. The text of a system message is marked as injected."""
         kind, text = string(block.get("type")), string(block.get("text"))
         if kind == "text" and role is Role.SYSTEM:
             self.inject(text, part)
@@ -285,20 +285,20 @@ class Conversation:
             self.call(call_id, block.get("name"), block.get("input", {}))
         elif kind == "tool_result":
             has_failed = block.get("is_error") is True
-            self.answer(block.get("tool_use_id"), content_text(block.get("content")), outcome(has_failed))
+            self.set_result(block.get("tool_use_id"), content_text(block.get("content")), result_status(has_failed))
         elif name := attachment_name(block):
             self.say(Role.USER, "", part, attachments=[name])
         elif kind != "redacted_thinking":
-            self.pass_over("block", kind)
+            self.count_unknown("block", kind)
 
     def count_tokens(self, since: int, given: object, **otherwise: bool) -> None:
-        """Note the tokens of an answer with the first of its messages, those since a position; see `usage_of`."""
+        """Store the token counts of an answer with its first message, at position `since`; see `usage_of`."""
         usage = usage_of(given, **otherwise)
         for draft in self.drafts[since : since + 1]:
             draft.more |= {"usage": usage} if usage else {}
 
     def follow(self, record_id: str, parent: object) -> bool:
-        """Note which record this one follows, for a client whose user can take steps back; False if it is known."""
+        """Store the parent of a record, for clients whose users can rewind; return False for a known record."""
         if record_id in self._parents:
             return False
         if record_id:
@@ -306,7 +306,7 @@ class Conversation:
         return True
 
     def _path(self) -> dict[str, str]:
-        """Return the records that lead to the last one, each with its parent, the last one first."""
+        """Return the last record and its ancestors, each with its parent."""
         path, leaf = dict[str, str](), self._leaf
         while leaf in self._parents and leaf not in path:
             path[leaf] = self._parents[leaf]
@@ -314,16 +314,16 @@ class Conversation:
         return path
 
     def _abandoned(self) -> set[str]:
-        """Return the records off the path to the last one (the user went back); none if the chain is broken."""
+        """Return the records that a rewind abandoned: all off the path to the last one; none if the path is broken."""
         path = self._path()
         return self._parents.keys() - path if "" in path.values() else set()
 
-    def pass_over(self, what: str, kind: str) -> None:
+    def count_unknown(self, what: str, kind: str) -> None:
         """Count a record or a part of one that this reader does not know."""
         self.unknown[f"{what} {kind or 'without type'}"] += 1
 
     def skipped(self, where: str = "") -> tuple[Skipped, ...]:
-        """Return what was passed over because this reader does not know it."""
+        """Return the counts of unknown records and parts."""
         why = "unknown to this reader"
         return tuple(Skipped(f"{count} x {kind}{where}", why) for kind, count in self.unknown.items())
 
@@ -331,7 +331,7 @@ class Conversation:
         return self.build()
 
     def sessions(self) -> Iterable[Session]:
-        """Return the session, and after it those of the sub-agents that its file holds."""
+        """Return the session, and the sessions of the sub-agents in its file."""
         return [self.session()]
 
     def build(
@@ -346,40 +346,40 @@ class Conversation:
     ) -> Session:
         """Build the session.
 
-        `titles`: candidates, and `folders`: further candidates for the project; the first one wins.
-        `relation`: to the parent, if there is one. `began`: the time if no message has one.
+        `titles`, `folders`: candidates for the title and the project; the first valid one is used.
+        `relation`: the relation to `parent`, if there is one. `began`: the time if no message has one.
         """
         abandoned = self._abandoned()
         supersede(draft for draft in self.drafts if draft.origin in abandoned)
-        known = {"relation": relation if parent else None, **meta}
+        fields = {"relation": relation if parent else None, **meta}
         return Session(
             session_id=self.session_id,
             messages=messages_of(self.drafts, moment(began)),
             title=title_of(self.drafts, *titles),
             project=project or project_of((self.folder, *self.folders, *folders)),
             parent=parent or None,
-            meta={name: value for name, value in known.items() if value},
+            meta={name: value for name, value in fields.items() if value},
         )
 
 
 def without_empty(more: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what is not known: empty texts and lists."""
+    """Remove empty texts, empty lists and None."""
     return {name: value for name, value in more.items() if value not in ("", None, [])}
 
 
-def supersede(found: Iterable[Draft]) -> None:
-    """Mark messages that the user took back, or that others replaced."""
-    for draft in found:
+def supersede(drafts: Iterable[Draft]) -> None:
+    """Mark messages that the user withdrew, or that others replaced."""
+    for draft in drafts:
         draft.more["superseded"] = True
 
 
-def title_of(found: Iterable[Draft], *titles: object) -> str | None:
-    """Return the first candidate that is not blank, else the user's first words."""
+def title_of(drafts: Iterable[Draft], *titles: object) -> str | None:
+    """Return the first candidate that is not blank, else the beginning of the user's first message."""
     title = next(filter(str.strip, map(string, titles)), "")
-    words = next((draft.parts[0] for draft in found if draft.role is Role.USER and draft.parts), "")
+    words = next((draft.parts[0] for draft in drafts if draft.role is Role.USER and draft.parts), "")
     return preview_of(title, 320) or preview_of(words, 80) or None
 
 
 def params_of(arguments: object) -> object:
-    """Return a call's parameters: clients write JSON into a string, or a script as it is."""
+    """Parse a call's parameters, which may be JSON in a string; other text becomes the parameter `input`."""
     return (object_in(arguments) or {"input": arguments}) if isinstance(arguments, str) else arguments

@@ -1,4 +1,4 @@
-"""Looking at a client's folders without touching them: what is there, and has it changed."""
+"""List and read the files of a client, and notice changes, without modifying anything."""
 
 import errno
 import os
@@ -13,8 +13,8 @@ from registry.errors import StorageError
 from sources.base import Skipped
 from sources.kit.drafts import moment
 
-# bytes of a file that has to be read as a whole, as JSON has; a larger one is passed over, so memory stays bounded
-LARGEST_DOCUMENT = 32 * 2**20
+# largest file that is read as a whole, as JSON must be; larger ones are skipped to limit memory
+MAX_DOCUMENT_BYTES = 32 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +27,15 @@ class File:
 
     @property
     def modified_at(self) -> datetime | None:
-        """Return the time of its last change; None if the file system's time cannot be true."""
+        """Return the time of its last change; None if that is implausible."""
         return moment(self.modified / 1e9)
 
 
 def files_below(folder: str, pattern: str) -> Iterator[File | Skipped]:
     """List the files that match a pattern such as `projects/*/chats/*.jsonl`, without opening any.
 
-    A part of the pattern has one `*` at most; `**` stands for folders of any depth. A folder that cannot be listed is
-    skipped with the reason.
+    Each part of the pattern has at most one `*`; `**` matches folders of any depth. A folder that cannot be listed is
+    yielded as Skipped.
     """
     part, _, rest = pattern.partition("/")
     if "*" not in part:
@@ -65,7 +65,7 @@ def files_below(folder: str, pattern: str) -> Iterator[File | Skipped]:
 
 
 def entries(folder: str | Path) -> list[os.DirEntry[str]]:
-    """List a folder; nothing if it is not there. Raises OSError if it cannot be read."""
+    """List a folder; return nothing if it does not exist. Raises OSError if it cannot be read."""
     try:
         with os.scandir(folder) as listing:
             return list(listing)
@@ -93,46 +93,46 @@ def _is_folder(entry: os.DirEntry[str], *, follow: bool = True) -> bool:
 
 
 def file_at(path: str) -> File | Skipped | None:
-    """Return a file by its status; a folder or a pipe is skipped. None if it is not there."""
+    """Return a file with its fingerprint, Skipped if it is a folder or a pipe, or None if it does not exist."""
     try:
-        seen = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return None
     except OSError as exc:
         return Skipped(path, system_reason(exc))
-    if not stat.S_ISREG(seen.st_mode):
-        return Skipped(path, "not a file" if not stat.S_ISDIR(seen.st_mode) else "a folder, not a file")
-    return File(path, f"{seen.st_ino}-{seen.st_size}-{seen.st_mtime_ns}", seen.st_mtime_ns)
+    if not stat.S_ISREG(status.st_mode):
+        return Skipped(path, "not a file" if not stat.S_ISDIR(status.st_mode) else "a folder, not a file")
+    return File(path, f"{status.st_ino}-{status.st_size}-{status.st_mtime_ns}", status.st_mtime_ns)
 
 
 def digest(*parts: object) -> str:
-    """Return a short digest for a fingerprint, which changes whenever one of the parts does."""
+    """Return a short digest of the parts, for a fingerprint."""
     return blake2b(repr(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
-def status_of(path: str) -> str:
-    """Return the fingerprint of a file; empty if it is not there."""
+def fingerprint_at(path: str) -> str:
+    """Return the fingerprint of a file; empty if it does not exist."""
     file = file_at(path)
     return file.fingerprint if isinstance(file, File) else ""
 
 
-def document(path: str, largest: int = LARGEST_DOCUMENT) -> bytes:
-    """Read a whole file. Raises OSError, also for one that is too large."""
+def read_document(path: str, max_bytes: int = MAX_DOCUMENT_BYTES) -> bytes:
+    """Read a whole file. Raises OSError, also if it is too large."""
     with open(path, "rb") as file:
-        if os.fstat(file.fileno()).st_size > largest:
+        if os.fstat(file.fileno()).st_size > max_bytes:
             raise OSError(errno.EFBIG, "too large to be read as a whole")
         return file.read()
 
 
-def small_text(path: str | Path, largest: int = 2**20) -> str:
-    """Read a note that lies beside conversations, such as a project's path; empty if it is missing or too large."""
+def read_small_text(path: str | Path, max_bytes: int = 2**20) -> str:
+    """Read a small text file, such as a project's path; return an empty text if it is missing or too large."""
     try:
-        return document(str(path), largest).decode("utf-8", "replace")
-    except (OSError, ValueError):  # a note may name any path, also one with a NUL in it
+        return read_document(str(path), max_bytes).decode("utf-8", "replace")
+    except (OSError, ValueError):  # paths from other files may contain NUL
         return ""
 
 
 def system_reason(exc: OSError) -> str:
-    """Return the system's reason in its own words, without the path."""
+    """Return the system's error message without the path."""
     text = exc.strerror or type(exc).__name__
     return text[:1].lower() + text[1:]

@@ -1,4 +1,4 @@
-"""Access to JSON values whose shape is not known: clients change shapes without notice, so nothing raises."""
+"""Access JSON values of unknown shape without exceptions, because clients change their formats without notice."""
 
 import json
 import math
@@ -6,11 +6,11 @@ from typing import Any
 
 Record = dict[str, Any]
 
-DECODER = json.JSONDecoder(parse_constant=lambda _: None)  # NaN and Infinity are no JSON anywhere else
+DECODER = json.JSONDecoder(parse_constant=lambda _: None)  # NaN and Infinity are not valid JSON
 
 
 def read_json(raw: object) -> Any:
-    """Parse JSON text or UTF-8 bytes; None if there is none or it is damaged."""
+    """Parse JSON text or UTF-8 bytes; return None if it is missing or damaged."""
     text = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw
     if not isinstance(text, str):
         return None
@@ -21,19 +21,19 @@ def read_json(raw: object) -> Any:
 
 
 def object_in(text: str) -> Record | None:
-    """Return the JSON object in a text; None if there is none."""
+    """Parse a JSON object; return None for any other text."""
     value = read_json(text)
     return value if isinstance(value, dict) else None
 
 
 def parse_nested(value: object) -> Any:
-    """Parse JSON that is stored in a string, and return it as it can be stored. Text that is no JSON stays text."""
+    """Parse JSON in a string and make it storable; return any other text unchanged."""
     inner = read_json(value)
     return storable(value if inner is None else inner)
 
 
 def storable(value: object, depth: int = 20) -> Any:
-    """Remove what cannot be stored as JSON: levels below `depth`, and infinite numbers."""
+    """Remove levels below `depth` and infinite numbers, which cannot be stored."""
     if not isinstance(value, dict | list):
         return None if isinstance(value, float) and not math.isfinite(value) else value
     if depth == 0:
@@ -44,7 +44,7 @@ def storable(value: object, depth: int = 20) -> Any:
 
 
 def compact(value: Any) -> str:
-    """Return a value as JSON on one line; text as it is."""
+    """Return a value as JSON on one line; return text unchanged."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -69,7 +69,7 @@ def objects(value: Any) -> list[Record]:
 
 
 def strings(value: Any) -> list[str]:
-    """Return the strings in a JSON array that are not empty."""
+    """Return the non-empty strings in a JSON array."""
     return [item for item in items(value) if item and isinstance(item, str)]
 
 
@@ -96,5 +96,5 @@ def text_at(value: Any, *path: str) -> str:
 
 
 def first_text(holder: object, *names: str) -> str:
-    """Return the first field that holds a text; an empty text if none does."""
+    """Return the first non-empty text of the named fields; an empty text if there is none."""
     return next((text for name in names if (text := text_at(holder, name))), "")

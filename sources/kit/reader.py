@@ -1,4 +1,4 @@
-"""Bases of readers: of clients that keep each session in a file, and of clients that keep them in a database."""
+"""Base classes of readers: for clients that keep each session in a file, and for those with a database."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ from registry.domain import Session
 from sources.base import FoundSession, Places, Skipped, Source
 from sources.client import Client
 from sources.kit import drafts
-from sources.kit.files import File, document, files_below, store_entries, system_reason
+from sources.kit.files import File, files_below, read_document, store_entries, system_reason
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record, read_json
 from sources.kit.sqlite_store import ClientDatabase, DamagedDatabase, stamp
@@ -21,7 +21,7 @@ class SessionFile:
     """A session's file in a store.
 
     `key`: identifies the session in the sync. `agent_of`: the parent session of a sub-agent's file.
-    `folder`: the folder that names the project. `note_status`: added to the fingerprint where a second file counts.
+    `folder`: the folder that names the project. `note_status`: the fingerprint of a second file with metadata.
     """
 
     file: File
@@ -40,14 +40,14 @@ class SessionFile:
         return self.file.fingerprint + self.note_status
 
     def found(self, session: Session, skipped: tuple[Skipped, ...]) -> FoundSession:
-        """Return the session, dated by the file if no message has a time."""
+        """Return the session, with the file's time if no message has one."""
         session = drafts.dated(session, self.file.modified_at)
         return found_session(self.key, self.fingerprint, session, skipped, self.path)
 
     def found_with_agents(
         self, main: Session, agents: Iterable[Session], skipped: tuple[Skipped, ...]
     ) -> Iterator[FoundSession]:
-        """Yield the sub-agents' sessions in this file, then its own: it counts as read when all of it is."""
+        """Yield the sessions of sub-agents, and last the main one, whose key marks the file as read."""
         for agent in agents:
             session = drafts.dated(agent, self.file.modified_at)
             yield FoundSession(f"{self.key}#{agent.session_id}", self.fingerprint, session)
@@ -62,14 +62,13 @@ class FileReader(Source):
 
     client: ClassVar[Client]
     patterns: ClassVar[tuple[str, ...]]
-    beside: ClassVar[tuple[str, ...]] = ()  # patterns of what a backup of the sessions needs too
+    backup_extras: ClassVar[tuple[str, ...]] = ()  # patterns of other files that a backup needs
 
     def __init_subclass__(cls) -> None:
-        """Name the reader after its client."""
         cls.name = cls.client.source
 
     def find(self, places: Places) -> Iterator[Path]:
-        """Yield the client's folders that hold sessions."""
+        """Yield the client's folders that exist and contain sessions."""
         for root in dict.fromkeys(self.roots(places)):
             if any(folder.is_dir() for folder in self.watched(root)):
                 yield root
@@ -77,14 +76,14 @@ class FileReader(Source):
     def roots(self, places: Places) -> Iterable[Path]:
         return [self.client.history_in(places)]
 
-    def kept(self) -> Iterable[str]:
-        return (*self.patterns, *self.beside)
+    def backup_patterns(self) -> Iterable[str]:
+        return (*self.patterns, *self.backup_extras)
 
     def count(self, store: Path) -> int:
         return sum(isinstance(file, SessionFile) for file in self.files(store))
 
     def watched(self, store: Path) -> list[Path]:
-        """Return the folders of sessions only: caches, logs and secrets lie beside them."""
+        """Return only the folders of sessions, not their siblings with caches, logs and secrets."""
         literal = (pattern.partition("*")[0].rpartition("/")[0] for pattern in self.patterns)
         return [store / folder for folder in dict.fromkeys(literal)]
 
@@ -104,11 +103,11 @@ class FileReader(Source):
                 yield Skipped(file.path, system_reason(exc))
 
     def has_changed(self, file: SessionFile, seen: Mapping[str, str]) -> bool:
-        """Return True if a session is not as it was read last."""
+        """Return True if a session has changed since it was read."""
         return seen.get(file.key) != file.fingerprint
 
     def files(self, store: Path) -> Iterator[SessionFile | Skipped]:
-        """List the session files without opening them: of those with the same key the best. Raises StorageError."""
+        """List the best session file for each key, without opening any. Raises StorageError."""
         for folder in self.watched(store):
             store_entries(folder)
         best, refused = dict[str, SessionFile](), set[Skipped]()
@@ -122,15 +121,15 @@ class FileReader(Source):
         yield from best.values()
 
     def is_better(self, file: SessionFile, than: SessionFile) -> bool:
-        """Return True if a session is read from this file, not from one with the same key that was listed before."""
+        """Return True if a session is to be read from this file instead of an earlier one with the same key."""
         return False
 
     def session_file(self, file: File) -> SessionFile | None:
-        """Return a file with its key and the facts in its path; None if it is no session's."""
+        """Return a file with its key and the data in its path; None if it contains no session."""
         return SessionFile(file, file.path, Path(file.path).stem)
 
     def parser(self, store: Path) -> ParseFile:
-        """Return the function that parses one file; it may share what it reads beside the files."""
+        """Return the function that parses one file; it may cache data that all files share."""
         return self.parse
 
     def parse(self, file: SessionFile) -> Iterable[FoundSession]:
@@ -141,13 +140,12 @@ class FileReader(Source):
 class DatabaseReader(Source):
     """Reads the sessions in a client's SQLite database, one at a time in memory.
 
-    `needed`: the columns by table without which the database is of a version that this reader does not know.
+    `needed`: the required columns by table; without them the version of the database is unknown to this reader.
     """
 
     needed: ClassVar[Mapping[str, frozenset[str]]]
 
     def stamp(self, store: Path) -> str:
-        """Return the state of the database and its WAL."""
         return stamp(store)
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
@@ -175,14 +173,14 @@ class DatabaseReader(Source):
 def found_session(
     key: str, fingerprint: str, session: Session, skipped: tuple[Skipped, ...], where: str, why: str = ""
 ) -> FoundSession:
-    """Return a session; an empty one too, so that it is not read again, with `why` it is empty."""
+    """Return a session. An empty one is returned too, with the reason `why`, so that it is not read again."""
     if not session.messages:
         skipped += (Skipped(where, why or "no conversation in it"),)
     return FoundSession(key, fingerprint, session, skipped)
 
 
 class Parser(Protocol):
-    """Builds the session of a file from its records, and those of its sub-agents."""
+    """Builds the session of a file and the sessions of its sub-agents from its records."""
 
     def read(self, record: Record) -> None: ...
     def sessions(self) -> Iterable[Session]: ...
@@ -192,7 +190,7 @@ class Parser(Protocol):
 def parse_records(
     file: SessionFile, parser: Parser, parts_of: Callable[[Record], Iterable[Record]] = lambda record: [record]
 ) -> Iterator[FoundSession]:
-    """Parse the records of a file, or the parts of each."""
+    """Parse the records of a file, split by `parts_of`."""
     damage = Damage()
     for record in file_records(file.path, damage):
         for part in parts_of(record):
@@ -202,12 +200,12 @@ def parse_records(
 
 
 def file_records(path: str, damage: Damage) -> Iterator[Record]:
-    """Yield the JSON objects of a file: the one of a `.json`, else one line in memory at a time. Raises OSError."""
+    """Yield the object of a `.json` file, or the objects of a JSON lines file one by one. Raises OSError."""
     if not path.endswith(".json"):
         with open(path, "rb") as file:
             yield from records_of(read_lines(file), damage)
         return
-    value = read_json(document(path))
+    value = read_json(read_document(path))
     if not isinstance(value, dict):
         damage.note(0, "not a JSON object")
     elif value:

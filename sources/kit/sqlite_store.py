@@ -1,7 +1,7 @@
-"""Read a client's SQLite database while the client works, without a trace in its folder.
+"""Read a client's SQLite database while the client uses it, without changing any file.
 
-A plain read-only open leaves traces: for a database in WAL mode it creates `-wal` and `-shm`, and rewrites a `-shm`
-that nobody uses. So the way to open it depends on which of these files exist.
+A plain read-only open changes files: in WAL mode it creates `-wal` and `-shm`, and rewrites an unused `-shm`. The
+options for opening therefore depend on which of these files exist.
 """
 
 import logging
@@ -18,29 +18,29 @@ from tempfile import TemporaryDirectory
 from typing import Any, Self, TypeVar
 
 from registry.errors import StorageError
-from sources.kit.files import status_of
+from sources.kit.files import fingerprint_at
 
 
 def stamp(database: Path) -> str:
-    """Return size and time of the database and of its WAL, and the WAL's salts: they change with the database."""
-    wal, salts = beside(database, "-wal"), "-"
+    """Return a text that changes with the database: size and time of the database and its WAL, and the WAL's salts."""
+    wal, salts = companion_file(database, "-wal"), "-"
     with suppress(OSError), wal.open("rb") as file:
-        salts = file.read(24)[16:].hex()  # new for each generation of a WAL, also within one tick of the file's clock
-    return f"{status_of(str(database))}|{status_of(str(wal))}|{salts}"
+        salts = file.read(24)[16:].hex()  # they change with each restart of the WAL, also within one clock tick
+    return f"{fingerprint_at(str(database))}|{fingerprint_at(str(wal))}|{salts}"
 
 
 def last_change(database: Path) -> float:
-    """Return the time of the last write, in seconds since 1970; 0 if the database is not there."""
-    return max(_modified(database), _modified(beside(database, "-wal")))
+    """Return the time of the last write, in seconds since 1970; 0 if the database does not exist."""
+    return max(_modified(database), _modified(companion_file(database, "-wal")))
 
 
-def beside(database: Path, end: str) -> Path:
-    """Return the path of a file that SQLite keeps with a database: `-wal`, `-shm` or `-journal`."""
+def companion_file(database: Path, end: str) -> Path:
+    """Return the path of a database's companion file: `-wal`, `-shm` or `-journal`."""
     return database.with_name(database.name + end)
 
 
-def pages(database: Path) -> tuple[int, int]:
-    """Return size and time of a database, which change when pages are rewritten. Raises OSError."""
+def size_and_time(database: Path) -> tuple[int, int]:
+    """Return size and modification time, which change when pages are rewritten. Raises OSError."""
     status = os.stat(database)
     return status.st_size, status.st_mtime_ns
 
@@ -54,22 +54,22 @@ def _modified(file: Path) -> float:
 
 _log = logging.getLogger(__name__)
 
-_Answer = TypeVar("_Answer")
+_Result = TypeVar("_Result")
 
 WAIT_S = 5.0  # longest wait for a locked database
 _PAUSE_S = 0.002  # between two tries
 _NEEDS_COPY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 _IN_USE = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY)
-# the client is just starting its WAL anew, and only it may write into the shared index: over in a moment
-_PASSING = (sqlite3.SQLITE_READONLY_CANTINIT, sqlite3.SQLITE_READONLY_RECOVERY)
+# the client is restarting its WAL; only the client may write into the shared index, and soon will
+_RESTARTING = (sqlite3.SQLITE_READONLY_CANTINIT, sqlite3.SQLITE_READONLY_RECOVERY)
 
 
 class DamagedDatabase(StorageError):
-    """A database, or part of it, is not as SQLite wrote it."""
+    """A database, or part of it, is corrupt."""
 
 
 class BusyDatabase(StorageError):
-    """The client is using the database; it can be read later."""
+    """The client has locked the database; it can be read later."""
 
 
 class ClientDatabase:
@@ -83,7 +83,7 @@ class ClientDatabase:
         self._path = path
         self._wait_s = WAIT_S if waits else 0.0
         self._temporary: TemporaryDirectory[str] | None = None
-        self._unlocked: tuple[int, int] | None = None
+        self._state_when_opened: tuple[int, int] | None = None
 
     def __enter__(self) -> Self:
         self._open()
@@ -96,7 +96,7 @@ class ClientDatabase:
         return {name for (name,) in self.rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
     def columns(self, table: str) -> set[str]:
-        """Return the names of a table's columns; none if there is no such table."""
+        """Return the names of a table's columns; none if the table does not exist."""
         return {str(name) for (name,) in self.rows("SELECT name FROM pragma_table_info(?)", (table,))}
 
     def rows(self, statement: str, parameters: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
@@ -109,38 +109,38 @@ class ClientDatabase:
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def copy_to(self, target: Path) -> None:
-        """Copy the database as it is at one moment into a new file; the client may write meanwhile."""
+        """Copy a consistent snapshot of the database into a new file; the client may write meanwhile."""
         self._run(lambda: _back_up(self._connection, target))
 
-    def _run(self, action: Callable[[], _Answer]) -> _Answer:
-        """Run an action, again if pages were rewritten while it read without locks."""
+    def _run(self, action: Callable[[], _Result]) -> _Result:
+        """Run an action; repeat it if pages were rewritten while it read without locks."""
         while True:
             try:
-                answer = _retry_while_restarting(action, self._wait_s)
+                result = _retry_while_restarting(action, self._wait_s)
             except sqlite3.Error as exc:
-                if not self._changed_unlocked():
+                if not self._has_changed():
                     raise _storage_error(self._path, exc) from exc
             else:
-                if not self._changed_unlocked():
-                    return answer
+                if not self._has_changed():
+                    return result
             self._close()
             self._open()
 
     def _execute(self, statement: str, parameters: tuple[object, ...]) -> tuple[list[str], list[tuple[Any, ...]]]:
-        with _names_readable():
+        with _names_decoded():
             cursor = self._connection.execute(statement, parameters)
             return [column[0] for column in cursor.description], cursor.fetchall()
 
-    def _changed_unlocked(self) -> bool:
+    def _has_changed(self) -> bool:
         """Return True if the database was opened without locks and the client has rewritten pages since."""
         try:
-            return self._unlocked is not None and pages(self._path) != self._unlocked
+            return self._state_when_opened is not None and size_and_time(self._path) != self._state_when_opened
         except OSError:
             return True
 
     def _open(self) -> None:
         try:
-            self._connection = self._connected()
+            self._connection = self._connect()
         except (sqlite3.Error, StorageError, OSError) as exc:
             self._close()
             if isinstance(exc, sqlite3.Error):
@@ -149,25 +149,25 @@ class ClientDatabase:
                 raise StorageError(f"Cannot read {self._path.name}.", f"{self._path}: {exc.strerror}") from exc
             raise
 
-    def _connected(self) -> sqlite3.Connection:
-        before = pages(self._path)
+    def _connect(self) -> sqlite3.Connection:
+        before = size_and_time(self._path)
         options = _options_for(self._path)
         if options is None:
-            return self._copied()
-        self._unlocked = before if "immutable" in options else None
+            return self._connect_to_copy()
+        self._state_when_opened = before if "immutable" in options else None
         try:
-            return _retry_while_restarting(partial(_connect, self._path, options, self._wait_s), self._wait_s)
+            return _retry_while_restarting(partial(_connect_to, self._path, options, self._wait_s), self._wait_s)
         except sqlite3.Error as exc:
             if _error_code(exc) & 0xFF not in _NEEDS_COPY:
                 raise
             _log.debug("cannot open %s in place (%s), reading a copy", self._path.name, exc)
-            return self._copied()
+            return self._connect_to_copy()
 
-    def _copied(self) -> sqlite3.Connection:
-        self._unlocked = None
+    def _connect_to_copy(self) -> sqlite3.Connection:
+        self._state_when_opened = None
         self._temporary = TemporaryDirectory(prefix="ctxr-", ignore_cleanup_errors=True)
         copy = _copy(self._path, Path(self._temporary.name))
-        return _connect(copy, "mode=rw", self._wait_s)  # ours: SQLite may recover it as it likes
+        return _connect_to(copy, "mode=rw", self._wait_s)  # SQLite may recover our own copy
 
     def _close(self) -> None:
         if hasattr(self, "_connection"):
@@ -178,7 +178,7 @@ class ClientDatabase:
 
 
 def _back_up(origin: sqlite3.Connection, target: Path) -> None:
-    """Copy in steps, between which the client may write; after a minute at once, since each write begins it again."""
+    """Copy in steps, between which the client may write; after a minute in one step, as writes restart the copy."""
     deadline = time.monotonic() + 60
 
     def check_time(_status: int, _remaining: int, _total: int) -> None:
@@ -191,17 +191,17 @@ def _back_up(origin: sqlite3.Connection, target: Path) -> None:
             origin.backup(copy, pages=4096, progress=check_time, sleep=_PAUSE_S)
         except TimeoutError:
             origin.backup(copy)
-        copy.execute("PRAGMA journal_mode=DELETE")  # one file, nothing beside it
+        copy.execute("PRAGMA journal_mode=DELETE")  # the copy is a single file
 
 
 def _options_for(database: Path) -> str | None:
-    """Return the URI options that leave no trace; None if only reading a copy does."""
+    """Return the URI options for opening without changing files; None if a copy must be read."""
     if database.stat().st_size == 0:
-        # SQLite deletes the WAL of an empty file as a left-over, read-only or not.
+        # SQLite would delete the WAL of an empty file, even if it is opened read-only
         raise StorageError(f"{database.name} is empty.", str(database))
     if _is_on_windows_drive_of_wsl(database):
         return None
-    wal, shared_memory = beside(database, "-wal"), beside(database, "-shm")
+    wal, shared_memory = companion_file(database, "-wal"), companion_file(database, "-shm")
     if not wal.exists() and not _in_wal_mode(database):
         return "mode=ro"
     if wal.exists() and shared_memory.exists():
@@ -215,11 +215,11 @@ def _in_wal_mode(database: Path) -> bool:
 
 
 def _is_on_windows_drive_of_wsl(database: Path) -> bool:
-    """Return True on a mount over which locks do not work."""
+    """Return True for a mount on which file locks do not work."""
     return database.parts[:2] == ("/", "mnt") and "microsoft" in platform.release().lower()
 
 
-def _connect(database: Path, options: str, wait_s: float) -> sqlite3.Connection:
+def _connect_to(database: Path, options: str, wait_s: float) -> sqlite3.Connection:
     connection = sqlite3.connect(
         f"{database.absolute().as_uri()}?{options}",
         uri=True,
@@ -229,7 +229,7 @@ def _connect(database: Path, options: str, wait_s: float) -> sqlite3.Connection:
     )
     connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     try:
-        with _names_readable():
+        with _names_decoded():
             connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
     except sqlite3.Error:
         connection.close()
@@ -238,32 +238,32 @@ def _connect(database: Path, options: str, wait_s: float) -> sqlite3.Connection:
 
 
 @contextmanager
-def _names_readable() -> Iterator[None]:
-    """Report invalid UTF-8 in the names of a schema, which Python decodes strictly, as damage."""
+def _names_decoded() -> Iterator[None]:
+    """Convert the UnicodeDecodeError of invalid names in a schema to a database error."""
     try:
         yield
     except UnicodeDecodeError as exc:
         raise sqlite3.DatabaseError("malformed database schema") from exc
 
 
-def _retry_while_restarting(attempt: Callable[[], _Answer], wait_s: float) -> _Answer:
-    """Retry while the client starts its WAL anew; SQLite itself waits for locks only."""
+def _retry_while_restarting(attempt: Callable[[], _Result], wait_s: float) -> _Result:
+    """Retry while the client restarts its WAL; SQLite itself waits for locks only."""
     deadline = time.monotonic() + wait_s
     while True:
         try:
             return attempt()
         except sqlite3.OperationalError as exc:
-            if _error_code(exc) not in _PASSING or time.monotonic() > deadline:
+            if _error_code(exc) not in _RESTARTING or time.monotonic() > deadline:
                 raise
         time.sleep(_PAUSE_S)
 
 
 def _copy(database: Path, folder: Path) -> Path:
-    """Copy the database, its WAL and its journal as they were at one moment."""
+    """Copy the database, its WAL and its journal; retry if they change meanwhile."""
     for _ in range(3):
         before = stamp(database)
         for end in ("", "-wal", "-journal"):
-            origin, target = beside(database, end), folder / (database.name + end)
+            origin, target = companion_file(database, end), folder / (database.name + end)
             target.unlink(missing_ok=True)
             if not end or origin.exists():
                 shutil.copyfile(origin, target)
@@ -279,5 +279,5 @@ def _storage_error(database: Path, exc: sqlite3.Error) -> StorageError:
 
 
 def _error_code(exc: sqlite3.Error) -> int:
-    """Return SQLite's extended error code, whose last byte is the primary one; 0 if the error is Python's."""
+    """Return SQLite's extended error code, whose last byte is the primary code; 0 for an error of Python's module."""
     return getattr(exc, "sqlite_errorcode", 0)

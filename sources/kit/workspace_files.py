@@ -1,4 +1,4 @@
-"""Find the `User` folders of VS Code and its relatives, and the projects of their workspaces."""
+"""Find the `User` folders of VS Code and editors derived from it, and the projects of their workspaces."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from sources.base import Places
-from sources.kit.files import small_text
+from sources.kit.files import read_small_text
 from sources.kit.loose_json import mapping, read_json, string
 
 _DRIVE = re.compile(r"/?([A-Za-z]):(?=[\\/]|$)")
@@ -15,7 +15,7 @@ _FIRST_FOLDER = re.compile(r'"folders"\s*:\s*\[.*?"(path|uri)"\s*:\s*("(?:[^"\\]
 
 
 def user_folders(places: Places, builds: Iterable[str]) -> Iterator[Path]:
-    """Yield where each build would have its `User` folder, in the usual places of every system."""
+    """Yield the possible paths of each build's `User` folder, on every operating system."""
     roots = (
         places.folder("XDG_CONFIG_HOME", ".config"),
         places.home / ".config",
@@ -26,18 +26,17 @@ def user_folders(places: Places, builds: Iterable[str]) -> Iterator[Path]:
 
 
 def project_of_workspace(folder: Path) -> str:
-    """Return the folder that was opened; of a workspace with several, the first. Empty if it is not noted."""
-    described = mapping(read_json(small_text(folder / "workspace.json")))
-    code_workspace = path_of(described.get("workspace"))
-    return (
-        first_folder(small_text(code_workspace), code_workspace) if code_workspace else path_of(described.get("folder"))
-    )
+    """Return the first folder of a workspace; empty if it is unknown."""
+    described = mapping(read_json(read_small_text(folder / "workspace.json")))
+    if code_workspace := path_of(described.get("workspace")):
+        return first_folder(read_small_text(code_workspace), code_workspace)
+    return path_of(described.get("folder"))
 
 
 def path_of(uri: Any) -> str:
-    """Return the path in a URI, given as text or in VS Code's parts, or as a plain path. Empty if there is none.
+    """Return the path of a URI, given as text, as VS Code's parts, or as a plain path; empty if there is none.
 
-    A remote folder gives its path over there; Windows drives come as `c:\\src\\app`, as Cursor writes them.
+    The path of a remote folder is that on the remote machine. Windows paths have Cursor's form: `c:\\src\\app`.
     """
     if isinstance(uri, str):
         return _path_of_text(uri)
@@ -45,11 +44,11 @@ def path_of(uri: Any) -> str:
     is_local = string(parts.get("scheme")) in ("", "file")
     names = ("fsPath", "path") if is_local else ("path", "fsPath")
     written = next(filter(None, (string(parts.get(name)) for name in names)), "")
-    return native(written) or _path_of_text(string(parts.get("external")))
+    return normalise_path(written) or _path_of_text(string(parts.get("external")))
 
 
 def first_folder(code_workspace: str, path: str) -> str:
-    """Return the first folder that a `.code-workspace` file (JSON with comments) names; else the file's own folder."""
+    """Return the first folder in a `.code-workspace` file (JSON with comments), else the folder of the file."""
     home = PureWindowsPath(path) if "\\" in path else PurePosixPath(path)
     named = _FIRST_FOLDER.search(code_workspace)
     kind, value = (named[1], string(read_json(named[2]))) if named else ("", "")
@@ -61,23 +60,23 @@ def first_folder(code_workspace: str, path: str) -> str:
 
 def _path_of_text(uri: str) -> str:
     if "://" not in uri:
-        return native(uri) if is_absolute(uri) else ""
+        return normalise_path(uri) if is_absolute(uri) else ""
     try:
         parts = urlsplit(uri)
     except ValueError:
         return ""
     path = unquote(parts.path)
     is_share = parts.scheme == "file" and parts.netloc not in ("", "localhost")
-    return f"\\\\{unquote(parts.netloc)}{path}".replace("/", "\\") if is_share else native(path)
+    return f"\\\\{unquote(parts.netloc)}{path}".replace("/", "\\") if is_share else normalise_path(path)
 
 
-def native(path: str) -> str:
-    """Return a path without a slash at the end; a Windows path with a small drive letter and backslashes."""
+def normalise_path(path: str) -> str:
+    """Remove a trailing slash; give a Windows path a lower-case drive letter and backslashes."""
     if drive := _DRIVE.match(path):
         path = f"{drive[1].lower()}:{path[drive.end() :]}".replace("/", "\\")
     return path.rstrip("/\\") if len(path.strip("/\\")) > 2 else path
 
 
 def is_absolute(path: str) -> bool:
-    """Return True for an absolute path of any system."""
+    """Return True for an absolute path of any operating system."""
     return path.startswith(("/", "\\\\")) or bool(_DRIVE.match(path))

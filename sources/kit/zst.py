@@ -10,18 +10,18 @@ try:
     import zstandard
 except ImportError:  # an extra: few clients compress
     HAS_ZST = False
-    DAMAGED: tuple[type[Exception], ...] = ()
+    DECOMPRESSION_ERRORS: tuple[type[Exception], ...] = ()
 else:
     HAS_ZST = True
-    DAMAGED = (zstandard.ZstdError,)
+    DECOMPRESSION_ERRORS = (zstandard.ZstdError,)
 
-_LARGEST_WINDOW = 2**27  # bytes: bounds the memory that a file can ask for
+_MAX_WINDOW_BYTES = 2**27  # limits the memory for a file
 
 
-def open_plain(path: str) -> BinaryIO:
-    """Open a file for reading its contents, whether its name ends in `.zst` or not.
+def open_decompressed(path: str) -> BinaryIO:
+    """Open a file for reading; decompress it if its name ends in `.zst`.
 
-    Raises OSError, also without the library for `.zst`; while reading, one of DAMAGED.
+    Raises OSError, also if the library for `.zst` is missing. Reading may raise DECOMPRESSION_ERRORS.
     """
     if not path.endswith(".zst"):
         return open(path, "rb")
@@ -31,11 +31,11 @@ def open_plain(path: str) -> BinaryIO:
     return io.BufferedReader(cast(io.RawIOBase, reader))
 
 
-def unpacked(content: bytes, most: int) -> bytes:
-    """Decompress bytes. Raises OSError if they are more than `most` bytes, or without the library; or DAMAGED."""
+def decompress(content: bytes, max_bytes: int) -> bytes:
+    """Decompress bytes. Raises OSError over `max_bytes` or without the library, or DECOMPRESSION_ERRORS."""
     with _decompressor().stream_reader(content) as reader:
-        found = reader.read(most + 1)
-    if len(found) > most:
+        found = reader.read(max_bytes + 1)
+    if len(found) > max_bytes:
         raise OSError(errno.EFBIG, "too large to be read as a whole")
     return found
 
@@ -43,4 +43,4 @@ def unpacked(content: bytes, most: int) -> bytes:
 def _decompressor() -> zstandard.ZstdDecompressor:
     if not HAS_ZST:
         raise OSError(0, f"compressed; to read it: {install_command('zst')}")
-    return zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW)
+    return zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES)

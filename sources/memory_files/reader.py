@@ -1,6 +1,6 @@
-"""Read the notes that Claude Code, Codex and Windsurf keep for their models: each Markdown file is a session.
+"""Read the memory files of Claude Code, Codex and Windsurf: each Markdown file is a session with one message.
 
-A note is one message, so text that the client edits takes the place of the old one.
+An edit by the client therefore replaces the message.
 """
 
 import os
@@ -12,7 +12,7 @@ from registry.domain import Message, Role, Session
 from sources.base import FoundSession, Places
 from sources.clients import CLAUDE_CODE, CODEX, MEMORY_FILES, WINDSURF
 from sources.kit.drafts import project_of
-from sources.kit.files import document, files_below
+from sources.kit.files import files_below, read_document
 from sources.kit.jsonl import Damage
 from sources.kit.loose_json import string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, file_records
@@ -38,11 +38,11 @@ class MemoryFiles(FileReader):
 
 def _parse(file: SessionFile, store: Path) -> FoundSession:
     path = Path(file.path)
-    text = document(file.path).decode("utf-8", errors="replace").strip()
+    text = read_document(file.path).decode("utf-8", errors="replace").strip()
     folders = _working_folders(path.parent.parent) if path.parent.name == "memory" else ()
-    place = path.relative_to(store).with_suffix("").parts
+    name_parts = path.relative_to(store).with_suffix("").parts
     session = Session(
-        ".".join([store.name.lstrip("."), *place]),
+        ".".join([store.name.lstrip("."), *name_parts]),
         (Message(Role.ASSISTANT, text, more={"native_id": "note"}),) if text else (),
         title=f"{path.name} ({store.name.lstrip('.')})",
         project=project_of(folders),
@@ -51,7 +51,7 @@ def _parse(file: SessionFile, store: Path) -> FoundSession:
 
 
 def _working_folders(project: Path) -> Iterator[str]:
-    """Yield the working folders that the transcripts beside a project's notes name."""
+    """Yield the working folders named in the transcripts of a project."""
     for transcript in sorted(project.glob("*.jsonl"), key=os.path.getmtime, reverse=True):
-        records = islice(file_records(str(transcript), Damage()), 20)  # one of the first names the folder
+        records = islice(file_records(str(transcript), Damage()), 20)  # one of the first records names the folder
         yield from filter(None, (string(record.get("cwd")) for record in records))

@@ -1,4 +1,4 @@
-"""Read the sessions of OpenClaw: Pi's entries, as rows of each agent's database."""
+"""Read the sessions of OpenClaw: entries in Pi's format, as rows of each agent's database."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ from sources.pi.reader import Tree
 
 
 class OpenClaw(DatabaseReader):
-    """Reads `agents/<agent>/agent/openclaw-agent.sqlite`, one table of it: others hold keys."""
+    """Reads `agents/<agent>/agent/openclaw-agent.sqlite`, only one table: others have keys."""
 
     name = OPENCLAW.source
     needed: ClassVar = {"transcript_events": frozenset(("session_id", "seq", "event_json", "created_at"))}

@@ -22,10 +22,10 @@ _DATED = frozenset(("id", "session_id", "time_created", "time_updated", "data"))
 
 
 class OpenCode(DatabaseReader):
-    """Reads the databases of OpenCode, or of its fork that `name` is: each is a store. Secrets lie beside them.
+    """Reads the databases of OpenCode, or of its fork `name`, each of which is a store.
 
-    Of the tables in a database only three are read: others hold accounts. The client has taken the files of its older
-    versions into its database.
+    Only three tables are read, because others have accounts; files next to the databases have secrets. The client has
+    imported the files of its older versions into the database.
     """
 
     needed: ClassVar = {
@@ -44,11 +44,11 @@ class OpenCode(DatabaseReader):
             yield from filter(Path.is_file, files)
 
     def rows(self, database: ClientDatabase, seen: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Yield the sessions with a digest of their state, without reading what was said.
+        """Yield the sessions with a digest of their state, without reading contents.
 
-        A session's own time misses late changes, so those of its messages count too. Parts are rewritten in place
-        while their message is written; their times are only looked at within a day of the last activity, since that
-        reads every page.
+        A session's own time misses late changes, so the times of its messages are included. Parts are rewritten while
+        an answer is written; their times are only included within a day of the last activity, because that reads every
+        page.
         """
         sessions = database.records("SELECT * FROM session ORDER BY time_updated DESC")
         messages = _counts(
@@ -83,12 +83,12 @@ class OpenCode(DatabaseReader):
         return found_session(key, fingerprint, dialogue.session(), (*damaged, *dialogue.skipped()), name)
 
 
-def _record(own_id: Any, created: Any, data: Any) -> Record | None:
-    """Return a message or part with its id and time; None if its data is no JSON object."""
+def _record(record_id: Any, created: Any, data: Any) -> Record | None:
+    """Return a message or part with its id and time; None if its data is not a JSON object."""
     value = read_json(data)
     if not isinstance(value, dict):
         return None
-    return {**value, "id": string(own_id), "time": {"created": created, **mapping(value.get("time"))}}
+    return {**value, "id": string(record_id), "time": {"created": created, **mapping(value.get("time"))}}
 
 
 def _counts(database: ClientDatabase, statement: str) -> dict[str, tuple[int, int]]:
@@ -108,7 +108,7 @@ _IGNORED = ("patch", "snapshot", "step-start", "step-finish", "agent")
 class OpenCodeDialogue(Conversation):
     """Builds a session from its messages in order, each with its parts.
 
-    `described`: the session's own row. The parts that the user typed make one message, those of an answer one each.
+    `described`: the session's row. Typed parts are joined to one message; each part of an answer is a message.
     """
 
     described: Record = field(default_factory=dict)
@@ -121,17 +121,16 @@ class OpenCodeDialogue(Conversation):
         self.folder = string(self.described.get("directory"))
 
     def read(self, message: Record, parts: Iterable[Record]) -> None:
-        """Add one message; unknown messages and parts are counted in `unknown`."""
         role, message_id = string(message.get("role")), string(message.get("id"))
         if role not in ("user", "assistant"):
-            self.pass_over("message", role)
+            self.count_unknown("message", role)
             return
         before, revert = len(self.drafts), mapping(read_json(self.described.get("revert")))
         self._typed, self._latest = None, drafts.moment(value_at(message, "time", "created"))
         self.model = string(message.get("modelID"))
-        self._is_reverted |= _is_point(revert, "messageID", message) and not string(revert.get("partID"))
+        self._is_reverted |= _is_revert_point(revert, "messageID", message) and not string(revert.get("partID"))
         for part in parts:
-            self._is_reverted |= _is_point(revert, "partID", part)
+            self._is_reverted |= _is_revert_point(revert, "partID", part)
             self.begin(part.get("id"), value_at(part, "time", "start") or value_at(part, "time", "created"))
             added = len(self.drafts)
             self._add_part(message, part)
@@ -144,7 +143,7 @@ class OpenCodeDialogue(Conversation):
             self._describe_answer(message, before)
 
     def session(self) -> Session:
-        """Return the conversation as read so far; reverted messages are marked."""
+        """Return the conversation as read so far, with reverted messages marked."""
         title = string(self.described.get("title")).strip()
         return self.build(
             "" if _DEFAULT_TITLE.match(title) else title,
@@ -153,7 +152,7 @@ class OpenCodeDialogue(Conversation):
         )
 
     def _put_in_order(self, since: int) -> None:
-        """Move the times of parts forward that contradict their order, and mark reverted ones."""
+        """Correct times that contradict the order of the parts, and mark reverted parts."""
         for draft in self.drafts[since:]:
             if self._latest and (draft.at is None or draft.at < self._latest):
                 draft.at = self._latest
@@ -169,7 +168,7 @@ class OpenCodeDialogue(Conversation):
             self.inject(text)
         elif kind == "text" and is_user:
             if text := text.strip():
-                quoted = _QUOTED.fullmatch(text)  # `opencode run` keeps words with spaces in quotes
+                quoted = _QUOTED.fullmatch(text)  # `opencode run` puts arguments with spaces in quotes
                 self._prompt(message).parts.append(quoted[1].replace('\\"', '"') if quoted else text)
         elif kind == "text":
             self.say(Role.ASSISTANT, text)
@@ -186,20 +185,20 @@ class OpenCodeDialogue(Conversation):
         elif kind == "retry":
             error = mapping(part.get("error"))
             self.say(Role.ERROR, string(error.get("message")) or text_at(error, "data", "message") or "error")
-        elif kind == "subtask":  # a command that starts a sub-agent: only the prompt that it expands to is kept
+        elif kind == "subtask":  # a command that starts a sub-agent: only its expansion is stored
             command, description = string(part.get("command")), string(part.get("description"))
             typed = f"/{command}" if command else description or f"@{string(part.get('agent'))}"
             self._prompt(message).parts.append(typed)
             self.inject(string(part.get("prompt")))
         elif kind not in _IGNORED:
-            self.pass_over("part", kind)
+            self.count_unknown("part", kind)
 
     def _add_call(self, part: Record) -> None:
         state, name = mapping(part.get("state")), string(part.get("tool")) or "tool"
         draft = self.call(self.record_id, name, state.get("input", {}))
         draft.at = drafts.moment(value_at(state, "time", "start")) or draft.at
         status, result = _outcome(name, state)
-        draft.answer(result, status)
+        draft.set_result(result, status)
         if agent := text_at(state, "metadata", "sessionId"):
             draft.more["tool"]["agent"] = agent
         for attachment in objects(state.get("attachments")):
@@ -214,14 +213,14 @@ class OpenCodeDialogue(Conversation):
 
     def _describe_answer(self, message: Record, since: int) -> None:
         tokens = mapping(message.get("tokens"))
-        self.count_tokens(since, {**tokens, **mapping(tokens.get("cache"))}, reasoning_beside_output=True)
+        self.count_tokens(since, {**tokens, **mapping(tokens.get("cache"))}, excludes_reasoning=True)
         for draft in self.drafts[since:] if message.get("summary") is True else ():
             if draft.role is Role.ASSISTANT:
                 draft.role = Role.SYSTEM
                 draft.more |= {"injected": True, "compaction": {}}
 
     def _prompt(self, message: Record) -> Draft:
-        """Return the message that holds all that the user typed."""
+        """Return the message with all typed parts; create it if there is none yet."""
         if self._typed is None:
             at = drafts.moment(value_at(message, "time", "created"))
             self._typed = Draft(Role.USER, [], at, {"native_id": string(message.get("id"))})
@@ -229,13 +228,13 @@ class OpenCodeDialogue(Conversation):
         return self._typed
 
 
-def _is_point(revert: Record, key: str, given: Record) -> bool:
-    point = string(revert.get(key))
-    return bool(point) and given.get("id") == point
+def _is_revert_point(revert: Record, key: str, given: Record) -> bool:
+    reverted_id = string(revert.get(key))
+    return bool(reverted_id) and given.get("id") == reverted_id
 
 
 def _outcome(name: str, state: Record) -> tuple[str, str]:
-    """Return status and result; a command that failed is completed for the client."""
+    """Return status and result; a failed command has the client's status `completed`."""
     status = string(state.get("status"))
     if status == "error":
         error = drafts.content_text(state.get("error"))
@@ -248,7 +247,7 @@ def _outcome(name: str, state: Record) -> tuple[str, str]:
 
 
 def _file_name(part: Record) -> str:
-    """Return the name of a file, never its contents, which may be in its address."""
+    """Return the name of a file, not its URL if that contains the data."""
     url = string(part.get("url"))
     address = "" if url.startswith("data:") else url
     return string(part.get("filename")) or address or string(part.get("mime")) or "file"

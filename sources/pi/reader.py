@@ -1,4 +1,4 @@
-"""Read the sessions of Pi: entries in a tree, which goes on from an earlier entry when its user takes a step back."""
+"""Read the sessions of Pi: entries in a tree, which continues from an earlier entry if the user rewinds."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,13 +15,13 @@ _SUMMARIES = ("compaction", "branch_summary", "compactionSummary", "branchSummar
 
 
 class Pi(FileReader):
-    """Reads `sessions/<folder>/`. Keys lie beside `sessions`."""
+    """Reads `sessions/<folder>/`. Never open siblings of `sessions`: they have keys."""
 
     client = PI
     patterns = ("sessions/*/*.jsonl",)
 
     def session_file(self, file: File) -> SessionFile:
-        """Return the session, whose id is behind the time in the file's name."""
+        """Return the session; its id follows the time in the file's name."""
         return SessionFile(file, file.path, Path(file.path).stem.rpartition("_")[2])
 
     def parser(self, store: Path) -> ParseFile:
@@ -52,7 +52,7 @@ class Tree(Conversation):
         elif kind == "session_info":
             self._named = string(entry.get("name"))
         elif kind not in ("model_change", "thinking_level_change", "custom", "label"):
-            self.pass_over("entry", kind)
+            self.count_unknown("entry", kind)
 
     def session(self) -> Session:
         origin = Path(string(self._header.get("parentSession"))).stem.rpartition("_")[2]
@@ -66,18 +66,18 @@ class Tree(Conversation):
         elif role == "assistant":
             self._read_answer(message)
         elif role == "toolResult":
-            outcome = drafts.outcome(message.get("isError") is True)
-            self.answer(message.get("toolCallId"), drafts.content_text(content), outcome)
+            status = drafts.result_status(message.get("isError") is True)
+            self.set_result(message.get("toolCallId"), drafts.content_text(content), status)
         elif role == "bashExecution":  # a command that the user ran
             self.call(self.record_id, "bash", {"command": string(message.get("command"))})
-            outcome = drafts.outcome(message.get("exitCode") or message.get("cancelled") is True)
-            self.answer(self.record_id, string(message.get("output")), outcome)
+            status = drafts.result_status(message.get("exitCode") or message.get("cancelled") is True)
+            self.set_result(self.record_id, string(message.get("output")), status)
         elif role in _SUMMARIES:
             self._add_summary(role, message.get("summary"))
         elif role in ("custom", "hookMessage"):
             self.inject(drafts.content_text(content))
         else:
-            self.pass_over("message", role)
+            self.count_unknown("message", role)
 
     def _read_answer(self, message: Record) -> None:
         before, self.model = len(self.drafts), string(message.get("model"))
@@ -90,7 +90,7 @@ class Tree(Conversation):
             elif kind == "toolCall":
                 self.call(string(part.get("id")), part.get("name"), part.get("arguments", {}))
             else:
-                self.pass_over("part", kind)
+                self.count_unknown("part", kind)
         self.say(Role.ERROR, string(message.get("errorMessage")), ":error")
         self.count_tokens(before, message.get("usage"))
 

@@ -1,4 +1,4 @@
-"""Read the chats of Qwen Code and of its sub-agents: records in a tree, their contents in Gemini's form."""
+"""Read the chats of Qwen Code and of its sub-agents: records in a tree, with contents in Gemini's format."""
 
 import os
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from sources.kit.files import File
 from sources.kit.loose_json import Record, mapping, objects, string, text_at, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_records
 
-_TYPED = ("", "mid_turn_user_message", "user_text_elements")  # subtypes of a user's record that somebody wrote
-# subtypes of a system record that are no part of the conversation
+_TYPED = ("", "mid_turn_user_message", "user_text_elements")  # subtypes of a user's record that were typed
+# subtypes of a system record that do not belong to the conversation
 _BOOKKEEPING = (
     *("chat_compression", "slash_command", "ui_telemetry", "at_command", "attribution_snapshot", "rewind"),
     *("session_source", "session_model", "session_approval_mode", "session_execution_engine", "session_notes"),
@@ -27,13 +27,13 @@ _BOOKKEEPING = (
 
 
 class QwenCode(FileReader):
-    """Reads `projects/<folder>/chats/` and `projects/<folder>/subagents/<session>/`. Secrets lie beside `projects`."""
+    """Reads `chats/` and `subagents/<session>/` of `projects/<folder>/`. Never open siblings of `projects`: secrets."""
 
     client = QWEN_CODE
     patterns = ("projects/*/chats/*.jsonl", "projects/*/subagents/*/*.jsonl")
 
     def session_file(self, file: File) -> SessionFile:
-        """Return the chat; the folder of a sub-agent's is named after its session."""
+        """Return the chat; a sub-agent's folder is named after its parent session."""
         folder, path = os.path.dirname(file.path), Path(file.path)
         agent_of = path.parent.name if path.parents[1].name == "subagents" else None
         return SessionFile(file, file.path, path.stem, agent_of, folder)
@@ -44,7 +44,7 @@ class QwenCode(FileReader):
 
 @dataclass(slots=True)
 class QwenChat(Conversation):
-    """Builds a chat from its records. `agent_of`: for a sub-agent's chat the session it works for. Pure."""
+    """Builds a chat from its records. `agent_of`: the parent session of a sub-agent. Pure."""
 
     agent_of: str | None = None
     _named: str = ""
@@ -55,7 +55,7 @@ class QwenChat(Conversation):
         if not self.follow(uuid, record.get("parentUuid")):
             return
         self.begin(uuid, record.get("timestamp"))
-        self.enter(record.get("cwd"))
+        self.add_folder(record.get("cwd"))
         origin = text_at(record, "forkedFrom", "sessionId")
         self._parent = self._parent or (origin if origin != self.session_id else "")
         if kind == "user":
@@ -67,7 +67,7 @@ class QwenChat(Conversation):
         elif kind == "system":
             self._note(record)
         else:
-            self.pass_over("record", kind)
+            self.count_unknown("record", kind)
 
     def session(self) -> Session:
         if self.agent_of:
@@ -90,9 +90,9 @@ class QwenChat(Conversation):
         thoughts = (string(part.get("text")).strip() for part in parts if part.get("thought"))
         self.say(Role.THINKING, "\n\n".join(thoughts), ":thinking")
         self.say(Role.ASSISTANT, parts_text(parts))
-        for place, part in enumerate(parts):
+        for index, part in enumerate(parts):
             if call := mapping(part.get("functionCall")):
-                key = string(call.get("id")) or f"{self.record_id}:tool:{place}"
+                key = string(call.get("id")) or f"{self.record_id}:tool:{index}"
                 self.call(key, call.get("name"), call.get("args", {}))
         self.count_tokens(before, record.get("usageMetadata"), cache_in_input=True)
 
@@ -101,13 +101,13 @@ class QwenChat(Conversation):
         for response in (mapping(part.get("functionResponse")) for part in _parts(record)):
             output = mapping(response.get("response"))
             text = next((output[name] for name in ("output", "error") if name in output), output or None)
-            status = drafts.status_of(call_result.get("status"), drafts.outcome("error" in output))
-            self.answer(response.get("id") or call_result.get("callId"), drafts.content_text(text), status)
+            status = drafts.status_of(call_result.get("status"), drafts.result_status("error" in output))
+            self.set_result(response.get("id") or call_result.get("callId"), drafts.content_text(text), status)
 
     def _note(self, record: Record) -> None:
         kind, payload = string(record.get("subtype")), mapping(record.get("systemPayload"))
         if kind not in _BOOKKEEPING:
-            self.pass_over("record system", kind)
+            self.count_unknown("record system", kind)
         self._named = string(payload.get("customTitle")).strip() or self._named
         self._parent = string(payload.get("parentSessionId")) or self._parent
 

@@ -1,4 +1,4 @@
-"""Read the threads of Zed's agent panel, in the form of today and in that of its first year."""
+"""Read the threads of Zed's agent panel, in the current format and in that of its first year."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -11,11 +11,11 @@ from sources.base import FoundSession, Places
 from sources.clients import ZED
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
-from sources.kit.files import LARGEST_DOCUMENT
+from sources.kit.files import MAX_DOCUMENT_BYTES
 from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string, text_at, value_at
 from sources.kit.reader import DatabaseReader, found_session
 from sources.kit.sqlite_store import ClientDatabase
-from sources.kit.zst import DAMAGED, unpacked
+from sources.kit.zst import DECOMPRESSION_ERRORS, decompress
 
 _SILENT = ("RedactedThinking", "redacted_thinking")
 
@@ -63,15 +63,15 @@ def _roots(places: Places) -> Iterator[Path]:
 
 
 def _described(kind: object, content: object) -> tuple[Record, str]:
-    """Return the thread's JSON, or why there is none."""
+    """Return the thread's JSON, or the reason why it cannot be read."""
     raw = content.encode() if isinstance(content, str) else content
     if not isinstance(raw, bytes) or kind not in ("json", "zstd"):
         return {}, f"data of a kind that is unknown to this reader: {kind}"
     try:
-        value = read_json(unpacked(raw, LARGEST_DOCUMENT) if kind == "zstd" else raw)
+        value = read_json(decompress(raw, MAX_DOCUMENT_BYTES) if kind == "zstd" else raw)
     except OSError as exc:
         return {}, exc.strerror or "cannot be decompressed"
-    except DAMAGED as exc:
+    except DECOMPRESSION_ERRORS as exc:
         return {}, f"cannot be decompressed: {exc}"
     return (value, "") if isinstance(value, dict) else ({}, "not a JSON object")
 
@@ -87,7 +87,7 @@ def _folders(row: Mapping[str, Any]) -> list[str]:
 
 @dataclass(slots=True)
 class Thread(Conversation):
-    """Builds a thread from its messages, which have no times. `usage`: tokens by the id of a question. Pure."""
+    """Builds a thread from its messages, which have no times. `usage`: token counts by the id of a question. Pure."""
 
     usage: Record = field(default_factory=dict)
 
@@ -99,7 +99,7 @@ class Thread(Conversation):
         elif "Agent" in given:
             self._add_answer(mapping(given["Agent"]))
         elif "role" in given:
-            self._add_first_year(given)
+            self._add_legacy_message(given)
         elif message != "Resume":
             self.unknown["message of a form"] += 1
 
@@ -110,11 +110,11 @@ class Thread(Conversation):
                 text += block["Text"]
             elif mention := mapping(block.get("Mention")):
                 context.append(string(mention.get("content")))
-                attached.append(_mentioned(mention.get("uri")))
+                attached.append(_mention_name(mention.get("uri")))
             elif "Image" in block:
                 attached.append("image")
             else:
-                self.pass_over("block", _kind(block))
+                self.count_unknown("block", _kind(block))
         self.say(Role.USER, text, attachments=attached)
         self.inject("\n\n".join(filter(None, context)), ":context")
         self.count_tokens(len(self.drafts) - 1, self.usage.get(self.record_id))
@@ -130,9 +130,9 @@ class Thread(Conversation):
                 call = mapping(block["ToolUse"])
                 self._call(call, mapping(results.get(string(call.get("id")))))
             elif _kind(block) not in _SILENT:
-                self.pass_over("block", _kind(block))
+                self.count_unknown("block", _kind(block))
 
-    def _add_first_year(self, message: Record) -> None:
+    def _add_legacy_message(self, message: Record) -> None:
         role = string(message.get("role")).lower()
         speaker = Role.USER if role == "user" else Role.ASSISTANT
         if role == "system":
@@ -142,7 +142,7 @@ class Thread(Conversation):
             if kind in ("thinking", "text"):
                 self.say(Role.THINKING if kind == "thinking" else speaker, string(segment.get("text")))
             elif kind not in _SILENT:
-                self.pass_over("segment", kind)
+                self.count_unknown("segment", kind)
         self.say(speaker, string(message.get("text")))
         self.inject(string(message.get("context")))
         results = {string(each.get("tool_use_id")): each for each in objects(message.get("tool_results"))}
@@ -152,15 +152,15 @@ class Thread(Conversation):
     def _call(self, call: Record, result: Record) -> None:
         draft = self.call(string(call.get("id")), call.get("name"), call.get("input", {}))
         if result:
-            draft.answer(_output(result.get("content")), drafts.outcome(result.get("is_error") is True))
+            draft.set_result(_output(result.get("content")), drafts.result_status(result.get("is_error") is True))
 
 
 def _kind(block: Record) -> str:
     return next(iter(block), "")
 
 
-def _mentioned(uri: object) -> str:
-    """Return what a mention names: a file's path, the name of a symbol or thread, else its kind."""
+def _mention_name(uri: object) -> str:
+    """Return the name of a mention: a file's path, the name of a symbol or thread, or else its kind."""
     if isinstance(uri, str):
         return uri
     for kind, named in mapping(uri).items():

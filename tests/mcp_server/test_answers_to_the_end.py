@@ -13,7 +13,7 @@ from mcp.types import TextContent
 
 from mcp_server.server import create_server
 from orchestrator.service import Orchestrator
-from sources.clients import CODEX, client_called
+from sources.clients import CODEX, find_client
 
 pytestmark = pytest.mark.anyio
 
@@ -113,7 +113,7 @@ async def test_an_answer_is_as_long_as_the_client_that_started_the_server_lets_t
     orchestrator: Orchestrator, client: str, most: int
 ) -> None:
     await log(orchestrator, "long", turns(TURNS, width=200))
-    async with Client(create_server(orchestrator.run, client=client_called(client))) as connected:
+    async with Client(create_server(orchestrator.run, client=find_client(client))) as connected:
         answer = await connected.call_tool(
             "extract", {"channel": "long", "query": {"limit": 1000, "max_tokens": 50_000}}
         )

@@ -8,7 +8,7 @@ import pytest
 from mcp import Client
 
 from mcp_server.server import create_server
-from sources.clients import client_called
+from sources.clients import find_client
 
 pytestmark = pytest.mark.anyio
 
@@ -18,7 +18,7 @@ async def unused(*_: object) -> dict[str, Any]:
 
 
 async def told(mode: Any, name: str, *, is_captured: bool = False) -> str:
-    server = create_server(unused, client=client_called(name), is_captured=is_captured)
+    server = create_server(unused, client=find_client(name), is_captured=is_captured)
     async with Client(server, mode=mode) as client:
         return client.instructions or ""
 

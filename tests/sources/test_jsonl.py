@@ -21,7 +21,7 @@ from sources.kit.loose_json import Record
 def test_a_line_of_just_the_greatest_length_is_read_and_a_longer_one_costs_only_itself(
     written: bytes, lines: list[bytes | None]
 ) -> None:
-    assert list(read_lines(BytesIO(written), longest=8)) == lines
+    assert list(read_lines(BytesIO(written), max_bytes=8)) == lines
 
 
 def test_a_line_is_one_record_or_as_many_as_ran_into_it() -> None:

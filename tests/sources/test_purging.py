@@ -9,7 +9,7 @@ import pytest
 from sources.base import Places
 from sources.client import Client
 from sources.clients import CLAUDE_CODE, GEMINI_CLI
-from sources.purging import count_missing_files, days_kept
+from sources.purging import count_missing_files, retention_days
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_what_is_set_counts_and_else_the_clients_own_custom(
     file.parent.mkdir()
     if settings is not None:
         file.write_text(settings)
-    assert days_kept(client, places) == days
+    assert retention_days(client, places) == days
 
 
 def test_conversations_whose_files_are_gone_are_counted_and_others_keys_are_no_files(tmp_path: Path) -> None:

@@ -32,4 +32,6 @@ def test_no_two_clients_share_a_name() -> None:
 def test_the_hook_knows_every_client_that_has_hooks_and_keeps_what_they_say() -> None:
     hooked = {client.source: client.hooks for client in CLIENTS if client.hooks}
     assert set(cli.incoming.hook.CLIENTS) == set(hooked)
-    assert {field for hooks in hooked.values() for _, field in hooks.said.values()} <= set(cli.incoming.hook.KEPT)
+    assert {field for hooks in hooked.values() for _, field in hooks.message_fields.values()} <= set(
+        cli.incoming.hook.KEPT
+    )

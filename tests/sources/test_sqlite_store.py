@@ -163,7 +163,7 @@ def test_the_moment_in_which_the_client_begins_its_wal_anew_is_waited_for(
 ) -> None:
     passing = sqlite3.OperationalError("attempt to write a readonly database")
     passing.sqlite_errorcode = sqlite3.SQLITE_READONLY_CANTINIT
-    left, connect = [passing, passing], sources.kit.sqlite_store._connect
+    left, connect = [passing, passing], sources.kit.sqlite_store._connect_to
 
     def connect_in_the_end(path: Path, options: str, wait_s: float) -> sqlite3.Connection:
         assert path == database
@@ -171,7 +171,7 @@ def test_the_moment_in_which_the_client_begins_its_wal_anew_is_waited_for(
             raise left.pop()
         return connect(path, options, wait_s)
 
-    monkeypatch.setattr(sources.kit.sqlite_store, "_connect", connect_in_the_end)
+    monkeypatch.setattr(sources.kit.sqlite_store, "_connect_to", connect_in_the_end)
     monkeypatch.setattr(sources.kit.sqlite_store, "WAIT_S", 60.0)
     assert keys(database) == ["a"]  # it is there at the third try, however long the machine takes for two
 

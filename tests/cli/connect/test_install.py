@@ -353,7 +353,7 @@ def test_the_plugin_for_claude_code_runs_what_install_would_write() -> None:
     assert json_in(PLUGIN / ".mcp.json") == {"mcpServers": {"context-registry": server.entry()}}
     hooks = json_in(PLUGIN / "hooks" / "hooks.json")["hooks"]
     assert CLAUDE_CODE.hooks
-    assert hooks["PreToolUse"][0]["matcher"] == CLAUDE_CODE.hooks.acts[1]
+    assert hooks["PreToolUse"][0]["matcher"] == CLAUDE_CODE.hooks.before_tool[1]
     commands = {event: [each["command"] for group in hooks[event] for each in group["hooks"]] for event in hooks}
     assert commands == {event: [server.hook_command("claude-code", event)] for event in CLAUDE_CODE.hooks.events}
 

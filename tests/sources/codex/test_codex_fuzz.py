@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sources.codex import rollout as codex_rollout
 from sources.codex.records import pieces_of
-from sources.codex.tools import outcome
+from sources.codex.tools import parse_output
 from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, check_all
 from tests.sources.codex.codex_files import thread_id
@@ -28,7 +28,7 @@ def test_any_text_falls_into_pieces_that_say_something(text: str) -> None:
 
 @given(ANYTHING | st.text().map(lambda text: json.dumps({"output": text})))
 def test_any_output_of_a_tool_is_text(output: object) -> None:
-    result, status = outcome(output)
+    result, status = parse_output(output)
     assert isinstance(result, str)
     assert status in ("completed", "failed")
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.domain import storable
-from sources.copilot.cli import events_of, noted
+from sources.copilot.cli import events_of, parse_note
 from sources.kit.loose_json import Record
 from tests.sources.anything import DEEP, change, check_all
 from tests.sources.copilot.copilot_cli_fuzz import read
@@ -26,7 +26,7 @@ def test_an_old_document_with_any_value_changed_is_still_read(data: st.DataObjec
 
 @given(st.text() | st.lists(st.sampled_from(["name:", " ", '"', "'", "\n", "cwd: x", "\\"])).map("".join))
 def test_any_note_is_some_words(text: str) -> None:
-    assert all(isinstance(storable(value), str) for value in noted(text).values())
+    assert all(isinstance(storable(value), str) for value in parse_note(text).values())
 
 
 def test_a_bottomless_parameter_and_result_do_no_harm() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from registry.domain import Session
-from sources.cursor.conversations import Composer, reading_of
+from sources.cursor.conversations import Composer, read_composer
 from sources.cursor.projects import WorkspaceProjects
 from tests.sources.cursor.cursor_files import NOW, Json, answered, asked, called, record, thought
 from tests.sources.fuzzing import Format
@@ -104,7 +104,7 @@ SAMPLE = [asked("u1", "?", **FULL), thought("t1", "…"), called("c1", "read_fil
 def read_bubbles(bubbles: list[Any]) -> list[Session]:
     """The conversation that bubbles make."""
     pairs = [({"bubbleId": f"b{place}"}, bubble) for place, bubble in enumerate(bubbles)]
-    return [reading_of(Composer("c", RECORD, {}), pairs, WorkspaceProjects(), NOW).session]
+    return [read_composer(Composer("c", RECORD, {}), pairs, WorkspaceProjects(), NOW).session]
 
 
 CURSOR = Format("cursor", BUBBLES, (SAMPLE,), read_bubbles)

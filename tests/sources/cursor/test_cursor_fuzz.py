@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from registry.domain import Session
 from sources.base import FoundSession
 from sources.cursor.bubbles import error_text, plain_text
-from sources.cursor.conversations import Composer, headers_of, inline_bubbles, reading_of
+from sources.cursor.conversations import Composer, headers_of, inline_bubbles, read_composer
 from sources.cursor.projects import WorkspaceProjects
 from sources.cursor.store import record_of_tab
 from sources.kit.workspace_files import first_folder, path_of
@@ -33,7 +33,7 @@ def test_any_record_with_any_bubbles_is_read_to_its_end(kept: Json, header: Json
     order = headers_of(kept)
     inline_bubbles(kept)
     pairs = list(zip(order * 5, bubbles, strict=False))
-    assert_sound(reading_of(Composer("c", kept, header), pairs, WorkspaceProjects(), NOW).session)
+    assert_sound(read_composer(Composer("c", kept, header), pairs, WorkspaceProjects(), NOW).session)
 
 
 @given(damaged({"tabId": "t", "chatTitle": "x", "lastSendTime": 1, "bubbles": []}), st.lists(BUBBLES, max_size=5))
@@ -41,7 +41,7 @@ def test_any_tab_of_the_old_panel_is_read_to_its_end(tab: Json, bubbles: list[An
     for held in ({"bubbles": bubbles} | tab, tab | {"bubbles": bubbles}):
         kept = record_of_tab(held, "w")
         pairs = [(header, inline_bubbles(kept).get(header["bubbleId"])) for header in headers_of(kept)]
-        assert_sound(reading_of(Composer("t", kept, {}), pairs, WorkspaceProjects(), NOW).session)
+        assert_sound(read_composer(Composer("t", kept, {}), pairs, WorkspaceProjects(), NOW).session)
 
 
 @given(VALUES)
@@ -68,7 +68,7 @@ def test_values_nested_a_thousandfold_neither_crash_nor_hang() -> None:
         bubble = {name: value for name in FULL | {"text": 1, "images": 1, "relevantFiles": 1}}
         kept = {name: value for name in RECORD} | {"fullConversationHeadersOnly": [{"bubbleId": "u1", "type": 1}]}
         pairs = [({"bubbleId": "u1", "type": 1}, bubble)]
-        assert_sound(reading_of(Composer("c", kept, kept), pairs, WorkspaceProjects(), NOW).session)
+        assert_sound(read_composer(Composer("c", kept, kept), pairs, WorkspaceProjects(), NOW).session)
 
 
 @given(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from registry.domain import Session
 from sources.cursor.times import TimeFrame
 from sources.cursor_agent.messages import AgentDialogue
-from sources.cursor_agent.reader import Fingerprint, timed
+from sources.cursor_agent.reader import Fingerprint, fill_times
 from sources.kit.drafts import Draft, title_of, undated_messages_of
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record
@@ -97,7 +97,7 @@ LINES = st.fixed_dictionaries(
 
 def session_of(drafts: list[Draft]) -> Session:
     """A session as the reader makes one."""
-    messages = timed(
+    messages = fill_times(
         undated_messages_of(drafts), TimeFrame(START, None, NOW), Fingerprint(message_count=2, until=START)
     )
     assert all(message.timestamp and message.timestamp <= NOW for message in messages)

@@ -528,7 +528,7 @@ def test_a_damaged_database_costs_only_itself(cursor: AgentFiles, content: bytes
 def test_messages_that_are_missing_torn_or_too_long_cost_only_themselves(
     cursor: AgentFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cursor_agent_store, "LONGEST_BLOB", 2000)
+    monkeypatch.setattr(cursor_agent_store, "MAX_BLOB_BYTES", 2000)
     prompt = [asked("One"), asked("x" * 3000), asked("Two"), asked("torn"), asked("gone"), answered(text("1"))]
     store = cursor.chat(1, *prompt)
     torn, gone = (sha256(encoded(each)).hexdigest() for each in prompt[3:5])

@@ -15,8 +15,8 @@ from registry.domain import Message, Role
 from sources.base import FoundSession, Skipped
 from sources.cursor.times import TimeFrame
 from sources.cursor_agent.messages import AgentDialogue, records_of_text
-from sources.cursor_agent.prompts import noted_time, pieces_of
-from sources.cursor_agent.reader import Fingerprint, timed
+from sources.cursor_agent.prompts import find_timestamp, pieces_of
+from sources.cursor_agent.reader import Fingerprint, fill_times
 from sources.cursor_agent.store import links_of, read_node, read_root
 from tests.sources.anything import ANYTHING, check_all
 from tests.sources.cursor_agent.cursor_agent_files import (
@@ -74,7 +74,7 @@ def test_any_text_falls_into_pieces_that_say_something(text: str) -> None:
     assert all(piece.strip() == piece and piece for _, piece in pieces)
     assert sum(len(piece) for _, piece in pieces) <= len(text)
     assert all(role in (Role.USER, Role.SYSTEM) for role, _ in pieces)
-    noted_time(text)
+    find_timestamp(text)
 
 
 TEXT_LINES = st.sampled_from(
@@ -101,7 +101,9 @@ def test_whatever_is_known_of_times_none_goes_back_or_into_the_future(
     assert Fingerprint.parse(earlier.fingerprint()) == earlier
     assert Fingerprint.parse(mark).files in mark
     given = [Message(Role.ASSISTANT, "x", at) for at in known]
-    times = [message.timestamp for message in timed(given, TimeFrame(start, end, NOW), earlier) if message.timestamp]
+    times = [
+        message.timestamp for message in fill_times(given, TimeFrame(start, end, NOW), earlier) if message.timestamp
+    ]
     assert times == sorted(times)
     assert not times or times[-1] <= NOW
     assert all(at >= START for at in times[count:]) or None in (message.timestamp for message in given)

@@ -441,7 +441,7 @@ def bomb(path: Path, pieces: Iterator[bytes]) -> Path:
 def test_what_is_too_large_or_too_deep_is_passed_over_and_the_rest_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export_json, "MOST_VALUES", 5000)
+    monkeypatch.setattr(export_json, "MAX_VALUES", 5000)
     deep = b'{"mapping": ' + b"[" * 500 + b"]" * 500 + b"}"
     wide = b'{"mapping": {}, "x": [' + b"[]," * 3_000 + b"[]]}"
     first, last = (as_json(chatgpt_chat(number).record()) for number in (1, 2))
@@ -456,8 +456,8 @@ def test_what_is_too_large_or_too_deep_is_passed_over_and_the_rest_is_read(
 def test_a_zip_bomb_takes_neither_memory_nor_time(
     tmp_path: Path, begin: bytes, filler: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export_json, "LONGEST", 2**20)
-    monkeypatch.setattr(export_json, "MOST_VALUES", 50_000)
+    monkeypatch.setattr(export_json, "MAX_BYTES", 2**20)
+    monkeypatch.setattr(export_json, "MAX_VALUES", 50_000)
     first = as_json([chatgpt_chat(1).record()])[:-1] + b","
     archive = bomb(tmp_path / "x.zip", iter([first, b'{"mapping":' + begin, *[filler * 50_000] * 25]))
     tracemalloc.start()

@@ -21,8 +21,8 @@ from registry.errors import RegistryError
 from sources.exports.chatgpt import CHATGPT_EXPORT, without_marks
 from sources.exports.claude import CLAUDE_EXPORT
 from sources.exports.json_stream import Utf8Source, records_in
+from sources.exports.provider import Provider, TreeNode, is_known, version_of, walk
 from sources.exports.reader import exports_in, parts_of
-from sources.exports.reading import Provider, TreeNode, is_known, version_of, walk
 from sources.kit.loose_json import Record
 from tests.sources.exports.export_files import chatgpt_chat, chatgpt_files, claude_chat, claude_files, old_claude_chat
 

@@ -260,7 +260,7 @@ def test_a_damaged_document_is_told_once_and_the_others_are_read(root: Path, dam
 def test_a_document_too_large_for_memory_is_told_and_the_others_are_read(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files.document, "__defaults__", (2**20,))
+    monkeypatch.setattr(files.read_document, "__defaults__", (2**20,))
     write(root, working_chat(2))
     large = Chat(session_id(3))
     large.user("x" * 2**20)
