@@ -37,12 +37,13 @@ _ANSWER = re.compile(
 )
 _CHANNEL = re.compile(r'\\*"channel\\*"\s*:\s*\\*"([^"\\]+)')
 NOTE_MARK = "told: a note of Context Registry"
-_OUR_NOTE = re.compile(  # what a hook of ours told the model, without an empty line; Gemini CLI puts it into a tag
-    r"(?:\A|(?<=\n\n))(?:<hook_context>)?\s*(?:The session_id of this chat for context-registry: "
+_OUR_NOTE = re.compile(  # what a hook of ours told the model, without an empty line; some clients put it into a tag
+    r"(?:\A|(?<=\n\n))(?:<(?:hook_context|qwen:[a-z-]+-context)>)?\s*"
+    r"(?:The session_id of this chat for context-registry: "
     r"|Context Registry(?:, quoted from \d{4}-\d\d-\d\d|: an earlier conversation may answer this"
     r"|: what this chat's summary left out|: what the user asked to remember"
     r"| has earlier conversations of this project, from all AI clients)[:.])"
-    r".*?(?:</hook_context>|(?=\n\n)|\Z)",
+    r".*?(?:</(?:hook_context|qwen:[a-z-]+-context)>|(?=\n\n)|\Z)",
     re.DOTALL,
 )
 _PROMPT = re.compile(r"Call the tool \w+ of the MCP server context-registry ")

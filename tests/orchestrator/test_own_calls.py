@@ -36,6 +36,7 @@ from tests.sources.codex.codex_files import Rollout
 from tests.sources.cursor.cursor_files import CursorFiles, asked, called
 from tests.sources.gemini import gemini_files
 from tests.sources.gemini.gemini_files import Chat
+from tests.sources.qwen import qwen_files
 
 pytestmark = pytest.mark.anyio
 
@@ -142,7 +143,7 @@ NOTES = (
 
 
 @pytest.mark.parametrize("note", NOTES)
-@pytest.mark.parametrize("client", ["codex", "gemini-cli"])
+@pytest.mark.parametrize("client", ["codex", "gemini-cli", "qwen-code"])
 async def test_what_our_hooks_told_a_model_is_not_kept_in_its_chat(
     orchestrator: Orchestrator, empty_home: Path, client: str, note: str
 ) -> None:
@@ -156,6 +157,12 @@ async def test_what_our_hooks_told_a_model_is_not_kept_in_its_chat(
         talk.message("user", other)
         codex_files.write(empty_home / ".codex", talk)
         expected = [("system", mark), ("system", f"Answer in Korean.\n\n{mark}\n\nBe brief."), ("system", other)]
+    elif client == "qwen-code":
+        asked = qwen_files.Chat()
+        tag = "qwen:user-prompt-submit-context"
+        asked.user(ASKED, f"<{tag}>\n{note}\n</{tag}>", systemPayload={"displayText": ASKED})
+        qwen_files.write(empty_home / ".qwen", asked)
+        expected = [("system", mark), ("user", ASKED)]
     else:
         chat = Chat()
         chat.user(f"<hook_context>{note}</hook_context>\n\n{ASKED}")
