@@ -183,7 +183,10 @@ QWEN_CODE = Client(
     folder=lambda places: places.folder("QWEN_HOME", ".qwen"),
     servers=ServerList("settings.json"),
     hooks=Hooks(
-        events=("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"), file="settings.json", is_among_settings=True
+        events=("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"),
+        file="settings.json",
+        is_among_settings=True,
+        typed=claude_code.typed,  # it puts reminders before a prompt, too
     ),
 )
 

@@ -110,7 +110,9 @@ def _prompt_option(payload: Mapping[str, Any]) -> list[str]:
     prompt = payload.get("prompt")
     if not isinstance(prompt, str):
         return []
-    prompt = prompt.rpartition("</hook_context>")[2].strip()  # Gemini CLI puts our own note before the first one
+    for end in ("</hook_context>", "</system-reminder>"):  # Gemini CLI and Qwen Code put notes before it
+        prompt = prompt.rpartition(end)[2]
+    prompt = prompt.strip()
     return ["--prompt", prompt] if is_task(prompt) else []
 
 

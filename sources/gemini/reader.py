@@ -169,8 +169,12 @@ class GeminiChat(Conversation):
             draft, result = self.call(key, call.get("name"), call.get("args", {})), _result(call)
             draft.at = drafts.moment(call.get("timestamp")) or draft.at
             status = drafts.status_of(call.get("status"), drafts.COMPLETED if result else drafts.PENDING)
-            draft.set_result(result, status)
+            draft.set_result(result, drafts.FAILED if _EXIT_CODE.search(result) else status)
         self.count_tokens(before, message.get("tokens"), cache_in_input=True, excludes_reasoning=True)
+
+
+# the client calls every command that ran a success, and tells only in its result that it failed
+_EXIT_CODE = re.compile(r"^Exit Code: [1-9]\d*$", re.MULTILINE)
 
 
 def _result(call: Record) -> str:
@@ -203,8 +207,8 @@ _INJECTED = (
     "This is the Gemini CLI. We are setting up the context",
     *("<session_context>", "<state_snapshot>", "<environment_context>", "<system-reminder>"),
 )
-# messages of hooks at the start of a chat, prepended to the first prompt
-_HOOK_CONTEXT = re.compile(r"\s*<hook_context>.*?</hook_context>\s*", re.DOTALL)
+# put before a prompt: messages of hooks, what servers say of themselves to a sub-agent, and reminders of Qwen Code
+_BEFORE = re.compile(r"(?:\s*<(hook_context|loaded_context|system-reminder)>.*?</\1>\s*)+", re.DOTALL)
 _REFERENCED = "--- Content from referenced files ---"
 _REFERENCE = re.compile(r"^Content from @(.+):$", re.MULTILINE)
 
@@ -213,10 +217,10 @@ def prompt_of(message: Record) -> tuple[str, str, list[str]]:
     """Return the user's text in a message, the client's additions, and the names of attachments."""
     content = message.get("content")
     text, shown = parts_text(content).strip(), parts_text(message.get("displayContent")).strip()
-    if text.startswith(_INJECTED):
-        return "", text, []
-    before = _HOOK_CONTEXT.match(text)
+    before = _BEFORE.match(text)
     note = before[0] if before else ""
+    if text.startswith(_INJECTED, len(note)):
+        return "", text, []
     text, shown = text.removeprefix(note), shown.removeprefix(note)
     typed, found, referenced = text.partition(_REFERENCED)
     context = note + found + referenced

@@ -129,6 +129,7 @@ def test_hints_can_be_switched_off(past: Ctxr, monkeypatch: pytest.MonkeyPatch) 
     [
         (TASK, TASK),
         (f"<hook_context>the note of this chat</hook_context>\n{TASK}", TASK),
+        (f"<system-reminder>\n1 agent was restored.\n</system-reminder>\n\n{TASK}", TASK),
         ("go on", None),
         ("/compact keep the decisions of today", None),
         ("<task-notification>the tests have passed again</task-notification>", None),

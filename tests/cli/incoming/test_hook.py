@@ -173,6 +173,13 @@ def test_what_a_chat_said_is_found_by_the_next_command(ctxr: Ctxr, empty_home: P
     assert list((empty_home / "ctxr" / "spool").iterdir()) == []
 
 
+def test_a_reminder_of_qwen_code_before_a_prompt_is_not_the_users(ctxr: Ctxr, empty_home: Path) -> None:
+    reminder = "<system-reminder>\n1 background agent was restored.\n</system-reminder>\n\n"
+    hook("qwen-code", "UserPromptSubmit", {"session_id": "s-1", "prompt": f"{reminder}{ASKED['prompt']}"})
+    shown = json.loads(ctxr("show", "1", "--json").output)
+    assert [message["text"] for message in shown["messages"]] == [ASKED["prompt"]]
+
+
 def test_no_secret_waits_in_the_spool_and_its_mark_is_the_registrys(ctxr: Ctxr, empty_home: Path) -> None:
     ctxr("list")  # the registry is there, and has told its key
     hook("claude-code", "UserPromptSubmit", {"session_id": "s-1", "prompt": SAID})

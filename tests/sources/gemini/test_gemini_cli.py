@@ -98,6 +98,14 @@ def test_a_tool_call_keeps_its_parameters_result_and_outcome() -> None:
     assert [tool["status"] for tool in tools] == ["completed", "failed", "rejected"]
 
 
+def test_a_command_that_failed_is_known_by_its_exit_code() -> None:
+    chat = Chat()
+    ran = "<untrusted_context>\nOutput: {}\nProcess Group PGID: 7\n</untrusted_context>"
+    outputs = {"make a": ran.format("make: no rule\nExit Code: 2"), "make b": ran.format("built")}
+    chat.gemini("", *(call("run_shell_command", {"command": command}, output) for command, output in outputs.items()))
+    assert [message.more["tool"]["status"] for message in read(chat).messages] == ["failed", "completed"]
+
+
 def test_what_was_shown_stands_for_a_result_that_is_not_kept() -> None:
     cases: list[tuple[object, str]] = [
         ("plain", "plain"),
@@ -177,10 +185,12 @@ def test_the_title_is_the_summary_if_there_is_one() -> None:
 def test_a_sub_agents_chat_names_the_session_it_works_for(root: Path) -> None:
     write(root, working_chat())
     agent = Chat("qclszz", {"kind": "subagent", "summary": "Three baskets were found."})
-    agent.user("Find baskets")
+    told = "\n<loaded_context>\nThe following are instructions provided by a tool server\n</loaded_context>"
+    agent.user(told, "Find baskets")
     write(root, agent, agent_of=session_id(1))
 
     session = found(root)["qclszz"].session
+    assert said(session) == [("user", "Find baskets"), ("system", told.strip())]
     assert (session.parent, session.title, session.meta["relation"]) == (session_id(1), "Find baskets", "sub-agent")
 
 

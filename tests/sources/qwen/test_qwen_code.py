@@ -100,6 +100,13 @@ def test_a_notice_of_the_client_is_nothing_that_somebody_typed() -> None:
     assert (told.role, told.more["injected"]) == (Role.SYSTEM, True)
 
 
+def test_a_reminder_of_the_client_before_a_prompt_is_kept_apart() -> None:
+    reminder = "<system-reminder>\n1 background agent was restored.\n</system-reminder>"
+    chat = Chat()
+    chat.user(f"{reminder}\n\n", "And now?")
+    assert said(read(chat)) == [("user", "And now?"), ("system", reminder)]
+
+
 def test_the_chat_of_a_sub_agent_belongs_to_its_session(root: Path) -> None:
     chat = Chat("agent-explore-7f3c")
     chat.user("Look around")
