@@ -67,8 +67,8 @@ _BOOKKEEPING = (
     *("session.workspace_file_changed", "session.handoff", "session.task_complete", "session.usage_info"),
     *("session.permissions_changed", "session.background_tasks_changed", "session.tools_updated"),
     *("session.skills_loaded", "session.custom_agents_updated", "session.mcp_servers_loaded"),
-    *("session.binary_asset", "session.usage_record"),
-    *("system.message", "system.notification", "assistant.turn_start", "assistant.turn_end", "assistant.intent"),
+    *("session.binary_asset", "system.message", "system.notification"),
+    *("assistant.turn_start", "assistant.turn_end", "assistant.intent"),
     *("assistant.usage", "assistant.message_delta", "assistant.reasoning_delta", "assistant.streaming_delta"),
     *("tool.user_requested", "tool.execution_progress", "tool.execution_partial_result", "skill.invoked"),
     *("hook.start", "hook.end", "permission.requested", "permission.completed", "pending_messages.modified"),
@@ -93,6 +93,7 @@ class Events(Conversation):
     _model: str = ""  # of the session; an event may name another one
     _thought: str = ""
     _counted_to: int = 0
+    _usage: Record = field(default_factory=dict)  # of the latest request to the model
 
     def read(self, event: Record) -> None:
         kind, data, event_id = string(event.get("type")), mapping(event.get("data")), string(event.get("id"))
@@ -123,6 +124,8 @@ class Events(Conversation):
             del self._current[position:]
         elif kind == "session.compaction_complete":
             self.inject(string(data.get("summaryContent")) or "Conversation compacted", compaction={})
+        elif kind == "session.usage_record":
+            self._usage = mapping(data.get("usage"))
         elif kind == "session.shutdown":
             self._read_shutdown(data)
         elif kind == "session.error":
@@ -195,14 +198,17 @@ class Events(Conversation):
         thread.say(Role.ASSISTANT, string(data.get("content")))
         for request in objects(data.get("toolRequests")):
             self._call(thread, request.get("toolCallId"), request.get("name"), request.get("arguments"))
-        thread.count_tokens(before, data)
+        api_call = data.get("apiCallId")
+        is_recorded = bool(api_call) and api_call == self._usage.get("apiCallId")
+        thread.count_tokens(before, self._usage if is_recorded else data, cache_in_input=is_recorded)
 
     def _add_result(self, data: Record, thread: Conversation) -> None:
         """Set the result of a call; add the call if it is not in the file."""
         draft = self._call(thread, data.get("toolCallId"), data.get("toolName"), {})
         error = data.get("error")
         result = drafts.content_text(mapping(data.get("result")).get("content", data.get("result")))
-        status = drafts.result_status(data.get("success") is False or error)
+        exit_code = value_at(data, "shellExecution", "exitCode")
+        status = drafts.result_status(data.get("success") is False or error or exit_code)
         if value_at(error, "code") in ("rejected", "denied"):
             status = drafts.REJECTED
         draft.set_result(result or string(error) or text_at(error, "message"), status)

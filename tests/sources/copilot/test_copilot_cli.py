@@ -79,6 +79,29 @@ def test_a_tool_call_keeps_its_parameters_result_and_outcome() -> None:
     assert [tool["status"] for tool in tools] == ["completed", "completed", "failed"]
 
 
+def test_a_command_that_ran_and_failed_has_failed() -> None:
+    log = Log()
+    request = {"toolCallId": "c1", "name": "bash", "arguments": {"command": "make"}}
+    log.run(request, "no rule", shellExecution={"exitCode": 2})
+    assert read(log)[0].messages[0].more["tool"]["status"] == "failed"
+
+
+def test_the_tokens_that_are_recorded_beside_an_answer_are_counted_once() -> None:
+    log = Log()
+    log.user("Hi")
+    tokens = {"inputTokens": 100, "outputTokens": 50, "cacheReadTokens": 30, "cacheWriteTokens": 0}
+    for call_id in ("a1", "a2"):
+        log.add("session.usage_record", usage={"apiCallId": call_id, **tokens})
+        log.answer("Hello", apiCallId=call_id)
+    log.add(
+        "session.shutdown", modelMetrics={"claude-sonnet-4.6": {"usage": {"inputTokens": 200, "outputTokens": 100}}}
+    )
+
+    counted = [message.more.get("usage") for message in read(log)[0].messages]
+    one = {"input_tokens": 70, "output_tokens": 50, "cache_read_input_tokens": 30, "cache_creation_input_tokens": 0}
+    assert counted == [None, one, one]
+
+
 def test_a_sub_agents_turns_are_a_session_of_their_own() -> None:
     main, agent = read(working_log())
 
