@@ -119,4 +119,9 @@ def first_param(params: object, keys: Iterable[str]) -> str:
     if not isinstance(params, Mapping):
         return ""
     value = next((params[key] for key in keys if params.get(key)), "")
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    match value:
+        case [_, "-c" | "-lc", script]:  # Codex names the shell that runs it, too
+            return str(script)
+        case list():
+            return " ".join(map(str, value))
+    return str(value)

@@ -24,7 +24,8 @@ MIN_SHARED_TOKENS = 3  # tokens in common of a changed line and the line that a 
 MAX_CURE_DISTANCE = 8  # messages after a failure in which to look for the command that worked
 _WORD = re.compile(r"[^\s'\"`=:,;/@(){}\[\]<>|&]+")
 _COMMENT = re.compile(r"(?:^|\s)(?:#|//|/\*+|--|%|;|<!--)\s+(\w.{11,})")  # shorter comments give no reason
-_NAMES_ERROR = re.compile("error|fail|fatal|denied|not found", re.IGNORECASE)
+_NAMES_ERROR = re.compile(r"error(?!: \(none\)$)|fail|fatal|denied|not found", re.IGNORECASE)
+_EXIT_CODE = re.compile(r"^exit code:? [1-9]", re.IGNORECASE)
 
 
 class Act(NamedTuple):
@@ -71,13 +72,22 @@ def act_of(params: object) -> Act | None:
     """Return the act that a tool's parameters describe; None for a read or another call that changes nothing."""
     given = first_param(params, (*COMMAND_KEYS, *PATCH_KEYS))
     if patched := _PATCHED.search(given):
-        lines = given[patched.end() :].splitlines()
-        old, new = ("\n".join(line[1:] for line in lines if line[:1] in signs) for signs in ("- ", "+ "))
-        return Act("", patched[1].strip(), old, new)
+        return _change_of(patched[1].strip(), given[patched.end() :])
+    changes = params.get("changes") if isinstance(params, Mapping) else None
+    for file, change in changes.items() if isinstance(changes, Mapping) else ():  # as Codex records a patch
+        if diff := first_param(change, ("unified_diff",)):
+            return _change_of(str(file), diff)
     if command := first_param(params, COMMAND_KEYS):
         return Act(command)
     file, new = first_param(params, PATH_KEYS), first_param(params, NEW_KEYS)
     return Act("", file, first_param(params, OLD_KEYS), new) if file and new else None
+
+
+def _change_of(file: str, diff: str) -> Act:
+    """Return the change that a diff describes, with its context lines on both sides."""
+    lines = diff.splitlines()
+    old, new = ("\n".join(line[1:] for line in lines if line[:1] in signs) for signs in ("- ", "+ "))
+    return Act("", file, old, new)
 
 
 def find_warning(act: Act, messages: Sequence[MessageDict]) -> PastWarning | None:
@@ -173,6 +183,7 @@ def _status(message: MessageDict) -> str:
 
 
 def _reason(message: MessageDict) -> str:
-    """Return the first line of a result that names an error, or its first line."""
+    """Return the first line of a result that names an error, else its exit code, else its first line."""
     lines = [line for line in str(message["tool"].get("result") or "").splitlines() if line.strip()]
-    return preview_of(next((line for line in lines if _NAMES_ERROR.search(line)), "".join(lines[:1])), REASON)
+    naming = (line for pattern in (_NAMES_ERROR, _EXIT_CODE) for line in lines if pattern.search(line))
+    return preview_of(next(naming, "".join(lines[:1])), REASON)

@@ -15,6 +15,7 @@ from cli.incoming import hook
 from registry.settings import Settings
 from tests.cli.conftest import Ctxr
 from tests.sources.claude_code.claude_code_files import CWD, Dialogue, session_id, write
+from tests.sources.codex import codex_files
 
 FAILED, WORKED = "pnpm build", "NODE_OPTIONS=--max-old-space-size=6144 pnpm build"
 OLD_POOL, POOL = "pool_size = 40", "pool_size = 20 workers"
@@ -68,6 +69,28 @@ def test_a_command_that_failed_gets_the_one_that_worked(told: Told) -> None:
     why = "FATAL ERROR: JavaScript heap out o…"
     assert said == f"Context Registry, quoted from {day}: `{FAILED}` failed ({why}); this worked: `{WORKED}`\n"
     assert len(said) <= 200
+
+
+def test_what_codex_ran_and_changed_counts_as_well(told: Told, empty_home: Path) -> None:
+    talk = codex_files.Rollout(codex_files.thread_id(1))
+    talk.meta(cwd=CWD)
+    talk.message("user", "publish the site")
+    for number, (command, code) in enumerate((("make site", 2), ("make site PORT=1", 0))):
+        shell = ["/bin/bash", "-lc", command]
+        talk.item("CommandExecution", f"i{number}", command=shell, cwd=CWD, exit_code=code, aggregated_output="no rule")
+    diff = f"@@ -1 +1 @@\n-{OLD_POOL}\n+{POOL}  # {REASON}\n"
+    changes = {f"{CWD}/db.toml": {"type": "update", "unified_diff": diff, "move_path": None}}
+    talk.item("FileChange", "i3", changes=changes, status="completed", stdout="Success.")
+    codex_files.write(empty_home / ".codex", talk)
+    assert "`make site` failed (no rule); this worked: `make site PORT=1`" in told({"command": "make site"})
+    edit = {"file_path": f"{CWD}/db.toml", "old_string": f"{POOL}  # {REASON}", "new_string": "pool_size = 80 workers"}
+    assert told(edit).endswith(f"db.toml: {REASON}\n")
+
+
+def test_a_result_that_names_no_error_gives_its_exit_code(told: Told, past: Past) -> None:
+    past.runs("make site", "Command: make site\nOutput: (empty)\nError: (none)\nExit Code: 2", fails=True)
+    past.runs("make site PORT=1")
+    assert "`make site` failed (Exit Code: 2)" in told({"command": "make site"})
 
 
 def test_another_command_gets_nothing(told: Told) -> None:
