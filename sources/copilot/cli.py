@@ -73,7 +73,10 @@ _BOOKKEEPING = (
     *("tool.user_requested", "tool.execution_progress", "tool.execution_partial_result", "skill.invoked"),
     *("hook.start", "hook.end", "permission.requested", "permission.completed", "pending_messages.modified"),
     *("user_input.requested", "user_input.completed", "elicitation.requested", "elicitation.completed"),
-    *("subagent.completed", "subagent.selected", "subagent.deselected"),
+    *("subagent.completed", "subagent.selected", "subagent.deselected", "subagent.configured"),
+    # the requests of a compaction
+    *("model.turn_started", "model.turn_ended", "model.model_call_started", "model.model_call_success"),
+    *("model.message", "model.messages_snapshot", "model.response"),
 )
 
 

@@ -237,6 +237,8 @@ def test_what_holds_no_conversation_or_is_unknown_is_told_once(root: Path) -> No
     file = write_log(root, empty)
     odd = working_log()
     odd.add("session.brand_new")
+    for known in ("subagent.configured", "model.turn_started", "model.message", "model.messages_snapshot"):
+        odd.add(known)
     odd.add("hook.start", parentToolCallId="says-nothing")
     write_log(root, odd)
     (root / "session-state" / session_id(4)).mkdir()
