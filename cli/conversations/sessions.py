@@ -108,7 +108,9 @@ def show_session(session_id: str, limit: int, before: int | None, is_whole: bool
     page = run_operation("fetch", query)
     show(page, as_json, lambda page: session_page(page, before, is_whole=is_whole))
     first = page["messages"][0]["sequence"] if page["messages"] else 1
-    if first > 1 and not as_json:
+    # a number tells when a message came, which says little if it came after later ones
+    is_cut = first > 1 if before else page["session"]["message_count"] > limit
+    if is_cut and len(page["messages"]) == limit and not (is_whole or as_json):
         click.echo(dim(f"Earlier ones: --before {first}"))
 
 

@@ -154,6 +154,15 @@ def test_a_session_is_shown_with_its_code_as_it_is(three: Ctxr) -> None:
     assert "[ASSISTANT] A week.\n\n```python\nx = 1\n```\n" in three("show", "tokens").stdout
 
 
+def test_a_session_whose_beginning_came_last_has_nothing_before_it(ctxr: Ctxr) -> None:
+    log(ctxr, "late", "And then?", "Then we stopped.")
+    log(ctxr, "late", "What came first?", days_ago=1)
+    shown = ctxr("show", "late").stdout
+    assert "Messages: 3 / 3" in shown
+    assert "Earlier ones" not in shown
+    assert "Earlier ones" in ctxr("show", "late", "--limit", "2").stdout
+
+
 def test_a_long_session_is_shown_from_its_end_and_further_back(ctxr: Ctxr) -> None:
     log(ctxr, "long", *(f"message {i}" for i in range(1, 8)))
     last = ctxr("show", "long", "--limit", "3").stdout
