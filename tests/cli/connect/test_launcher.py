@@ -29,11 +29,11 @@ def program(file: Path, name: str) -> Path:
     return file
 
 
-def launched(path: Path | None = None) -> subprocess.CompletedProcess[str]:
+def launched(path: Path | None = None, command: str = "mcp --client cursor") -> subprocess.CompletedProcess[str]:
     """Run the launcher as a client does, with little on its PATH."""
     environment = {"HOME": str(Path.home()), "PATH": f"{path}:/usr/bin:/bin" if path else "/usr/bin:/bin"}
     return subprocess.run(
-        [str(launcher_file()), "mcp", "--client", "cursor"],
+        [str(launcher_file()), *command.split()],
         env=environment,
         capture_output=True,
         text=True,
@@ -64,6 +64,18 @@ def test_a_program_that_is_gone_is_reported_with_what_to_do(empty_home: Path) ->
     ended = launched()
     assert ended.returncode == 127
     assert "uv tool install context-registry" in ended.stderr
+
+
+def test_a_hook_of_a_program_that_is_gone_stops_nobodys_prompt(empty_home: Path) -> None:
+    write_launcher([str(empty_home / "moved" / "ctxr")])
+    hook = "hook gemini-cli BeforeAgent"
+    ended = launched(command=hook)
+    assert (ended.returncode, ended.stdout) == (0, "")
+    assert "uv tool install context-registry" in ended.stderr
+    uvx = program(empty_home / ".local" / "bin" / "uvx", "uvx")
+    uvx.write_text("#!/bin/sh\nexit 2\n")
+    assert launched(command=hook).returncode == 0
+    assert launched().returncode == 2
 
 
 def test_clients_start_the_launcher(ctxr: Ctxr, empty_home: Path) -> None:
