@@ -38,6 +38,7 @@ from sources.writing import (
 
 def _flat(folder: str) -> str:
     """Return the name by which Claude Code and Qwen Code store a project's folder."""
+    folder = re.sub(r"[\U00010000-\U0010ffff]", "--", folder)  # they count UTF-16: an emoji is two characters
     return re.sub("[^a-zA-Z0-9]", "-", folder)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,11 @@ def test_opencode_takes_the_calls_in_as_parts(places: Places, tmp_path: Path) ->
     assert [part["type"] for part in parts] == ["text", "text", "tool", "tool", "tool", "text"]
     assert (parts[2]["tool"], parts[2]["state"]["input"]) == ("read", {"filePath": "src/pay.py"})
     assert (parts[3]["state"]["status"], parts[3]["state"]["error"]) == ("error", "no rule to make target")
+
+
+@pytest.mark.parametrize("client", ["claude-code", "qwen-code"])
+def test_a_session_stands_in_the_folder_that_its_client_looks_in(client: str, places: Places, tmp_path: Path) -> None:
+    writer = WRITERS[client]
+    talk = replace(TALK, folder="/home/ann/가게 🐳")
+    [file, *_] = writer.make(talk, writer.tested, places, tmp_path).files
+    assert "-home-ann------" in file.parts
