@@ -17,6 +17,7 @@ from backoffice.admission import COOKIE
 from backoffice.errors import wants_page
 from backoffice.pages.filters import ERRORS, FILTERS, ROLES, is_instant, seen
 from backoffice.pages.reader import age, counter, language_of, reader_now, teller, translator, zone_told
+from registry.access import Access
 from registry.errors import StorageError
 
 BACKOFFICE = Path(__file__).parent.parent
@@ -88,6 +89,7 @@ def _with_frame(request: Request, context: Mapping[str, Any]) -> dict[str, Any]:
     language = language_of(request)
     translate = translator(language)
     theme = request.cookies.get("theme")
+    access: Access | None = request.scope.get("access")
     return {
         "section": None,
         "opened": False,
@@ -101,6 +103,7 @@ def _with_frame(request: Request, context: Mapping[str, Any]) -> dict[str, Any]:
         "theme": theme if theme in THEMES else None,
         "zone": zone_told(request),
         "signed_in": COOKIE in request.cookies,
+        "is_limited": access is not None and access.is_restricted,  # the machine's own pages are closed to it
         "t": translate,
         "said": teller(language),
         "tn": counter(translate),

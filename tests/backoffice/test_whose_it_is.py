@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from io import BytesIO
 from zipfile import ZipFile
 
@@ -57,3 +58,14 @@ async def test_who_may_not_have_the_machine_read_is_told_what_to_do_on_ones_own(
         True,
         False,
     )
+
+
+async def test_the_settings_of_a_person_lead_to_no_page_that_is_refused(hire: Hire) -> None:
+    kim, seen = await hire("kim"), set[str]()
+    to_see = {"/"}
+    while to_see - seen:
+        seen.add(place := min(to_see - seen))
+        page = await kim.ask("GET", place)
+        assert page.status_code == 200, place
+        to_see |= set(re.findall(r'href="(/settings[\w/]*)"', page.text))
+    assert {"/settings/access", "/settings/trash", "/settings/forget"} <= seen
