@@ -9,7 +9,7 @@ from backoffice.queries import ChannelsQuery, DeletionQuery
 from backoffice.schemas import CHANNEL, ChannelItem, DeletedChannel, FoundChannel, ItemPage, ShownChannel
 from orchestrator.operations.tag import TagQuery
 from orchestrator.requests.field_types import ChannelName
-from orchestrator.requests.shapes import MATCHES
+from orchestrator.requests.shapes import MAX_MATCHES
 from orchestrator.views import conversations as views
 
 router = APIRouter(prefix="/bo/channels", tags=["channels"])
@@ -25,7 +25,7 @@ NAMING = {
 @router.get("", response_model=ItemPage[FoundChannel], response_model_exclude_unset=True)
 async def show_channels(client: Asking, query: Annotated[ChannelsQuery, Query()]) -> dict[str, Any]:
     """List channels by last activity; with words, the channels about them, best first, with the passages found."""
-    return await find_channels(client, query, passages=MATCHES)
+    return await find_channels(client, query, passages=MAX_MATCHES)
 
 
 async def find_channels(

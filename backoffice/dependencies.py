@@ -101,7 +101,7 @@ class Elsewhere:
 
 async def _elsewhere(request: Request) -> Elsewhere | None:
     orchestrator: Orchestrator = request.app.state.orchestrator
-    return Elsewhere(orchestrator.elsewhere, await orchestrator.copy_of()) if orchestrator.copy_of else None
+    return Elsewhere(orchestrator.remote_url, await orchestrator.local_copy()) if orchestrator.local_copy else None
 
 
 async def _everything(request: Request) -> None:

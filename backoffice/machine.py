@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from backoffice.connections import Connection, ConnectionPlan, Connections
 from orchestrator.service import Orchestrator
 from orchestrator.sync.store_report import StoreReport
-from orchestrator.sync.sync import Ongoing, sync
+from orchestrator.sync.sync import SingleTask, sync
 from orchestrator.views.figures import stores
 from registry.access import Access
 from registry.domain import format_time, now
@@ -35,7 +35,7 @@ class Machine:
 
     def __init__(self, orchestrator: Orchestrator, connections: Connections | None) -> None:
         self._orchestrator, self._connections = orchestrator, connections
-        self._ongoing = Ongoing()
+        self._ongoing = SingleTask()
         self._reports: dict[tuple[str, str], StoreReport] = {}
         self._has_started = False
         self._finished_at: str | None = None

@@ -37,7 +37,7 @@ from orchestrator.remote import background_exchange
 LAPTOPS = ("laptop1", "laptop2")
 MOST_BREAKS = 500
 """Then the line holds."""
-EVERY_S = 0.2
+INTERVAL_S = 0.2
 """A laptop exchanges, or tries again, this often."""
 PIECE = 500
 SENT, ANSWERED = "in what was sent", "in answers"
@@ -97,7 +97,7 @@ class Line:
 
 def _serve_often(home: Path, port: int, env: dict[str, str]) -> None:
     """`ctxr serve` on a laptop that does not wait long for the line."""
-    background_exchange.EVERY_S = background_exchange.MOST_S = EVERY_S
+    background_exchange.INTERVAL_S = background_exchange.MAX_BACKOFF_S = INTERVAL_S
     serve(home, port, env)
 
 

@@ -14,7 +14,7 @@ from mcp.server import ServerRequestContext
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from mcp.types import Tool as PublishedTool
 
-from orchestrator.requests.field_types import MOST_COUNTED
+from orchestrator.requests.field_types import MAX_COUNT
 from orchestrator.tool import Tool
 from registry.domain import as_json, parse_time
 from registry.text.privacy.hidden_characters import shown
@@ -121,7 +121,7 @@ _UNPUBLISHED = frozenset({"title", "default", "minLength", "maxLength", "additio
 
 def _simplify(schema: dict[str, Any]) -> dict[str, Any]:
     simplified = {name: value for name, value in schema.items() if name not in _UNPUBLISHED}
-    if simplified.get("maximum") == MOST_COUNTED:
+    if simplified.get("maximum") == MAX_COUNT:
         del simplified["maximum"]
     default = schema.get("default")
     if default not in (None, [], "", 0, False):

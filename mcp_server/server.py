@@ -28,7 +28,7 @@ from mcp_server.resources import list_resources, list_templates, read_resource
 from mcp_server.subscriptions import ChannelBus, LegacySubscriptions
 from orchestrator.lazy import GrownChannels, RunOperation
 from orchestrator.operations import operation_of, tools
-from orchestrator.requests.calls import QUOTED, TOLD
+from orchestrator.requests.calls import PROGRESS_LISTENER, QUOTED
 from orchestrator.requests.field_types import WORDINGS
 from orchestrator.requests.refusals import Refusal, checked
 from orchestrator.requests.shapes import Request
@@ -173,7 +173,7 @@ def _to_refusal(tool: Tool, error: InvalidRequest, given: Mapping[str, Any], cal
 def _with_example(tool: Tool, error: Mapping[str, str]) -> Mapping[str, str]:
     if error["code"] != InvalidRequest.code:
         return error
-    return {**error, "details": f"{error['details']}; a correct call: {tool.shown_example}"}
+    return {**error, "details": f"{error['details']}; a correct call: {tool.example_call}"}
 
 
 def _switched_off(tool: Tool) -> InvalidRequest:
@@ -188,7 +188,7 @@ def _no_such_tool(name: str) -> InvalidRequest:
     all_tools = sorted(tools_of("all"))
     nearest = tools()[get_close_matches(name.lower(), all_tools, 1, 0.0)[0]]
     return InvalidRequest(
-        "No such tool.", f"tool: given {name!r}; allowed: {', '.join(all_tools)}; nearest: {nearest.shown_example}"
+        "No such tool.", f"tool: given {name!r}; allowed: {', '.join(all_tools)}; nearest: {nearest.example_call}"
     )
 
 
@@ -196,11 +196,11 @@ def _no_such_tool(name: str) -> InvalidRequest:
 def _reporting_progress(ctx: Context) -> Iterator[None]:
     """Report the progress of a call to the client, if it sent a progress token."""
     has_token = "progress_token" in (ctx.meta or {})
-    before = TOLD.set(ctx.session.report_progress if has_token else None)
+    before = PROGRESS_LISTENER.set(ctx.session.report_progress if has_token else None)
     try:
         yield
     finally:
-        TOLD.reset(before)
+        PROGRESS_LISTENER.reset(before)
 
 
 def create_server(

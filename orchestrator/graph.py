@@ -19,21 +19,21 @@ from orchestrator.answer.finding.elsewhere import count_elsewhere
 from orchestrator.answer.finding.lookup import with_known_names
 from orchestrator.operations import operations
 from orchestrator.recording.recorder import result_summary
-from orchestrator.requests.calls import TOLD, Tell
+from orchestrator.requests.calls import PROGRESS_LISTENER, ProgressListener
 from orchestrator.requests.shapes import Request
-from orchestrator.state import OUTSIDE_ATTEMPTS, Answered, GeneralState, PartDone, Run, Steps, Tried
+from orchestrator.state import OUTSIDE_ATTEMPTS, AttemptOutcome, GeneralState, GraphOutput, PartDone, Run, Steps
 from registry.access import Level
 from registry.errors import NotFound, OperationTimeout, StorageError
 from registry.storage.database import WriteTransaction
 from registry.storage.records.executions import save_execution
 from registry.storage.safety.visibility import admit, is_called, refuse_shared
 
-OUTSIDE = RetryPolicy(max_attempts=OUTSIDE_ATTEMPTS, initial_interval=0.5)
+OUTSIDE_RETRY = RetryPolicy(max_attempts=OUTSIDE_ATTEMPTS, initial_interval=0.5)
 """Retries `external_action` alone: what was read and made for it is not read and made again."""
 
-Graph = CompiledStateGraph[GeneralState, Run, GeneralState, Answered]
+Graph = CompiledStateGraph[GeneralState, Run, GeneralState, GraphOutput]
 
-ANSWERED = list(Answered.__annotations__)
+OUTPUT_KEYS = list(GraphOutput.__annotations__)
 
 
 class Node(NamedTuple):
@@ -75,10 +75,12 @@ def after_transform(state: GeneralState) -> str:
 @cache
 def build_graph() -> Graph:
     """Build the graph, the same for every operation; it holds no state of a run."""
-    graph: StateGraph[GeneralState, Run, GeneralState, Answered] = StateGraph(GeneralState, Run, output_schema=Answered)
+    graph: StateGraph[GeneralState, Run, GeneralState, GraphOutput] = StateGraph(
+        GeneralState, Run, output_schema=GraphOutput
+    )
     graph.add_edge(START, "plan")
     for name, node in NODES.items():
-        retry = OUTSIDE if name == "external_action" else None
+        retry = OUTSIDE_RETRY if name == "external_action" else None
         graph.add_node(name, _step(name, node), destinations=node.targets, retry_policy=retry)
     return graph.compile()
 
@@ -87,33 +89,33 @@ def _step(name: str, node: Node) -> Callable[..., Awaitable[Command[str]]]:
     """Wrap a node: record it, and choose the next one. Measured at half the cost of a conditional edge."""
 
     async def step(state: GeneralState, runtime: Runtime[Run]) -> Command[str]:
-        run = _reporting(runtime) if TOLD.get() else runtime.context
+        run = _with_progress(runtime) if PROGRESS_LISTENER.get() else runtime.context
         try:
             with run.recorder.step(name):
                 change = await node.work(state, run)
                 run.recorder.note_change(change)
-        except NotFound as nothing:
-            change = {"error": nothing}
+        except NotFound as not_found:
+            change = {"error": not_found}
         return Command(update=change, goto=node.after(cast(GeneralState, {**state, **change})))
 
     return step
 
 
-def _reporting(runtime: Runtime[Run]) -> Run:
-    here = copy_context()  # in a worker's thread the writer would find no stream
-    return replace(runtime.context, tell=lambda part: here.run(runtime.stream_writer, part))
+def _with_progress(runtime: Runtime[Run]) -> Run:
+    context = copy_context()  # in a worker's thread the writer would find no stream
+    return replace(runtime.context, report_progress=lambda part: context.run(runtime.stream_writer, part))
 
 
 def describe_graph() -> dict[str, Any]:
     """Return the compiled graph for drawing: nodes, edges, and the path of each operation, also shortened."""
     drawn = build_graph().get_graph().edges
     edges = sorted((edge.source, edge.target) for edge in drawn if {edge.source, edge.target} <= NODES.keys())
-    ways = [(operation, False) for operation in operations()]
-    ways += [(name, True) for name in operations() if steps_of(name).keep and steps_of(name).shorten]
+    variants = [(operation, False) for operation in operations()]
+    variants += [(name, True) for name in operations() if steps_of(name).keep and steps_of(name).shorten]
     return {
         "nodes": list(NODES),
-        "edges": [{"from": here, "to": after} for here, after in edges],
-        "paths": {_name(*way): _path(*way) for way in ways},
+        "edges": [{"from": source, "to": target} for source, target in edges],
+        "paths": {_name(*variant): _path(*variant) for variant in variants},
     }
 
 
@@ -125,9 +127,9 @@ UNFINISHED = OperationTimeout("Begun, and not ended.", "It is still running, or 
 T = TypeVar("T")
 
 
-def _work(given: T | None) -> T:
-    assert given is not None  # noqa: S101, the edges lead it nowhere else
-    return given
+def _required(step: T | None) -> T:
+    assert step is not None  # noqa: S101, the edges lead it nowhere else
+    return step
 
 
 async def plan(state: GeneralState, run: Run) -> GeneralState:
@@ -140,8 +142,8 @@ async def plan(state: GeneralState, run: Run) -> GeneralState:
     if steps_of(request.operation).publish and not run.registry.is_read_only:  # a killed run leaves a record
         unfinished = run.recorder.finished(None, UNFINISHED.as_dict())
         await run.registry.write(lambda tx: save_execution(tx, unfinished))
-    if run.before_reading and (operations()[request.operation].syncs_first or request.means_now):
-        syncing = await run.before_reading(request.means_now)
+    if run.before_reading and (operations()[request.operation].syncs_first or request.is_about_current_chat):
+        syncing = await run.before_reading(request.is_about_current_chat)
         if syncing:
             run.recorder.explain(syncing=syncing)
             return {"syncing": syncing}
@@ -151,14 +153,14 @@ async def plan(state: GeneralState, run: Run) -> GeneralState:
 async def cr_query(state: GeneralState, run: Run) -> GeneralState:
     """Read from the registry, with the vector of what is asked for."""
     request: Request = state["query"]
-    subject_of, meant = steps_of(request.operation).subject, None
+    subject_of, query_vector = steps_of(request.operation).subject, None
     if run.meaning and subject_of and (subject := subject_of(request)):
-        meant = await run.meaning.of(subject, getattr(getattr(request, "query", None), "also", ()))
-    return {"data": await _read(replace(run, meant=meant, attempt=state.get("attempt", "")), request)}
+        query_vector = await run.meaning.embed_query(subject, getattr(getattr(request, "query", None), "also", ()))
+    return {"data": await _read(replace(run, query_vector=query_vector, attempt=state.get("attempt", "")), request)}
 
 
 async def _read(run: Run, request: Request) -> Any:
-    query = _work(steps_of(request.operation).query)
+    query = _required(steps_of(request.operation).query)
     return await run.registry.read(lambda tx: query(tx, run, with_known_names(tx, request)))
 
 
@@ -166,44 +168,44 @@ async def filter_(state: GeneralState, run: Run) -> GeneralState:
     """Keep what answers the request; if there is no such session, tell where and when there are some."""
     steps, request = steps_of(state["query"].operation), state["query"]
     try:
-        tried = Tried(state["data"], await _work(steps.keep)(run, request, state["data"]), None)
-    except NotFound as nothing:
-        tried = Tried(state["data"], {}, nothing)
+        outcome = AttemptOutcome(state["data"], await _required(steps.keep)(run, request, state["data"]), None)
+    except NotFound as not_found:
+        outcome = AttemptOutcome(state["data"], {}, not_found)
     if "earlier" in state:
-        tried = _work(steps.better)(run, request, state["earlier"], tried)
-    data, result, error = tried
+        outcome = _required(steps.better)(run, request, state["earlier"], outcome)
+    data, result, error = outcome
     if error:
         return {"data": data, "result": {}, "error": error}
-    is_wanting = "sessions" in result and (not result["pagination"]["total"] or result.get("confidence") == "low")
-    if is_wanting and (others := await count_elsewhere(run, state["query"], result, _once_more)):
+    is_weak = "sessions" in result and (not result["pagination"]["total"] or result.get("confidence") == "low")
+    if is_weak and (others := await count_elsewhere(run, state["query"], result, _search_again)):
         result["elsewhere"] = others | result.get("elsewhere", {})
     return {"data": data, "result": result, "error": None}
 
 
 async def relax(state: GeneralState, run: Run) -> GeneralState:
     """Relax the request: drop a time or place that it names in passing."""
-    attempt = _work(steps_of(state["query"].operation).relax)(state["data"])
+    attempt = _required(steps_of(state["query"].operation).relax)(state["data"])
     run.recorder.explain(asks_again=attempt)
-    earlier = Tried(state["data"], state["result"], state.get("error"))
+    earlier = AttemptOutcome(state["data"], state["result"], state.get("error"))
     return {"attempt": attempt, "earlier": earlier, "error": None}
 
 
-async def _once_more(run: Run, request: Request) -> dict[str, Any]:
-    return await _work(steps_of(request.operation).keep)(run, request, await _read(run, request))
+async def _search_again(run: Run, request: Request) -> dict[str, Any]:
+    return await _required(steps_of(request.operation).keep)(run, request, await _read(run, request))
 
 
 async def transform(state: GeneralState, run: Run) -> GeneralState:
-    return await _work(steps_of(state["query"].operation).shorten)(run, state["query"], state)
+    return await _required(steps_of(state["query"].operation).shorten)(run, state["query"], state)
 
 
 async def external_action(state: GeneralState, run: Run) -> GeneralState:
-    return await _work(steps_of(state["query"].operation).publish)(run, state["query"], state)
+    return await _required(steps_of(state["query"].operation).publish)(run, state["query"], state)
 
 
 async def cr_write(state: GeneralState, run: Run) -> GeneralState:
     """Store, and record this execution in the same transaction."""
     steps = steps_of(state["query"].operation)
-    write = _work(steps.write)
+    write = _required(steps.write)
 
     def work(tx: WriteTransaction, run: Run = run) -> dict[str, Any]:
         request: Request = state["query"]
@@ -215,20 +217,20 @@ async def cr_write(state: GeneralState, run: Run) -> GeneralState:
             if request.channel:
                 refuse_shared(tx, is_called(request.channel))
             raise
-        if run.is_kept:
+        if run.is_recorded:
             save_execution(tx, run.recorder.finished(result_summary(result)))
         return result
 
     try:
-        if not run.is_kept:
+        if not run.is_recorded:
             return {"result": await run.registry.read(lambda tx: work(WriteTransaction(tx)))}
-        result = await run.registry.write(work, of=state["query"].written_to)
+        result = await run.registry.write(work, of=state["query"].write_target)
         run.recorder.is_stored = True
     except StorageError:  # a question is answered also where nothing can be stored, and so is a trial run
-        is_tried = getattr(getattr(state["query"], "query", None), "dry_run", False)
-        if not (is_tried or operations()[state["query"].operation].level is Level.READ):
+        is_trial = getattr(getattr(state["query"], "query", None), "dry_run", False)
+        if not (is_trial or operations()[state["query"].operation].level is Level.READ):
             raise
-        result = await run.registry.read(lambda tx: work(WriteTransaction(tx), replace(run, is_kept=False)))
+        result = await run.registry.read(lambda tx: work(WriteTransaction(tx), replace(run, is_recorded=False)))
     if steps.afterwards:
         await steps.afterwards(run, state["query"])
     return {"result": result}
@@ -265,25 +267,25 @@ def _name(operation: str, is_shortened: bool) -> str:
     return f"{operation}, shortened" if is_shortened else operation
 
 
-async def run_graph(graph: Graph, request: Request, run: Run, tell: Tell | None) -> Answered:
+async def run_graph(graph: Graph, request: Request, run: Run, listener: ProgressListener | None) -> GraphOutput:
     """Run the graph and return its final output. `tell` is called for each node and each part that is done."""
     path = _path(request.operation, request.is_shortened)
     start = GeneralState(operation=request.operation, source=request.source, channel=request.channel, query=request)
-    modes: list[Any] = ["values", "tasks", "custom"] if tell else ["values"]
-    ended: Answered = {}
-    at, told = 0, 0.0
-    stream = graph.astream(start, context=run, stream_mode=modes, output_keys=ANSWERED)
+    modes: list[Any] = ["values", "tasks", "custom"] if listener else ["values"]
+    output: GraphOutput = {}
+    position, reported = 0, 0.0
+    stream = graph.astream(start, context=run, stream_mode=modes, output_keys=OUTPUT_KEYS)
     async with aclosing(cast(Any, stream)) as events:
         async for kind, event in events:
             if kind == "values":
-                ended = event
-            elif tell is None:
+                output = event
+            elif listener is None:
                 continue
             elif kind == "tasks" and "input" in event:
-                at = path.index(event["name"]) if event["name"] in path else at
-                told = float(at)
-                await tell(told, len(path), NODES[event["name"]].doing)
-            elif isinstance(event, PartDone) and at + event.share >= told + 0.01:
-                told = at + event.share
-                await tell(told, len(path), event.words)
-    return ended
+                position = path.index(event["name"]) if event["name"] in path else position
+                reported = float(position)
+                await listener(reported, len(path), NODES[event["name"]].doing)
+            elif isinstance(event, PartDone) and position + event.share >= reported + 0.01:
+                reported = position + event.share
+                await listener(reported, len(path), event.words)
+    return output

@@ -95,5 +95,5 @@ class LazyOrchestrator:
     async def _open_anew(self) -> Orchestrator:
         opening = await asyncio.to_thread(import_module, "orchestrator.opening")
         opened: Orchestrator = await self._stack.enter_async_context(opening.open_orchestrator(self._settings))
-        await self._stack.enter_async_context(opened.in_background())
+        await self._stack.enter_async_context(opened.run_background_work())
         return opened

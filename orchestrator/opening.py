@@ -82,10 +82,10 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         orchestrator.background.append(lambda: running(rescan_if_rules_changed(registry, settings.home)))
     if settings.remote_url and not registry.is_read_only:
         # An HTTP client that only who asked for it needs.
-        from orchestrator.remote.background_exchange import copy_of, keep_exchanging
+        from orchestrator.remote.background_exchange import keep_exchanging, local_copy_note
 
-        orchestrator.elsewhere = settings.remote_url
-        orchestrator.copy_of = partial(copy_of, registry, settings.remote_url)
+        orchestrator.remote_url = settings.remote_url
+        orchestrator.local_copy = partial(local_copy_note, registry, settings.remote_url)
         orchestrator.background.append(lambda: running(keep_exchanging(orchestrator, settings)))
     try:
         if not registry.is_read_only:
@@ -108,7 +108,7 @@ def _writer(settings: Settings) -> LanguageModel | None:
     from orchestrator.outside.language_model import LanguageModel  # an HTTP client that only who asked for it needs
 
     key = settings.llm_api_key.get_secret_value()
-    return LanguageModel(settings.llm_base_url, settings.llm_model, key, patience_s=settings.llm_timeout_s)
+    return LanguageModel(settings.llm_base_url, settings.llm_model, key, timeout_s=settings.llm_timeout_s)
 
 
 def was_left_open(settings: Settings) -> bool:

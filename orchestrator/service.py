@@ -14,8 +14,8 @@ import langsmith
 
 from orchestrator.graph import build_graph, run_graph
 from orchestrator.operations import aliases, operations, parse_request
-from orchestrator.recording.recorder import Recorder, Records, note_readings, result_summary
-from orchestrator.requests.calls import TOLD
+from orchestrator.recording.recorder import Recorder, Records, record_readings, result_summary
+from orchestrator.requests.calls import PROGRESS_LISTENER
 from orchestrator.requests.refusals import Refusal, refuse_too_many, summary_of_refused
 from orchestrator.requests.shapes import Request
 from orchestrator.state import ExternalAction, LocalCopy, Operation, Run, Shelf, Syncing
@@ -59,18 +59,20 @@ class Orchestrator:
         self._writer, self._shelf = writer, shelf
         self._graph = build_graph()
         self._records = Records(registry)
-        self._asking = asyncio.Semaphore(8)  # so many questions at a time; what is to be stored comes between them
-        self._asked_at = float("-inf")
-        self._waiting = 0
+        self._question_slots = asyncio.Semaphore(
+            8
+        )  # so many questions at a time; what is to be stored comes between them
+        self._last_request_at = float("-inf")
+        self._waiting_callers = 0
         self._running: dict[str, Recorder] = {}
         self.observers: list[Callable[[Execution], None]] = [meaning.observe] if meaning else []
         """Called with every finished run of this process."""
         self.syncing = asyncio.Lock()  # held during a sync, so that only one runs
         self.before_reading: Callable[[bool], Awaitable[Syncing | None]] | None = None
         """Brings the registry up to date before it is read; given True, with what was written this moment."""
-        self.copy_of: Callable[[], Awaitable[LocalCopy | None]] | None = None
+        self.local_copy: Callable[[], Awaitable[LocalCopy | None]] | None = None
         """Returns the note for answers while the remote registry, of which this one is a copy, does not answer."""
-        self.elsewhere = ""  # the address of the remote registry
+        self.remote_url = ""  # the address of the remote registry
         self.background: list[Callable[[], AbstractAsyncContextManager[None]]] = []
         """Background work of a process that lives for a while."""
 
@@ -94,7 +96,7 @@ class Orchestrator:
         """
         is_awaited = not isinstance(given, Request) or given.is_awaited
         if is_awaited:
-            self._asked_at = time.monotonic()
+            self._last_request_at = time.monotonic()
         recorder = _recorder_for(given, client)
         recorder.id = execution_id or recorder.id
         recorder.token, recorder.door = access.name if access else None, door
@@ -102,13 +104,13 @@ class Orchestrator:
             self._running[recorder.id] = recorder
         current = EXECUTION.set(recorder.id)
         try:
-            with self._waited_for(int(is_awaited)):
-                return await self._recorded(given, recorder, access, room, is_recorded=is_recorded)
+            with self._count_waiting(int(is_awaited)):
+                return await self._run_recorded(given, recorder, access, room, is_recorded=is_recorded)
         finally:
             EXECUTION.reset(current)
             self._running.pop(recorder.id, None)
 
-    async def _recorded(
+    async def _run_recorded(
         self,
         given: Mapping[str, Any] | Request | Refusal,
         recorder: Recorder,
@@ -122,20 +124,20 @@ class Orchestrator:
             recorder.request = request.summary()
             request = await self._without_secrets(request)
             result = await self._run(request, recorder, access, room, is_recorded=is_recorded)
-            await note_readings(self._records, self.registry, result, access, recorder, recorder.door)
+            await record_readings(self._records, self.registry, result, access, recorder, recorder.door)
         except asyncio.CancelledError:
-            gone = OperationTimeout("The caller stopped waiting.", "what was begun to be stored may be stored")
-            self._records.add(self._observed(recorder.finished(None, gone.as_dict())))
+            cancelled = OperationTimeout("The caller stopped waiting.", "what was begun to be stored may be stored")
+            self._records.add(self._notify_observers(recorder.finished(None, cancelled.as_dict())))
             raise
         except Exception as exc:
-            error = _failure(exc, recorder.id).as_dict()
+            error = _error_of(exc, recorder.id).as_dict()
             if not recorder.request and isinstance(given, Mapping | Refusal):
                 recorder.request = storable(summary_of_refused(given))
             if is_recorded:
-                await self._records.store(self._observed(recorder.finished(None, error)))
+                await self._records.store(self._notify_observers(recorder.finished(None, error)))
             return {"success": False, "error": error}
         if is_recorded and (self.observers or runs.isEnabledFor(logging.INFO)):
-            self._observed(recorder.finished(result))
+            self._notify_observers(recorder.finished(result))
         self._records.retry()
         return {"success": True, **result}
 
@@ -148,8 +150,8 @@ class Orchestrator:
         **named: Any,
     ) -> T:
         found = await self.registry.seen_by(access).read(lambda tx: read(tx, *arguments, **named))
-        viewing = Recorder("view", "backoffice", client, None)
-        await note_readings(self._records, self.registry, found, access, viewing, "http")
+        recorder = Recorder("view", "backoffice", client, None)
+        await record_readings(self._records, self.registry, found, access, recorder, "http")
         return found
 
     async def change(self, write: Callable[..., T], *arguments: Any, access: Access | None = None, **named: Any) -> T:
@@ -162,44 +164,44 @@ class Orchestrator:
         """Return the unfinished runs of this process, latest first, as lists show runs (docs/interface.md)."""
         return [recorder.as_item() for recorder in reversed(self._running.values())]
 
-    async def _bring_up_to_date(self, access: Access | None, is_about_now: bool) -> Syncing | None:
+    async def _sync_before_reading(self, access: Access | None, is_about_now: bool) -> Syncing | None:
         """Sync; a restricted token is not told how much there is to read, which belongs to others."""
-        with self._waited_for(-1):
+        with self._count_waiting(-1):
             syncing = await self.before_reading(is_about_now) if self.before_reading else None
         return None if access and access.is_restricted else syncing
 
     @contextmanager
-    def _waited_for(self, by: int) -> Iterator[None]:
+    def _count_waiting(self, by: int) -> Iterator[None]:
         """Change the number of callers that wait for an answer while the context is open."""
-        self._waiting += by
+        self._waiting_callers += by
         try:
             yield
         finally:
-            self._waiting -= by
+            self._waiting_callers -= by
 
-    async def give_way(self) -> None:
+    async def yield_to_callers(self) -> None:
         """Wait until no caller waits for an answer, at most half a second: for background work."""
         for _ in range(50):
-            if not self._waiting:
+            if not self._waiting_callers:
                 return
             await asyncio.sleep(0.01)
 
     @property
-    def seconds_since_asked(self) -> float:
-        return time.monotonic() - self._asked_at
+    def seconds_since_request(self) -> float:
+        return time.monotonic() - self._last_request_at
 
     async def _without_secrets(self, request: Request) -> Request:
         """Replace secrets in the words of a request by their marks, so that no record shows them."""
         query = getattr(request, "query", None)
-        said = {name: getattr(query, name, None) for name in ("text", "also")}
-        if query is None or not any(map(holds_secret, said.values())):
+        texts = {name: getattr(query, name, None) for name in ("text", "also")}
+        if query is None or not any(map(holds_secret, texts.values())):
             return request
-        masked = await self.registry.masked(said)
-        shown = query.model_copy(update={name: value for name, value in masked.items() if value})
-        return request.model_copy(update={"query": shown})
+        masked = await self.registry.masked(texts)
+        query_without_secrets = query.model_copy(update={name: value for name, value in masked.items() if value})
+        return request.model_copy(update={"query": query_without_secrets})
 
     @asynccontextmanager
-    async def in_background(self) -> AsyncIterator[None]:
+    async def run_background_work(self) -> AsyncIterator[None]:
         """Run the background work while the context is open."""
         await asyncio.to_thread(operations)  # imported ahead of the first request
         async with AsyncExitStack() as stack:
@@ -210,12 +212,12 @@ class Orchestrator:
     async def settle(self) -> None:
         await self._records.settle()
 
-    def _observed(self, run: Execution) -> Execution:
+    def _notify_observers(self, run: Execution) -> Execution:
         for observe in self.observers:
             observe(run)
-        told = {"operation": run.operation, "outcome": run.outcome, "door": run.door, "client": run.client}
+        outcome = {"operation": run.operation, "outcome": run.outcome, "door": run.door, "client": run.client}
         steps = {step["node"]: step["duration_ms"] for step in run.steps}
-        figures = {**told, "duration_ms": run.duration_ms, "steps_ms": steps}
+        figures = {**outcome, "duration_ms": run.duration_ms, "steps_ms": steps}
         runs.info("%s: %s", run.operation, run.outcome, extra={"run": figures})
         return run
 
@@ -225,39 +227,39 @@ class Orchestrator:
         operation = operations()[request.operation]
         if access:
             operation.check(request, access)
-        registry = self.registry.seen_by(_seen(request, operation, access))
+        registry = self.registry.seen_by(_access_for(request, operation, access))
         run = Run(
             registry.for_questions() if operation.level is Level.READ else registry,
             recorder,
             room=room,
             actions=self._actions,
-            before_reading=partial(self._bring_up_to_date, access) if self.before_reading else None,
+            before_reading=partial(self._sync_before_reading, access) if self.before_reading else None,
             meaning=self.meaning,
             writer=self._writer,
             shelf=self._shelf,
-            is_kept=is_recorded,
+            is_recorded=is_recorded,
         )
         try:
             # LangSmith, which LangGraph brings along, would send every state to its servers if the host
             # program's environment tells it to.
             with langsmith.tracing_context(enabled=False):
                 limit = None if request.takes_long else self._timeout_s
-                turn = self._asking if operation.syncs_first else nullcontext()
-                async with asyncio.timeout(limit), turn:
-                    ended = await run_graph(self._graph, request, run, TOLD.get())
+                slot = self._question_slots if operation.syncs_first else nullcontext()
+                async with asyncio.timeout(limit), slot:
+                    output = await run_graph(self._graph, request, run, PROGRESS_LISTENER.get())
         except TimeoutError as exc:
-            happens = "be completed; asking" if operation.syncs_first else "be stored; sending it"
+            effect = "be completed; asking" if operation.syncs_first else "be stored; sending it"
             raise OperationTimeout(
                 f"The operation took longer than {self._timeout_s:g} s.",
-                f"It may still {happens} again is safe. The limit is CTXR_TIMEOUT_S",
+                f"It may still {effect} again is safe. The limit is CTXR_TIMEOUT_S",
             ) from exc
-        syncing: Syncing | None = ended.get("syncing")
-        copy = await self.copy_of() if self.copy_of and operation.syncs_first else None
-        if nothing := ended.get("error"):
+        syncing: Syncing | None = output.get("syncing")
+        copy = await self.local_copy() if self.local_copy and operation.syncs_first else None
+        if missing := output.get("error"):
             if access and request.channel is not None and not access.may_name(request.channel):
                 raise access.not_yours()
-            raise NotFound(nothing.message, "; ".join(filter(None, [nothing.details, _may_be_missing(syncing, copy)])))
-        result = ended["result"]
+            raise NotFound(missing.message, "; ".join(filter(None, [missing.details, _missing_reason(syncing, copy)])))
+        result = output["result"]
         if syncing:
             result.get("metadata", result)["syncing"] = syncing
         if copy:
@@ -267,14 +269,14 @@ class Orchestrator:
         return result
 
 
-def _may_be_missing(syncing: Syncing | None, copy: LocalCopy | None) -> str:
+def _missing_reason(syncing: Syncing | None, copy: LocalCopy | None) -> str:
     """Return why something may not be found although it exists; "" if nothing is missing."""
     if syncing:
-        stores = f"{syncing['left']} of {syncing['left'] + syncing['done']} histories on this machine"
-        return f"{stores} are still being read for the first time: ask again"
+        unread = f"{syncing['left']} of {syncing['left'] + syncing['done']} histories on this machine"
+        return f"{unread} are still being read for the first time: ask again"
     if copy:
-        known = f"what it had until {copy['as_of']} is here" if copy["as_of"] else "nothing of it is here yet"
-        return f"{copy['of']} does not answer now, {known}"
+        copied = f"what it had until {copy['as_of']} is here" if copy["as_of"] else "nothing of it is here yet"
+        return f"{copy['of']} does not answer now, {copied}"
     return ""
 
 
@@ -290,22 +292,22 @@ def _request_of(given: Mapping[str, Any] | Request | Refusal) -> Request:
     return parse_request(storable(dict(given)))
 
 
-def _seen(request: Request, operation: Operation, access: Access | None) -> Access | None:
+def _access_for(request: Request, operation: Operation, access: Access | None) -> Access | None:
     """Return what an operation sees of the registry: no more than its token, and than what it is about."""
-    if request.of_owner is not None:
-        return only_of(request.of_owner, access)
+    if request.limited_to_owner is not None:
+        return only_of(request.limited_to_owner, access)
     return access.for_logging() if access and operation.is_log else access
 
 
 def _recorder_for(given: Mapping[str, Any] | Request | Refusal, client: str | None) -> Recorder:
     names = ("operation", "source", "channel")
-    said = given if isinstance(given, Mapping) else {name: getattr(given, name) for name in names}
-    name, source, channel = (storable(said[name]) if isinstance(said.get(name), str) else None for name in names)
+    fields = given if isinstance(given, Mapping) else {name: getattr(given, name) for name in names}
+    name, source, channel = (storable(fields[name]) if isinstance(fields.get(name), str) else None for name in names)
     operation = aliases().get(name or "", name or "")
     return Recorder(operation if operation in operations() else "unknown", (source or "unknown")[:64], client, channel)
 
 
-def _failure(exc: Exception, execution_id: str) -> RegistryError:
+def _error_of(exc: Exception, execution_id: str) -> RegistryError:
     """Return our errors as they are; log a bug, and tell the caller only where it is recorded."""
     if isinstance(exc, RegistryError):
         return exc

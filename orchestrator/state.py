@@ -19,7 +19,7 @@ from sources.client import Room
 
 if TYPE_CHECKING:
     from orchestrator.outside.language_model import LanguageModel
-    from orchestrator.semantic.meaning import Meaning, Meant
+    from orchestrator.semantic.meaning import Meaning, QueryVector
 
 OUTSIDE_ATTEMPTS = 3
 """Attempts at an outside system in one run: enough for one that restarts. The graph makes its retry policy of it, so
@@ -40,7 +40,7 @@ class LocalCopy(TypedDict):
     as_of: str | None
 
 
-class Tried(NamedTuple):
+class AttemptOutcome(NamedTuple):
     """The outcome of one attempt at a request: what was read, and the answer (empty if none) or why there is none."""
 
     data: Any
@@ -61,10 +61,10 @@ class GeneralState(TypedDict, total=False):
     syncing: Syncing  # set while the first import runs
     error: NotFound | None  # set if nothing was found
     attempt: str  # the relaxation chosen by `relax`; not set for the original request
-    earlier: Tried  # the outcome before the relaxation
+    earlier: AttemptOutcome  # the outcome before the relaxation
 
 
-class Answered(TypedDict, total=False):
+class GraphOutput(TypedDict, total=False):
     """The part of the state that leaves the graph."""
 
     result: dict[str, Any]
@@ -123,10 +123,10 @@ class Run:
     meaning: Meaning | None = None
     writer: LanguageModel | None = None  # the configured language model
     shelf: Shelf | None = None  # the files of this machine; None if this program has none
-    tell: Callable[[PartDone], None] = lambda _: None  # reports progress, from any thread
-    meant: Meant | None = None  # the request's vector, asked for before the registry is read
+    report_progress: Callable[[PartDone], None] = lambda _: None  # reports progress, from any thread
+    query_vector: QueryVector | None = None  # the request's vector, asked for before the registry is read
     attempt: str = ""  # the relaxation to read with; "": none
-    is_kept: bool = True  # record the run and its deliveries; False if the registry takes nothing
+    is_recorded: bool = True  # record the run and its deliveries; False if the registry takes nothing
 
 
 def shelf_of(run: Run) -> Shelf:
@@ -136,31 +136,31 @@ def shelf_of(run: Run) -> Shelf:
     return run.shelf
 
 
-Asked = TypeVar("Asked", bound=Request)
-Read = TypeVar("Read")
+RequestT = TypeVar("RequestT", bound=Request)
+DataT = TypeVar("DataT")
 
 
 @dataclass(frozen=True)
-class Steps(Generic[Asked, Read]):
+class Steps(Generic[RequestT, DataT]):
     """An operation's work at each node; nodes without work are skipped."""
 
-    query: Callable[[ReadTransaction, Run, Asked], Read] | None = None
+    query: Callable[[ReadTransaction, Run, RequestT], DataT] | None = None
     """Read from the registry, in one read transaction (`cr_query`)."""
-    keep: Callable[[Run, Asked, Read], Awaitable[dict[str, Any]]] | None = None
+    keep: Callable[[Run, RequestT, DataT], Awaitable[dict[str, Any]]] | None = None
     """Keep what answers the request (`filter`)."""
-    relax: Callable[[Read], str] | None = None
+    relax: Callable[[DataT], str] | None = None
     """Return the relaxation to try; "": none (`relax`)."""
-    better: Callable[[Run, Asked, Tried, Tried], Tried] | None = None
+    better: Callable[[Run, RequestT, AttemptOutcome, AttemptOutcome], AttemptOutcome] | None = None
     """Choose between the original and the relaxed attempt (`filter`)."""
-    shorten: Callable[[Run, Asked, GeneralState], Awaitable[GeneralState]] | None = None
+    shorten: Callable[[Run, RequestT, GeneralState], Awaitable[GeneralState]] | None = None
     """Write a shorter form (`transform`); after `filter` only if one is asked for."""
-    write: Callable[[WriteTransaction, Run, Asked, GeneralState], dict[str, Any]] | None = None
+    write: Callable[[WriteTransaction, Run, RequestT, GeneralState], dict[str, Any]] | None = None
     """Store, in one write transaction (`cr_write`)."""
-    afterwards: Callable[[Run, Asked], Awaitable[None]] | None = None
+    afterwards: Callable[[Run, RequestT], Awaitable[None]] | None = None
     """Run after that transaction."""
-    publish: Callable[[Run, Asked, GeneralState], Awaitable[GeneralState]] | None = None
+    publish: Callable[[Run, RequestT, GeneralState], Awaitable[GeneralState]] | None = None
     """Deliver the text to the configured outside systems (`external_action`)."""
-    subject: Callable[[Asked], str] | None = None
+    subject: Callable[[RequestT], str] | None = None
     """Return the words to embed."""
 
 
@@ -195,12 +195,12 @@ class Operation:
 
     def check(self, request: Request, access: Access) -> None:
         """Raise Unauthorized if a token does not allow a request."""
-        is_own = access.owner is not None and request.of_owner == access.owner
+        is_own = access.owner is not None and request.limited_to_owner == access.owner
         if self.own_level and is_own and not (access.channels or access.projects):
             access.require(self.own_level)
             return
-        access.require(Level.ADMIN if request.is_for_good else self.level, self.instead)
-        if request.is_for_good or self.needs_everything or self.is_local:
+        access.require(Level.ADMIN if request.is_permanent else self.level, self.instead)
+        if request.is_permanent or self.needs_everything or self.is_local:
             access.require_everything()
 
 

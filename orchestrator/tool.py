@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, get_args
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic.fields import FieldInfo
 
-from orchestrator.requests.calls import source_of, unwrapped
-from orchestrator.requests.field_types import parsed
+from orchestrator.requests.calls import source_of, unwrap
+from orchestrator.requests.field_types import parse_literal
 from orchestrator.requests.refusals import checked, invalid_request
 from orchestrator.requests.shapes import QueryShape, Request
 from registry.errors import InvalidRequest
@@ -56,7 +56,7 @@ class Question(NamedTuple):
 class ToolArguments(QueryShape):
     """The arguments of a call. A tool's own class adds the fields, and says how they are one request."""
 
-    asked: ClassVar[type[Request]]
+    request_type: ClassVar[type[Request]]
     """The request of which these are the query, for a tool that has no `request` of its own."""
 
     @model_validator(mode="before")
@@ -65,8 +65,8 @@ class ToolArguments(QueryShape):
         """Drop empty arguments, rename others, and parse JSON texts: models send all of these."""
         if not isinstance(given, Mapping):
             return given
-        named = with_own_names(unwrapped(given), cls.names())
-        return cls.reshape({name: _parsed(cls.model_fields.get(name), value) for name, value in named.items()})
+        named = rename_arguments(unwrap(given), cls.names())
+        return cls.reshape({name: _parse_argument(cls.model_fields.get(name), value) for name, value in named.items()})
 
     @classmethod
     def names(cls) -> Collection[str]:
@@ -79,7 +79,7 @@ class ToolArguments(QueryShape):
 
     def request(self, caller: Caller) -> Request | dict[str, Any]:
         """Return the request of this call. Raises InvalidRequest."""
-        return self.asked.model_validate({"query": self.model_dump(), "source": caller.source})
+        return self.request_type.model_validate({"query": self.model_dump(), "source": caller.source})
 
     async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
         return {name: value for name, value in outcome.items() if name != "success"}
@@ -108,22 +108,22 @@ SYNONYMS = (
 """Synonyms that models use for arguments; each means the first name in its group that the tool has."""
 
 
-def with_own_names(given: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+def rename_arguments(given: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
     """Return the arguments that are not empty under the tool's names for them, also those in camel case."""
     sent = {name: value for name, value in given.items() if value not in (None, "")}
     named = {name: value for name, value in sent.items() if name in names}
     for name, value in sent.items():
         if name not in names:
-            small = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-            alike = [small, *next((group for group in SYNONYMS if small in group), ())]
-            named.setdefault(next((one for one in alike if one in names and one not in named), name), value)
+            snake_case = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+            synonyms = [snake_case, *next((group for group in SYNONYMS if snake_case in group), ())]
+            named.setdefault(next((one for one in synonyms if one in names and one not in named), name), value)
     return named
 
 
-def _parsed(field: FieldInfo | None, value: Any) -> Any:
+def _parse_argument(field: FieldInfo | None, value: Any) -> Any:
     """Parse an object or a list that was sent as text; take a text out of a list."""
     if field is None or str not in (field.annotation, *get_args(field.annotation)):
-        return value if field is None else parsed(value)
+        return value if field is None else parse_literal(value)
     return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
@@ -159,14 +159,14 @@ class Tool:
     aliases: Sequence[Alias] = field(default_factory=tuple)
 
     @property
-    def shown_example(self) -> str:
+    def example_call(self) -> str:
         """A correct call in one line."""
         return f"{self.name}({json.dumps(self.example, ensure_ascii=False)})"
 
     def parse(self, given: Mapping[str, Any]) -> ToolArguments:
         """Check a call's arguments. Raises InvalidRequest."""
-        if copied := {*placeholders_in(self.example)} & {*placeholders_in(given)}:
-            shown = sorted(copied)[0]
+        if placeholders := {*placeholders_in(self.example)} & {*placeholders_in(given)}:
+            shown = sorted(placeholders)[0]
             raise InvalidRequest(
                 "The example's placeholder was sent.", f"given {shown!r}; allowed: a value of your own"
             )
@@ -183,7 +183,7 @@ def placeholders_in(value: Any) -> Iterator[str]:
             yield from placeholders_in(part)
 
 
-def present(outcome: Outcome, *names: str) -> dict[str, Any]:
+def select_fields(outcome: Outcome, *names: str) -> dict[str, Any]:
     """Return the named parts of an outcome that are there."""
     return {name: outcome[name] for name in names if name in outcome}
 

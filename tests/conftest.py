@@ -145,7 +145,7 @@ def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(autouse=True)
 def answers_wait_for_their_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test reads the record right after the answer, also on a machine whose disk takes its time."""
-    monkeypatch.setattr(recorder, "RECORDING_S", 30.0)
+    monkeypatch.setattr(recorder, "MAX_WAIT_S", 30.0)
 
 
 @pytest.fixture(scope="session")

@@ -28,7 +28,7 @@ from registry.storage.index.message_index import index_of, message_entry
 from registry.storage.tables import channel, conversation, execution, tag
 from registry.text.analysis.analyzer import ANALYZER_VERSION, analyze
 
-MOST_MESSAGES = 8
+MAX_MESSAGES = 8
 LONG = 3_000
 """Messages of the first channel."""
 DAYS = 400
@@ -48,7 +48,7 @@ def fill(registry: Registry, channels: int, executions: int) -> None:
     dice = random.Random(5)
     with registry.engine.execution_options(write=True).connect() as connection:
         tx = WriteTransaction(ReadTransaction(connection))
-        for rows in _batches(_channel_rows(channels, dice), BATCH // MOST_MESSAGES):
+        for rows in _batches(_channel_rows(channels, dice), BATCH // MAX_MESSAGES):
             with connection.begin():
                 _store(tx, rows)
         templates = asyncio.run(_runs(registry))
@@ -81,7 +81,7 @@ def _channel_rows(count: int, dice: random.Random) -> Iterator[dict[str, Any]]:
     until = now()
     for number in range(1, count + 1):
         like = sessions[number % len(sessions)]
-        said = min(len(like.messages), MOST_MESSAGES) if number > 1 else LONG
+        said = min(len(like.messages), MAX_MESSAGES) if number > 1 else LONG
         started = until - timedelta(days=DAYS * (1 - number / count), minutes=said + 1000 * dice.random())
         project = like.project and f"{like.project}-{number % 7}"
         yield {

@@ -99,8 +99,8 @@ async def _measure(
 
 
 async def _channels(product: Product, question: Question, also: list[str]) -> list[int]:
-    meant = await product.meaning.of(lookup.subject_of(question.text), also) if product.meaning else None
-    run = Run(product.registry, Recorder("extract", "benchmark", None, None), meant=meant)
+    meant = await product.meaning.embed_query(lookup.subject_of(question.text), also) if product.meaning else None
+    run = Run(product.registry, Recorder("extract", "benchmark", None, None), query_vector=meant)
 
     def work(tx: ReadTransaction) -> list[int]:
         read, scope = lookup.parse_in_scope(tx, question.text, None, Scope(roles=SPOKEN))

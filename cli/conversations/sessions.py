@@ -24,14 +24,14 @@ from cli.safety.token import Expiry
 from orchestrator.export.sharing import for_others
 from orchestrator.export.texts import ExportFormat, document_name, write_new_file
 from orchestrator.export.texts import export as render
-from orchestrator.requests.field_types import MOST_COUNTED
+from orchestrator.requests.field_types import MAX_COUNT
 from registry.errors import NotFound
 
 limit_option = click.option(
     "--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Sessions at most."
 )
 offset_option = click.option(
-    "--offset", type=click.IntRange(0, MOST_COUNTED), default=0, help="Skip this many of the latest sessions."
+    "--offset", type=click.IntRange(0, MAX_COUNT), default=0, help="Skip this many of the latest sessions."
 )
 
 

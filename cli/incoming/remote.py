@@ -101,7 +101,7 @@ async def _exchanged(settings: Settings, way: str) -> Exchanged:
     from orchestrator.opening import open_orchestrator
     from orchestrator.remote import exchange
     from orchestrator.remote.background_exchange import retry_refused
-    from orchestrator.remote.client import Closed, RemoteRegistry, TooOften, Unreachable
+    from orchestrator.remote.client import AccessRefused, RateLimited, RemoteRegistry, Unreachable
 
     done = exchange.Exchanged()
     token = settings.token.get_secret_value()
@@ -114,7 +114,7 @@ async def _exchanged(settings: Settings, way: str) -> Exchanged:
             else:
                 await exchange.pull(orchestrator, remote, done)
         except Unreachable as exc:
-            failures = {Closed: "refuses access", TooOften: "takes no more requests for now"}
+            failures = {AccessRefused: "refuses access", RateLimited: "takes no more requests for now"}
             failure = failures.get(type(exc), "does not answer")
             details = f"{exc}; nothing is lost, it waits"
             raise TerminalError("REMOTE_UNAVAILABLE", f"The other registry {failure}.", details) from exc

@@ -36,7 +36,7 @@ from orchestrator.requests.refusals import Refusal
 from orchestrator.requests.shapes import Request
 from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import Progress
-from orchestrator.sync.watch import Told, watch
+from orchestrator.sync.watch import OnReports, watch
 from orchestrator.views.events import grown_channels
 from orchestrator.views.tokens import has_tokens
 from registry.access import ASKING
@@ -74,7 +74,7 @@ def build_app(settings: Settings) -> FastAPI:
         is_read_only = orchestrator.registry.is_read_only
         old_runs = forgetting(orchestrator.registry, 0 if is_read_only else settings.keep_executions_days)
         quiet = applying(orchestrator, () if is_read_only else settings.retention)
-        async with server.session_manager.run(), old_runs, quiet, orchestrator.in_background():
+        async with server.session_manager.run(), old_runs, quiet, orchestrator.run_background_work():
             yield
 
     app = create_app(settings, run_beside=run_beside, connections=connections_from(Path.home()), rules=rules)
@@ -88,7 +88,7 @@ def build_app(settings: Settings) -> FastAPI:
 
 
 def serve_registry(
-    settings: Settings, ready: Callable[[str], None], report: Told, progress: Progress | None = None
+    settings: Settings, ready: Callable[[str], None], report: OnReports, progress: Progress | None = None
 ) -> None:
     """Serve until a signal ends it, and import what this machine's clients write meanwhile.
 
@@ -162,7 +162,7 @@ class _Server(uvicorn.Server):
 
 
 def _watching(
-    settings: Settings, report: Told, progress: Progress | None, orchestrator: Orchestrator
+    settings: Settings, report: OnReports, progress: Progress | None, orchestrator: Orchestrator
 ) -> AbstractAsyncContextManager[None]:
     """Watch the clients' stores for an embedded registry.
 

@@ -279,7 +279,7 @@ async def _try_model(settings: Settings, embedder: Embedder) -> Result:
     from registry.storage.upkeep.inspection import inspect_database
 
     try:
-        async with asyncio.timeout(embedder.patience_s):
+        async with asyncio.timeout(embedder.query_timeout_s):
             dimensions = len((await embedder.queries(["hello"]))[0])
     except (Unavailable, TextRefused, TimeoutError) as exc:
         found = f"{embedder.name} does not answer ({str(exc) or 'too slow'}): searches use words alone"

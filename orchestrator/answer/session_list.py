@@ -9,7 +9,7 @@ from orchestrator.answer.delivery import fits
 from orchestrator.answer.finding.elsewhere import OtherTimeMatch
 from orchestrator.answer.finding.relevance import JudgedMessage, JudgedSearch, describe_verdicts
 from orchestrator.answer.fitting import as_many_as_fit, fit_sessions
-from orchestrator.requests.shapes import MATCHES, SessionsQuery
+from orchestrator.requests.shapes import MAX_MATCHES, SessionsQuery
 from orchestrator.state import Run
 from registry.domain import format_time
 from registry.search.retrieval import SearchResult
@@ -74,7 +74,7 @@ def _best_sessions(
         **describe_verdicts(found.verdicts),
     )
     # The first sessions show their best message even if it is not a hit.
-    first = [number for number, _ in page[:MATCHES]]
+    first = [number for number, _ in page[:MAX_MATCHES]]
     of_first = (one for one in found.verdicts if one.ranked.candidate.channel_id in first)
     by_channel = _by_channel(of_first, 1) | _by_channel(found.hits)
     best = {number: [one.ranked.candidate.seq for one in some[: query.matches]] for number, some in by_channel.items()}

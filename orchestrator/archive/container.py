@@ -64,17 +64,17 @@ class ArchiveWriter:
 
     def add_lines(self, name: str, lines: Iterator[bytes]) -> int:
         """Add lines in as many parts as they need, and return how many lines."""
-        count, held, size = 0, [], 0
+        count, pending, size = 0, [], 0
         number = 1
         for line in lines:
-            held.append(line)
+            pending.append(line)
             size += len(line)
             count += 1
             if size >= 2**15:  # bytes; deflate looks no further back
-                self.add(_numbered(name, number), b"".join(held), rows=len(held))
-                held, size, number = [], 0, number + 1
-        if held or number == 1:
-            self.add(_numbered(name, number), b"".join(held), rows=len(held))
+                self.add(_part_name(name, number), b"".join(pending), rows=len(pending))
+                pending, size, number = [], 0, number + 1
+        if pending or number == 1:
+            self.add(_part_name(name, number), b"".join(pending), rows=len(pending))
         return count
 
     def add_file(self, name: str, path: Path) -> int:
@@ -86,7 +86,7 @@ class ArchiveWriter:
                 content = file.read(min(left, 2**19))  # more is never lost with one part
                 if not content and number > 1:
                     break
-                self.add(_numbered(name, number), content, file=name)
+                self.add(_part_name(name, number), content, file=name)
                 left, number = left - len(content), number + 1
         return size
 
@@ -116,7 +116,7 @@ class ArchiveWriter:
         self._zip.writestr(entry, content)
 
 
-def _numbered(name: str, number: int) -> str:
+def _part_name(name: str, number: int) -> str:
     return f"{name}.{number:04}"
 
 
@@ -128,7 +128,7 @@ class Archive:
     about: dict[str, Any] = field(default_factory=dict)
     """The manifest; if it is lost, the first part's version, createdAt and revision."""
     damaged: list[Damage] = field(default_factory=list)
-    _places: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    _locations: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     """For each part: offset, packed length and CRC-32."""
     _expected: dict[str, str] = field(default_factory=dict)
 
@@ -137,18 +137,18 @@ class Archive:
         """Open a backup. Raises StorageError if it cannot be read or is none; `check` finds damaged parts."""
         archive = cls(path)
         try:
-            archive._places = _listed(path)
-            if not archive._places:
-                archive._places = _found(path)
+            archive._locations = _locations_from_directory(path)
+            if not archive._locations:
+                archive._locations = _locations_from_headers(path)
                 archive.damaged.append(Damage(DIRECTORY, "is missing or damaged"))
         except OSError as exc:
             raise StorageError("The backup cannot be read.", f"{path}: {exc.strerror}") from exc
         for name in (MANIFEST, ABOUT):
             with suppress(DamagedPart, ValueError):
-                archive.about = _about_in(archive._bytes(name))
+                archive.about = _parse_about(archive._bytes(name))
                 break
             archive.damaged.append(Damage(name, "is missing or damaged"))
-        if not archive.about and not any(_is_ours(name) for name in archive._places):
+        if not archive.about and not any(_is_part(name) for name in archive._locations):
             raise StorageError("This is no backup, or nothing of it is left.", f"{path}: damaged part: {MANIFEST}")
         if archive.about.get("version", VERSION) != VERSION:
             raise StorageError(
@@ -156,20 +156,20 @@ class Archive:
                 f"{path}: {MANIFEST}: version: given {archive.about['version']!r}; known: {VERSION!r}",
             )
         archive._expected = {part["name"]: part["sha256"] for part in archive.about.get("parts", ())}
-        archive.damaged += archive._untold()
+        archive.damaged += archive._manifest_mismatches()
         return archive
 
     @property
     def names(self) -> list[str]:
         """Return all parts there should be; where the manifest is lost, all there are."""
         listed = [part["name"] for part in self.about.get("parts", ())]
-        return listed or [name for name in self._places if _is_ours(name)]
+        return listed or [name for name in self._locations if _is_part(name)]
 
-    def check(self, tell: Callable[[PartDone], None]) -> list[Damage]:
+    def check(self, report_progress: Callable[[PartDone], None]) -> list[Damage]:
         """Read every part, and return the damaged ones."""
         lost = {damage.part for damage in self.damaged}
         for done, name in enumerate(self.names):
-            tell(PartDone(done, len(self.names), "parts compared"))
+            report_progress(PartDone(done, len(self.names), "parts compared"))
             try:
                 self.read(name)
             except DamagedPart as exc:
@@ -177,21 +177,21 @@ class Archive:
                     self.damaged.append(Damage(name, exc.details.removeprefix(f"{name}: ")))
         return self.damaged
 
-    def _untold(self) -> list[Damage]:
+    def _manifest_mismatches(self) -> list[Damage]:
         """Return parts that the manifest does not know, and rows of which it names no part."""
         if not (parts := self.about.get("parts")):
             return []
-        told = {part["name"] for part in parts}
-        strange = [
-            Damage(name, "is not in the manifest") for name in self._places if _is_ours(name) and name not in told
+        listed = {part["name"] for part in parts}
+        unlisted = [
+            Damage(name, "is not in the manifest") for name in self._locations if _is_part(name) and name not in listed
         ]
         rows = Counter[str]()
         for part in parts:
-            rows[_NUMBER.sub("", part["name"])] += part.get("rows", 0)
-        lost = {f"registry/{table}.jsonl": count for table, count in self.about.get("rows", {}).items()}
-        named = ((name, count, rows[name]) for name, count in lost.items() if rows[name] != count)
-        return strange + [
-            Damage(name, f"the manifest's parts hold {held} of {count} rows") for name, count, held in named
+            rows[_PART_NUMBER.sub("", part["name"])] += part.get("rows", 0)
+        expected = {f"registry/{table}.jsonl": count for table, count in self.about.get("rows", {}).items()}
+        mismatches = ((name, count, rows[name]) for name, count in expected.items() if rows[name] != count)
+        return unlisted + [
+            Damage(name, f"the manifest's parts hold {found} of {count} rows") for name, count, found in mismatches
         ]
 
     def read(self, name: str) -> bytes:
@@ -204,7 +204,7 @@ class Archive:
 
     def lines(self, name: str) -> Iterator[bytes]:
         """Return the lines of all whole parts of a name, in order."""
-        for part in (one for one in self.names if _NUMBER.sub("", one) == name):
+        for part in (one for one in self.names if _PART_NUMBER.sub("", one) == name):
             with suppress(DamagedPart):
                 yield from self.read(part).splitlines()
 
@@ -213,15 +213,15 @@ class Archive:
         found: dict[str, list[str]] = {}
         for name in self.names:
             if name.startswith("stores/"):
-                found.setdefault(_NUMBER.sub("", name), []).append(name)
+                found.setdefault(_PART_NUMBER.sub("", name), []).append(name)
         return found
 
     def _bytes(self, name: str) -> bytes:
-        if name not in self._places:
+        if name not in self._locations:
             raise DamagedPart("A part of the backup is missing.", f"{name}: is missing")
-        at, length, crc = self._places[name]
+        offset, length, crc = self._locations[name]
         with self.path.open("rb") as file:
-            file.seek(at)
+            file.seek(offset)
             packed = file.read(length)
         try:
             content = zlib.decompress(packed, -zlib.MAX_WBITS)
@@ -232,7 +232,7 @@ class Archive:
         return content
 
 
-def _about_in(content: bytes) -> dict[str, Any]:
+def _parse_about(content: bytes) -> dict[str, Any]:
     about = json.loads(content)
     try:
         texts = [about["version"], about["createdAt"]]
@@ -247,60 +247,60 @@ def _about_in(content: bytes) -> dict[str, Any]:
     return dict(about)
 
 
-def _is_ours(name: str) -> bool:
+def _is_part(name: str) -> bool:
     return name.startswith(("registry/", "stores/"))
 
 
 _REVISION = re.compile(r"\d{4}")
-_NUMBER = re.compile(r"\.\d{4,}$")
+_PART_NUMBER = re.compile(r"\.\d{4,}$")
 
 
-def _listed(path: Path) -> dict[str, tuple[int, int, int]]:
+def _locations_from_directory(path: Path) -> dict[str, tuple[int, int, int]]:
     """Return the places of the parts by the zip's own list; none where that is damaged."""
-    places = {}
+    locations = {}
     try:
         with ZipFile(path) as archive, path.open("rb") as file:
             for entry in archive.infolist():
                 file.seek(entry.header_offset)
                 header = _HEADER.unpack(file.read(_HEADER.size))
-                at = entry.header_offset + _HEADER.size + header[9] + header[10]
-                places[entry.filename] = (at, entry.compress_size, entry.CRC)
+                offset = entry.header_offset + _HEADER.size + header[9] + header[10]
+                locations[entry.filename] = (offset, entry.compress_size, entry.CRC)
     except (BadZipFile, struct.error, ValueError, NotImplementedError):
         return {}
-    return places
+    return locations
 
 
-def _found(path: Path) -> dict[str, tuple[int, int, int]]:
+def _locations_from_headers(path: Path) -> dict[str, tuple[int, int, int]]:
     """Return the places of the parts by the header that each of them has."""
     content = path.read_bytes()
-    places: dict[str, tuple[int, int, int]] = {}
-    at = content.find(_SIGNATURE)
-    while at >= 0:
+    locations: dict[str, tuple[int, int, int]] = {}
+    offset = content.find(_SIGNATURE)
+    while offset >= 0:
         with suppress(struct.error, UnicodeDecodeError):
-            _, _, flags, _, _, _, crc, size, _, name_size, more = _HEADER.unpack_from(content, at)
-            begin = at + _HEADER.size
+            _, _, flags, _, _, _, crc, size, _, name_size, extra_size = _HEADER.unpack_from(content, offset)
+            begin = offset + _HEADER.size
             name = content[begin : begin + name_size].decode("utf-8")
             if name and name.isprintable() and not flags & 8:
-                places[name] = (begin + name_size + more, size, crc)
-        at = content.find(_SIGNATURE, at + 4)
-    return places
+                locations[name] = (begin + name_size + extra_size, size, crc)
+        offset = content.find(_SIGNATURE, offset + 4)
+    return locations
 
 
 def add_stores(
-    writer: ArchiveWriter, readers: Sequence[Source], places: Places, tell: Callable[[PartDone], None]
+    writer: ArchiveWriter, readers: Sequence[Source], places: Places, report_progress: Callable[[PartDone], None]
 ) -> list[dict[str, Any]]:
     """Add every file of every store, and return what was added of each store and what could not be read."""
-    told = []
+    added = []
     for done, reader in enumerate(readers):
-        tell(PartDone(done, len(readers), f"histories of {reader.name}"))
+        report_progress(PartDone(done, len(readers), f"histories of {reader.name}"))
         for number, store in enumerate(stores_of(reader, places)):
             folder = f"stores/{reader.name}/{number}"
             about = {"source": reader.name, "path": str(store), "folder": folder}
-            told.append({**about, **_add(writer, reader, store, folder)})
-    return told
+            added.append({**about, **_add_store(writer, reader, store, folder)})
+    return added
 
 
-def _add(writer: ArchiveWriter, reader: Source, store: Path, folder: str) -> dict[str, Any]:
+def _add_store(writer: ArchiveWriter, reader: Source, store: Path, folder: str) -> dict[str, Any]:
     files = size = 0
     skipped: list[str] = []
     try:
@@ -324,7 +324,7 @@ def _add_file(writer: ArchiveWriter, path: Path, name: str) -> int:
         return writer.add_file(name, copy)
 
 
-def give_back(archive: Archive, folder: Path) -> list[str]:
+def restore_stores(archive: Archive, folder: Path) -> list[str]:
     """Write the stores' files into a new or empty folder, and return the damaged ones, which are left out.
 
     The clients' own folders are never written to.

@@ -11,7 +11,7 @@ from registry.text.privacy.secrets import is_secret_value, mask, mask_secrets
 # a home folder; its group is the user
 _HOME = re.compile(r"(?:/(?:home|Users)|[A-Za-z]:\\{1,2}Users)(?:/|\\{1,2})([^/\\\s\"'`:*?<>|,;)\]}]+)")
 # home folders that name nobody
-_NOBODY = frozenset({"user", "users", "you", "me", "name", "username", "shared", "public", "default", "runner"})
+_GENERIC_NAMES = frozenset({"user", "users", "you", "me", "name", "username", "shared", "public", "default", "runner"})
 _REST = r"(?:[/\\]+[^/\\\s\"'`:*?<>|,;()\[\]{}]+)*"
 _UNDER_HOME = re.compile(_HOME.pattern + _REST)
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
@@ -43,7 +43,7 @@ class _Mask:
         self._project = re.compile(_any_slash(project)) if project else None
         self._project_name = session.get("project_name") or "project"
         owners = {found[1] for text in texts_in([session, *messages]) for found in _HOME.finditer(text)}
-        people = {*names, *(owner for owner in owners if owner.lower() not in _NOBODY)}
+        people = {*names, *(owner for owner in owners if owner.lower() not in _GENERIC_NAMES)}
         longest_first = sorted(filter(None, people), key=len, reverse=True)
         self._people = re.compile("|".join(map(_as_word, longest_first)), re.IGNORECASE) if longest_first else None
 
@@ -54,9 +54,9 @@ class _Mask:
             case str():
                 return self._text(value)
             case Mapping():
-                return {self._text(str(key)): self(held, key) for key, held in value.items()}
+                return {self._text(str(key)): self(item, key) for key, item in value.items()}
             case list() | tuple():
-                return [self(held) for held in value]
+                return [self(item) for item in value]
         return value
 
     def _text(self, text: str) -> str:

@@ -105,8 +105,8 @@ def as_json(session: Item, messages: Sequence[Item]) -> str:
 def as_markdown(session: Item, messages: Sequence[Item]) -> str:
     """Return a head in YAML and a section for each turn: texts word for word, tools and thinking folded."""
     # JSON values are a part of YAML
-    known = [f"{name}: {json.dumps(session[name], ensure_ascii=False)}" for name in HEAD if session.get(name)]
-    parts = ["\n".join(["---", *known, "---"]), f"# {title_of(session)}"]
+    head = [f"{name}: {json.dumps(session[name], ensure_ascii=False)}" for name in HEAD if session.get(name)]
+    parts = ["\n".join(["---", *head, "---"]), f"# {title_of(session)}"]
     turn = 0
     for message in messages:
         if message["role"] == "user" or turn == 0:
@@ -217,8 +217,8 @@ _DOCUMENTS: dict[str, Callable[[Item, Sequence[Item]], str]] = {
 
 CLIENT = "client"  # the writer of a summary that is part of the conversation
 Document = Mapping[str, Any]
-_OF_THE_REGISTRY = ("id", "sequence")
-_DESCRIBING = ("title", "session_id", "summary")
+_REGISTRY_FIELDS = ("id", "sequence")
+_META_FIELDS = ("title", "session_id", "summary")
 
 
 def is_document(given: Any) -> bool:
@@ -233,11 +233,11 @@ def requests_of(document: Document) -> Iterator[dict[str, Any]]:
     """Yield the request that stores the session, and the one that names and tags it."""
     session = document["session"]
     messages = [
-        {name: value for name, value in message.items() if name not in _OF_THE_REGISTRY}
+        {name: value for name, value in message.items() if name not in _REGISTRY_FIELDS}
         for message in document["messages"]
         if isinstance(message, Mapping)
     ]
-    about = {name: session[name] for name in _DESCRIBING if session.get(name)}
+    about = {name: session[name] for name in _META_FIELDS if session.get(name)}
     if session.get("session_id") == session["channel"]:
         del about["session_id"]
     if session.get("summary_by") != CLIENT:

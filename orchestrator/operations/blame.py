@@ -61,18 +61,18 @@ def trace(tx: ReadTransaction, run: Run, request: BlameRequest) -> Traced:
     if query.session_id:
         return _commits_from(tx, run, query.session_id)
     folder = Path(query.folder)
-    traced, changes = _looked_up(query, folder)
-    within = git.place_in(query.file, folder)[0].parent if query.file else folder
-    traced.found = _conversations(tx, changes, str(git.repository_of(within)))
+    traced, changes = _find_commits(query, folder)
+    start = git.parse_reference(query.file, folder)[0].parent if query.file else folder
+    traced.found = _conversations(tx, changes, str(git.repository_of(start)))
     run.recorder.explain(by="time, project, files touched and lines written", candidates=len(traced.found))
     return traced
 
 
-def _looked_up(query: BlameQuery, folder: Path) -> tuple[Traced, list[tuple[git.Commit, Change]]]:
+def _find_commits(query: BlameQuery, folder: Path) -> tuple[Traced, list[tuple[git.Commit, Change]]]:
     if query.commit:
         one = git.commit(git.repository_of(folder), query.commit)
         return Traced([one], {"commit": one.sha}), [(one, _change(one))]
-    file, line = git.place_in(query.file or "", folder)
+    file, line = git.parse_reference(query.file or "", folder)
     top = git.repository_of(file.parent)
     name = file.relative_to(top.resolve()).as_posix() if file.is_relative_to(top.resolve()) else str(file)
     if line is None:
@@ -100,11 +100,11 @@ def _conversations(
     rows: dict[int, ChannelRow] = {}
     for one, change in changes:
         # of each conversation the last 400 messages before the commit
-        spoken = messages_between(tx, change.at - BEFORE, change.at + AFTER, 400)
-        rows |= channels_by_number(tx, list(spoken))
+        messages_around = messages_between(tx, change.at - BEFORE, change.at + AFTER, 400)
+        rows |= channels_by_number(tx, list(messages_around))
         found = {
-            number: evidence_of(change, [_seen(each) for each in messages], top, rows[number].project_path)
-            for number, messages in spoken.items()
+            number: evidence_of(change, [_message_with_time(each) for each in messages], top, rows[number].project_path)
+            for number, messages in messages_around.items()
         }
         weigh_lines(change, found.values())
         for number, evidence in found.items():
@@ -115,7 +115,7 @@ def _conversations(
     return sorted(ranked, key=lambda each: -each[0].score())
 
 
-def _seen(row: MessageRow) -> dict[str, Any]:
+def _message_with_time(row: MessageRow) -> dict[str, Any]:
     return {**message_dict(row), "time": row.timestamp}
 
 
@@ -125,14 +125,14 @@ def _commits_from(tx: ReadTransaction, run: Run, session_id: str) -> Traced:
     if not row.project_path or not Path(row.project_path).is_dir():
         raise NotFound("The conversation's folder is not here.", f"project: {row.project_path or 'none'}")
     top = git.repository_of(Path(row.project_path))
-    messages = [_seen(each) for each in messages_of(tx, row.number, limit=5_000)]
+    messages = [_message_with_time(each) for each in messages_of(tx, row.number, limit=5_000)]
     item = item_of(tx, row)
     traced = Traced([], {"session_id": item["session_id"]})
     if messages:
         for one in git.commits_between(top, messages[0]["time"], messages[-1]["time"] + BEFORE):
             change = _change(one)
-            near = [each for each in messages if one.at - BEFORE <= each["time"] <= one.at + AFTER]
-            evidence = evidence_of(change, near, str(top), row.project_path)
+            around = [each for each in messages if one.at - BEFORE <= each["time"] <= one.at + AFTER]
+            evidence = evidence_of(change, around, str(top), row.project_path)
             weigh_lines(change, [evidence])
             if evidence.confidence() != "low":
                 traced.commits.append(one)
@@ -141,13 +141,13 @@ def _commits_from(tx: ReadTransaction, run: Run, session_id: str) -> Traced:
     return traced
 
 
-async def keep_traced(run: Run, request: BlameRequest, data: Traced) -> dict[str, Any]:
+async def describe_traced(run: Run, request: BlameRequest, data: Traced) -> dict[str, Any]:
     if not data.found:
-        looked = ", ".join(f"{one.sha[:10]} ({one.summary[:50]})" for one in data.commits[:3])
-        told = f"looked at {looked}" if looked else "no commit holds lines that were written in it"
+        commits = ", ".join(f"{one.sha[:10]} ({one.summary[:50]})" for one in data.commits[:3])
+        detail = f"looked at {commits}" if commits else "no commit holds lines that were written in it"
         if request.query.session_id:
-            raise NotFound("No commit is known that came from that conversation.", told)
-        raise NotFound("No conversation is known in which it came about.", told)
+            raise NotFound("No commit is known that came from that conversation.", detail)
+        raise NotFound("No conversation is known in which it came about.", detail)
     found = data.found[: request.query.limit]
     run.recorder.explain(kept=len(found), dropped=len(data.found) - len(found), reason="limit")
     found_in = [
@@ -170,6 +170,6 @@ OPERATION = Operation(
     syncs_first=True,
     needs_everything=True,
     instead="it runs git in a folder of the server; run ctxr blame on the machine where the repository is",
-    steps=Steps[BlameRequest, Traced](query=trace, keep=keep_traced),
+    steps=Steps[BlameRequest, Traced](query=trace, keep=describe_traced),
     labels={"commit": ("commit", "커밋"), "file": ("file", "파일")},
 )

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, ConfigDict, Field, SkipValidation
 
 from orchestrator.requests.calls import UNKNOWN, named_project, source_of
-from orchestrator.requests.field_types import MOST_MESSAGES, ChannelName, SourceName, Timestamp
-from orchestrator.requests.messages import ROLES, SAID_BY, TEXTS, as_messages
+from orchestrator.requests.field_types import MAX_MESSAGES, ChannelName, SourceName, Timestamp
+from orchestrator.requests.messages import ROLE_KEYS, ROLES, TEXTS, as_messages
 from orchestrator.requests.shapes import MessageIn, Meta, Request
 from orchestrator.state import GeneralState, Operation, Run, Steps
 from orchestrator.tool import Caller, Effect, Tool, ToolArguments
@@ -34,7 +34,7 @@ class LogRequest(Request):
     """A conversation to log; without a channel it gets its chat's. `timestamp` dates undated messages."""
 
     operation = "conversation_log"
-    messages: Annotated[list[MessageIn], BeforeValidator(as_messages), Field(min_length=1, max_length=MOST_MESSAGES)]
+    messages: Annotated[list[MessageIn], BeforeValidator(as_messages), Field(min_length=1, max_length=MAX_MESSAGES)]
     grows: str | None = Field(None, description="id of the message of which this one has all words and more")
 
     chat: str | None = Field(
@@ -56,7 +56,7 @@ class HookRequest(Request):
     session: Session
 
     @property
-    def written_to(self) -> str | None:
+    def write_target(self) -> str | None:
         return self.session.session_id
 
     def summary(self) -> dict[str, Any]:
@@ -76,26 +76,26 @@ def conversation_log(
     """Store what is new of a conversation. Raises Unauthorized for a chat that the token does not see."""
     if request.channel:
         admit(tx, own_name(tx, request.channel), is_log=True)
-    result = _stored_from(tx, run, request)
+    result = _ingest(tx, run, request)
     if "not_kept" not in result:
         check_seen(tx, run.recorder.channel or "")
     return result
 
 
-def _stored_from(tx: WriteTransaction, run: Run, request: LogRequest | HookRequest) -> dict[str, Any]:
+def _ingest(tx: WriteTransaction, run: Run, request: LogRequest | HookRequest) -> dict[str, Any]:
     if isinstance(request, HookRequest):
         channel, saved = ingest_from_hook(tx, request.source, request.session)
-        return _logged(run, channel, saved, len(request.session.messages))
+        return _log_result(run, channel, saved, len(request.session.messages))
     _refuse_remembered(request)
     if isinstance(request, PulledRequest):
-        return _pulled(tx, run, request)
-    named, whose = _channel_for(tx, request)
-    name = own_name(tx, named)
+        return _ingest_pulled(tx, run, request)
+    resolved, other = _channel_for(tx, request)
+    name = own_name(tx, resolved)
     if request.channel is None:
         note = "The channel is new: pass it with every later call of this chat."
     elif name != request.channel:
-        of = "person" if name != named else whose
-        note = f"{request.channel} is a chat of another {of}: these messages are in {name}. Pass that from now on."
+        owner = "person" if name != resolved else other
+        note = f"{request.channel} is a chat of another {owner}: these messages are in {name}. Pass that from now on."
     else:
         note = ""
     if request.grows and grown_to(tx, request.grows, request.messages[0].text) is None:
@@ -103,15 +103,15 @@ def _stored_from(tx: WriteTransaction, run: Run, request: LogRequest | HookReque
             NOT_GROWN,
             f"grows: given {request.grows!r}; allowed: the id of one that was sent, with these words or fewer",
         )
-    messages = [_message(sent, request.timestamp) for sent in request.messages]
-    channel, saved = _stored(tx, name, request, messages)
-    return {**_logged(run, channel, saved, len(messages)), "channel": name, **({"note": note} if note else {})}
+    messages = [_to_message(sent, request.timestamp) for sent in request.messages]
+    channel, saved = _save_messages(tx, name, request, messages)
+    return {**_log_result(run, channel, saved, len(messages)), "channel": name, **({"note": note} if note else {})}
 
 
 def _refuse_remembered(request: LogRequest) -> None:
     """Raise InvalidRequest for the source of sentences to remember, unless their channel is imported or exchanged."""
-    is_theirs = not request.is_from_chat and (request.channel or "").startswith(REMEMBERED)
-    if request.source == REMEMBERED and not is_theirs:
+    is_import = not request.is_from_chat and (request.channel or "").startswith(REMEMBERED)
+    if request.source == REMEMBERED and not is_import:
         allowed = (
             f"any other; the operation remember stores a sentence to remember, an import its channel {REMEMBERED}…"
         )
@@ -131,34 +131,34 @@ def _channel_for(tx: WriteTransaction, request: LogRequest) -> tuple[str, str]:
     is_other_project = row.project_path is not None and project != row.project_path
     if not (is_other_client or is_other_project):
         return request.channel, ""
-    of_project = f"_{blake2b(str(project).encode(), digest_size=3).hexdigest()}" if is_other_project else ""
-    fork = f"{request.channel}{f'_{request.source}' if is_other_client else ''}{of_project}"[:200]
+    project_suffix = f"_{blake2b(str(project).encode(), digest_size=3).hexdigest()}" if is_other_project else ""
+    fork = f"{request.channel}{f'_{request.source}' if is_other_client else ''}{project_suffix}"[:200]
     return fork, "client" if is_other_client else "project"
 
 
-def _pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> dict[str, Any]:
+def _ingest_pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> dict[str, Any]:
     """Store messages from another registry, and note their ids there in the same transaction."""
     name = request.channel or ""
-    named = Edit("", None, now(), (name,), request.source, request.metadata.model_dump().get("session_id"))
-    messages = {there: _message(sent) for there, sent in zip(request.ids, request.messages, strict=True)}
-    new = note_here(tx, request.url, next(iter(channels_meant(tx, named)), None), messages)
+    edit = Edit("", None, now(), (name,), request.source, request.metadata.model_dump().get("session_id"))
+    messages = {there: _to_message(sent) for there, sent in zip(request.ids, request.messages, strict=True)}
+    new = note_here(tx, request.url, next(iter(channels_meant(tx, edit)), None), messages)
     if not new:
-        return _logged(run, name, Saved([], 0, now(), 0), 0)
+        return _log_result(run, name, Saved([], 0, now(), 0), 0)
     found = find_channel(tx, name)
-    before = last_messages(tx, found.number) if found else []
-    context = [Message(Role(row.role), row.text, row.timestamp, more={STORED_ID: row.id}) for row in before]
-    channel, saved = _stored(tx, name, request, [*context, *(messages[there] for there in new)])
-    ids = saved.ids[len(before) :]
+    context_rows = last_messages(tx, found.number) if found else []
+    context = [Message(Role(row.role), row.text, row.timestamp, more={STORED_ID: row.id}) for row in context_rows]
+    channel, saved = _save_messages(tx, name, request, [*context, *(messages[there] for there in new)])
+    ids = saved.ids[len(context_rows) :]
     numbers = numbers_of_ids(tx, ids)
     note_messages(tx, request.url, {numbers[here]: there for here, there in zip(ids, new, strict=False)})
-    return _logged(run, channel, replace(saved, ids=ids), len(ids))
+    return _log_result(run, channel, replace(saved, ids=ids), len(ids))
 
 
-def _message(sent: MessageIn, asked_at: datetime | None = None) -> Message:
+def _to_message(sent: MessageIn, asked_at: datetime | None = None) -> Message:
     return Message(Role(sent.role), sent.text, sent.timestamp or asked_at, sent.context, sent.model_extra or {})
 
 
-def _stored(tx: WriteTransaction, name: str, request: LogRequest, messages: list[Message]) -> tuple[str, Saved]:
+def _save_messages(tx: WriteTransaction, name: str, request: LogRequest, messages: list[Message]) -> tuple[str, Saved]:
     return ingest_from_tool(
         tx,
         name,
@@ -169,13 +169,13 @@ def _stored(tx: WriteTransaction, name: str, request: LogRequest, messages: list
     )
 
 
-def _logged(run: Run, channel: str, saved: Saved, count: int) -> dict[str, Any]:
+def _log_result(run: Run, channel: str, saved: Saved, count: int) -> dict[str, Any]:
     run.recorder.channel = channel
     result = {"timestamp": format_time(saved.received_at), "channel": channel, "message_count": count}
     if saved.refusal:
         run.recorder.explain(channel=channel, kept_out=saved.refusal)
-        why = f"Nothing of this conversation is kept: {saved.refusal}."
-        return {"stored_ids": [], **result, "new_count": 0, "duplicate_count": 0, "not_kept": why}
+        note = f"Nothing of this conversation is kept: {saved.refusal}."
+        return {"stored_ids": [], **result, "new_count": 0, "duplicate_count": 0, "not_kept": note}
     duplicates = count - saved.new
     run.recorder.explain(channel=channel, new=saved.new, duplicates=duplicates)
     return {"stored_ids": saved.ids, **result, "new_count": saved.new, "duplicate_count": duplicates}
@@ -191,13 +191,13 @@ class LogArguments(ToolArguments):
     @classmethod
     def reshape(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Take a single message, and facts of the conversation, that a model puts at the top level."""
-        alone = {name: given.pop(name) for name in (*ROLES, *TEXTS, *SAID_BY) if name in given}
-        if alone and "id" in given:
-            alone["id"] = given.pop("id")
+        message = {name: given.pop(name) for name in (*ROLES, *TEXTS, *ROLE_KEYS) if name in given}
+        if message and "id" in given:
+            message["id"] = given.pop("id")
         meta = given.get("meta", {})
         facts = {name: given.pop(name) for name in (*Meta.model_fields,) if name in given and name != "source"}
         merged = {"meta": facts | meta} if facts and isinstance(meta, dict) else {}
-        return {**({"messages": [alone]} if alone else {}), **given, **merged}
+        return {**({"messages": [message]} if message else {}), **given, **merged}
 
     def request(self, caller: Caller) -> dict[str, Any]:
         meta = self.meta or Meta()

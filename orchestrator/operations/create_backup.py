@@ -35,7 +35,7 @@ class CreateBackupRequest(Request):
     query: CreateBackupQuery = CreateBackupQuery()
 
 
-def write_registry(tx: ReadTransaction, path: Path, tell: Callable[[PartDone], None]) -> ArchiveWriter:
+def write_registry(tx: ReadTransaction, path: Path, report_progress: Callable[[PartDone], None]) -> ArchiveWriter:
     about = {
         "version": VERSION,
         "createdAt": format_time(now()),
@@ -48,7 +48,7 @@ def write_registry(tx: ReadTransaction, path: Path, tell: Callable[[PartDone], N
     try:
         rows: dict[str, int] = {}
         for number, (name, table) in enumerate(TABLES.items()):
-            tell(PartDone(number, len(TABLES), f"table {name}"))
+            report_progress(PartDone(number, len(TABLES), f"table {name}"))
             rows[name] = writer.add_lines(f"registry/{name}.jsonl", rows_of(tx, table))
     except BaseException:
         writer.discard()
@@ -73,10 +73,10 @@ def manifest_of(archive: Archive) -> dict[str, Any]:
     return {**manifest, "stats": {**archive.about.get("stats", {}), "fileSize": archive.path.stat().st_size}}
 
 
-def begin(tx: ReadTransaction, run: Run, request: CreateBackupRequest) -> ArchiveWriter:
+def begin_backup(tx: ReadTransaction, run: Run, request: CreateBackupRequest) -> ArchiveWriter:
     shelf = shelf_of(run)
     path = new_zip(request.query.path) if request.query.path else next(free_names(shelf.folder, ""))
-    writer = write_registry(tx, path, run.tell)
+    writer = write_registry(tx, path, run.report_progress)
     run.recorder.explain(path=str(path), **writer.about["stats"], by="one read transaction, table by table")
     return writer
 
@@ -92,12 +92,12 @@ def new_zip(given: str) -> Path:
     return path
 
 
-async def complete(run: Run, request: CreateBackupRequest, data: ArchiveWriter) -> dict[str, Any]:
+async def complete_backup(run: Run, request: CreateBackupRequest, data: ArchiveWriter) -> dict[str, Any]:
     shelf = shelf_of(run)
     try:
         stores = []
         if request.query.stores:
-            stores = await asyncio.to_thread(add_stores, data, shelf.readers, shelf.places, run.tell)
+            stores = await asyncio.to_thread(add_stores, data, shelf.readers, shelf.places, run.report_progress)
         await asyncio.to_thread(data.finish, stores)
     except BaseException:
         data.discard()
@@ -107,7 +107,7 @@ async def complete(run: Run, request: CreateBackupRequest, data: ArchiveWriter) 
     return {"path": str(data.path), "manifest": {**manifest_of(archive), "parts": archive.about["parts"]}}
 
 
-def refuse_far_path(caller: Caller, path: str, *, is_new: bool = False) -> None:
+def refuse_remote_path(caller: Caller, path: str, *, is_new: bool = False) -> None:
     """Raise InvalidRequest for a path of a caller elsewhere: no files are read or written for others."""
     if not caller.is_local and (is_new or "/" in path or "\\" in path):
         raise InvalidRequest(
@@ -117,11 +117,11 @@ def refuse_far_path(caller: Caller, path: str, *, is_new: bool = False) -> None:
 
 
 class BackupArguments(ToolArguments, CreateBackupQuery):
-    asked = CreateBackupRequest
+    request_type = CreateBackupRequest
 
     def request(self, caller: Caller) -> Request | dict[str, Any]:
         if self.path:
-            refuse_far_path(caller, self.path, is_new=True)
+            refuse_remote_path(caller, self.path, is_new=True)
         return super().request(caller)
 
     async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
@@ -145,7 +145,7 @@ OPERATION = Operation(
     level=Level.ADMIN,
     syncs_first=True,
     is_local=True,
-    steps=Steps[CreateBackupRequest, ArchiveWriter](query=begin, keep=complete),
+    steps=Steps[CreateBackupRequest, ArchiveWriter](query=begin_backup, keep=complete_backup),
     tools=[BACKUP_TOOL],
     labels={"stores": ("with the clients' histories", "클라이언트 기록 포함")},
 )

@@ -95,7 +95,7 @@ class TalksOfDay:
         return [message["id"] for talk in self.talks for message in talk.messages]
 
 
-def the_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> TalksOfDay:
+def read_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> TalksOfDay:
     zone = timezone(timedelta(minutes=request.query.utc_offset_minutes))
     start = datetime.combine(request.query.date, time(), zone)
     # of a channel that says more in a day, the last 1000 messages
@@ -130,7 +130,7 @@ def _channel(request: BriefingRequest) -> str:
     return f"briefing_{request.query.date}"
 
 
-async def in_short(run: Run, request: BriefingRequest, state: GeneralState) -> GeneralState:
+async def write_text(run: Run, request: BriefingRequest, state: GeneralState) -> GeneralState:
     """Write the briefing: decisions, open questions, then the work by project and client."""
     day: TalksOfDay = state["data"]
     if day.earlier:
@@ -144,12 +144,12 @@ async def in_short(run: Run, request: BriefingRequest, state: GeneralState) -> G
     )
     text, by = await written_by(run.writer, run.recorder, task, material, 1500)
     language = request.query.language or language_of(message for talk in day.talks for message in talk.messages)
-    text = text or written(day.talks, str(request.query.date), language)
+    text = text or compose_text(day.talks, str(request.query.date), language)
     run.recorder.explain(by=by, talks=len(day.talks), characters=len(text))
     return {"transformed_data": text, "data": replace(day, by=by)}
 
 
-def written(talks: list[TalkOfDay], date: str, language: str) -> str:
+def compose_text(talks: list[TalkOfDay], date: str, language: str) -> str:
     words = WORDS[language]
     points = [(talk, points_of(talk.messages, language)) for talk in talks]
     for talk, found in points:
@@ -159,10 +159,10 @@ def written(talks: list[TalkOfDay], date: str, language: str) -> str:
         ]
     lines = [f"# {words['title'].format(date=date)}"]
     for kind in ("decided", "open"):
-        told = [
+        section = [
             f"- **{talk.project}** · {talk.source}: {line}" for talk, found in points for line in found.get(kind, ())
         ]
-        lines += ["", f"## {words[kind]}", "", *told] if told else []
+        lines += ["", f"## {words[kind]}", "", *section] if section else []
     lines += ["", f"## {words['worked']}"]
     project = ""
     for talk, found in points:
@@ -196,29 +196,29 @@ async def publish(run: Run, request: BriefingRequest, state: GeneralState) -> Ge
 
     A system that cannot be reached is tried again by the graph; one that fails, by the next run of the day.
     """
-    kept = await run.registry.write(lambda tx: _kept(tx, run, request, state))
-    actions: dict[str, dict[str, str]] = kept["metadata"]["actions"]
-    about = {"id": kept["id"], "date": kept["metadata"]["date"], "text": state["transformed_data"]}
+    briefing = await run.registry.write(lambda tx: _store_briefing(tx, run, request, state))
+    actions: dict[str, dict[str, str]] = briefing["metadata"]["actions"]
+    about = {"id": briefing["id"], "date": briefing["metadata"]["date"], "text": state["transformed_data"]}
     for action in run.actions:
         before = actions.get(action.name)
         if before and before["status"] != "done" and (was_done := await _was_done(action, about)) is not None:
-            before = FOUND if was_done else None
+            before = ALREADY_DONE if was_done else None
             if was_done:
-                await _note(run, kept, action, FOUND)
+                await _note_outcome(run, briefing, action, ALREADY_DONE)
         status = before["status"] if before else "failed"
         if status == "failed" or (status != "done" and request.query.again):
-            await _note(run, kept, action, {"status": "started"})
-            await _perform(run, kept, action, about)
+            await _note_outcome(run, briefing, action, {"status": "started"})
+            await _perform(run, briefing, action, about)
     run.recorder.explain(actions=actions, why=None if actions else "no outside system is configured")
     problems = [
         f"{name}: {one.get('error', one['status'])}" for name, one in actions.items() if one["status"] != "done"
     ]
     if problems:
         run.recorder.steps[-1].error = {"code": "PARTLY_FAILED", "message": "; ".join(problems), "details": ""}
-    return {"data": kept}
+    return {"data": briefing}
 
 
-FOUND = {"status": "done", "result": "was there already"}
+ALREADY_DONE = {"status": "done", "result": "was there already"}
 
 
 async def _was_done(action: ExternalAction, about: Mapping[str, str]) -> bool | None:
@@ -229,41 +229,41 @@ async def _was_done(action: ExternalAction, about: Mapping[str, str]) -> bool | 
         return None
 
 
-async def _perform(run: Run, kept: Mapping[str, Any], action: ExternalAction, about: Mapping[str, str]) -> None:
+async def _perform(run: Run, briefing: Mapping[str, Any], action: ExternalAction, about: Mapping[str, str]) -> None:
     try:
         outcome = {"status": "done", "result": await action.perform(about)}
     except Exception as exc:  # whatever is wrong outside must not cost the briefing
         outcome = {"status": "failed", "error": preview_of(f"{type(exc).__name__}: {exc}", 300)}
         attempts = sum(step.node == "external_action" for step in run.recorder.steps)
         if isinstance(exc, ConnectionError) and attempts < OUTSIDE_ATTEMPTS:
-            await _note(run, kept, action, outcome)
+            await _note_outcome(run, briefing, action, outcome)
             raise
-    await _note(run, kept, action, outcome)
+    await _note_outcome(run, briefing, action, outcome)
 
 
-async def _note(run: Run, kept: Mapping[str, Any], action: ExternalAction, outcome: dict[str, str]) -> None:
-    kept["metadata"]["actions"][action.name] = outcome
-    await run.registry.write(lambda tx: set_metadata(tx, kept["id"], kept["metadata"]))
+async def _note_outcome(run: Run, briefing: Mapping[str, Any], action: ExternalAction, outcome: dict[str, str]) -> None:
+    briefing["metadata"]["actions"][action.name] = outcome
+    await run.registry.write(lambda tx: set_metadata(tx, briefing["id"], briefing["metadata"]))
 
 
-def _kept(tx: WriteTransaction, run: Run, request: BriefingRequest, state: GeneralState) -> dict[str, Any]:
+def _store_briefing(tx: WriteTransaction, run: Run, request: BriefingRequest, state: GeneralState) -> dict[str, Any]:
     """Store the briefing: its text, the ids of its messages, and its deliveries."""
     day: TalksOfDay = state["data"]
     if earlier := find_briefing(tx, _channel(request), day.ids):
         return earlier
     result_id, text = new_id("brief"), state["transformed_data"]
     about = {"date": str(request.query.date), "text": text, "by": day.by, "actions": {}}
-    kept = {"channel": _channel(request), "items": day.ids, "result_type": "summary"}
-    return {"id": result_id, "metadata": run.recorder.keep_result(tx, result_id, "briefing", about, **kept)}
+    delivery = {"channel": _channel(request), "items": day.ids, "result_type": "summary"}
+    return {"id": result_id, "metadata": run.recorder.record_delivery(tx, result_id, "briefing", about, **delivery)}
 
 
-def told(_tx: WriteTransaction, run: Run, _request: BriefingRequest, state: GeneralState) -> dict[str, Any]:
+def to_result(_tx: WriteTransaction, run: Run, _request: BriefingRequest, state: GeneralState) -> dict[str, Any]:
     """Return the briefing's answer; the briefing itself is stored already."""
-    kept = state["data"]
-    about = kept["metadata"]
+    stored = state["data"]
+    about = stored["metadata"]
     actions = [{"name": name, **outcome} for name, outcome in about["actions"].items()]
-    run.recorder.explain(briefing=kept["id"])
-    briefing = {"id": kept["id"], **{name: about[name] for name in ("date", "text", "by")}, "actions": actions}
+    run.recorder.explain(briefing=stored["id"])
+    briefing = {"id": stored["id"], **{name: about[name] for name in ("date", "text", "by")}, "actions": actions}
     return {"briefing": briefing, "partly_failed": any(one["status"] != "done" for one in actions)}
 
 
@@ -271,7 +271,7 @@ OPERATION = Operation(
     request=BriefingRequest,
     level=Level.WRITE,
     syncs_first=True,
-    steps=Steps[BriefingRequest, TalksOfDay](query=the_day, shorten=in_short, publish=publish, write=told),
+    steps=Steps[BriefingRequest, TalksOfDay](query=read_day, shorten=write_text, publish=publish, write=to_result),
     labels={
         "date": ("day", "날짜"),
         "again": ("handed on again", "다시 전달"),

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from orchestrator.requests.field_types import ChannelName, Instant
 from orchestrator.requests.shapes import QueryShape, Request
 from orchestrator.state import GeneralState, Operation, Run, Steps
-from orchestrator.tool import PROJECT, WHEN, Caller, Effect, Outcome, Question, Tool, ToolArguments, present
+from orchestrator.tool import PROJECT, WHEN, Caller, Effect, Outcome, Question, Tool, ToolArguments, select_fields
 from registry.access import Level
 from registry.errors import InvalidRequest
 from registry.storage.conversations.channels import get_channel, item_of
@@ -53,15 +53,15 @@ class DeleteRequest(Request):
     query: DeleteQuery
 
     @property
-    def is_for_good(self) -> bool:
+    def is_permanent(self) -> bool:
         return not self.query.soft
 
     @property
-    def of_owner(self) -> str | None:
+    def limited_to_owner(self) -> str | None:
         return self.query.owner
 
     def summary(self) -> dict[str, Any]:
-        if not self.is_for_good:
+        if not self.is_permanent:
             return super().summary()
         # a full record would name what is forgotten
         conditions = sorted(self.query.model_dump(exclude_defaults=True, exclude={"soft", "dry_run"}))
@@ -75,9 +75,9 @@ def delete(tx: WriteTransaction, run: Run, request: DeleteRequest, _state: Gener
     run.recorder.explain(id=request.query.id, channel=request.channel, soft=request.query.soft)
     if request.query.id:
         message = get_message(tx, request.query.id, include_deleted=True)
-        is_news = standing(tx, message.channel_number, {DELETED: True}, request.timestamp, message.number)
+        is_newer = standing(tx, message.channel_number, {DELETED: True}, request.timestamp, message.number)
         run.recorder.set_channel(message.channel)
-        return {"message": delete_message(tx, message.id) if is_news else message_item(message)}
+        return {"message": delete_message(tx, message.id) if is_newer else message_item(message)}
     if request.channel is None:
         raise InvalidRequest("Nothing to delete was named.", "query.id: missing; allowed: an id, or a channel")
     row = get_channel(tx, request.channel)
@@ -99,10 +99,10 @@ def _forget(tx: WriteTransaction, run: Run, request: DeleteRequest) -> dict[str,
             "Nothing to forget was named.", "allowed: query.id, channel, owner, project, before, matching"
         )
     found = affected_by(tx, wanted)
-    asking = access_of(tx)
-    is_exact = asking is not None and asking.level is not Level.ADMIN
+    access = access_of(tx)
+    is_exact = access is not None and access.level is not Level.ADMIN
     see_everything(tx)
-    shown = _shown(tx, found, wanted)
+    shown = _describe_target(tx, found, wanted)
     files = files_of(tx, run, found, query.matching)
     receipt = dry_receipt(found) if query.dry_run else forget(tx, found, query.matching, is_exact=is_exact)
     for file in [] if query.dry_run else files:
@@ -113,24 +113,24 @@ def _forget(tx: WriteTransaction, run: Run, request: DeleteRequest) -> dict[str,
 def with_receipt(run: Run, figures: Mapping[str, Any]) -> dict[str, Any]:
     """Return the receipt with the backups that may hold what is erased now, and note it."""
     run.recorder.explain(receipt=figures)
-    holding = sorted(path.name for path in run.shelf.folder.glob("*.zip")) if run.shelf else []
-    return {"receipt": {**figures, "backups": holding}}
+    backups = sorted(path.name for path in run.shelf.folder.glob("*.zip")) if run.shelf else []
+    return {"receipt": {**figures, "backups": backups}}
 
 
 def files_of(tx: WriteTransaction, run: Run, found: Affected, matching: str | None) -> list[Path]:
     """Return the files in our folder that hold a forgotten conversation for another client, or the words."""
     if run.shelf is None or not run.shelf.drafts.is_dir():
         return []
-    written, spelled = set(resume_files(tx, sources_of(tx, found))), spellings(matching)
+    written, words = set(resume_files(tx, sources_of(tx, found))), spellings(matching)
 
     def holds_words(file: Path) -> bool:
         text = file.read_text(encoding="utf-8", errors="replace").lower()
-        return any(one in text for one in spelled)
+        return any(one in text for one in words)
 
     return [file for file in run.shelf.drafts.iterdir() if str(file) in written or holds_words(file)]
 
 
-def _shown(tx: WriteTransaction, found: Affected, wanted: Wanted) -> dict[str, Any]:
+def _describe_target(tx: WriteTransaction, found: Affected, wanted: Wanted) -> dict[str, Any]:
     if wanted.id:
         return {"message": {**message_item(found.messages[0]), "deleted": True}}
     if wanted == Wanted(channel=wanted.channel):
@@ -139,7 +139,7 @@ def _shown(tx: WriteTransaction, found: Affected, wanted: Wanted) -> dict[str, A
     return {}
 
 
-async def _wiped(run: Run, request: DeleteRequest) -> None:
+async def _wipe_if_changed(run: Run, request: DeleteRequest) -> None:
     if not (request.query.soft or request.query.dry_run):
         await wipe(run.registry)
 
@@ -158,7 +158,7 @@ class ForgetArguments(ToolArguments):
         return DeleteRequest(channel=self.channel, query=query, source=caller.source)
 
     async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
-        return present(outcome, "receipt")
+        return select_fields(outcome, "receipt")
 
     def rehearsal(self) -> Self:
         return self.model_copy(update={"dry_run": True})
@@ -191,7 +191,7 @@ OPERATION = Operation(
     level=Level.WRITE,
     own_level=Level.WRITE,
     names_channel=True,
-    steps=Steps[DeleteRequest, None](write=delete, afterwards=_wiped),
+    steps=Steps[DeleteRequest, None](write=delete, afterwards=_wipe_if_changed),
     tools=[FORGET_TOOL],
     labels={
         "matching": ("with exactly these words", "정확히 이 말"),

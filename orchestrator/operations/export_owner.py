@@ -32,7 +32,7 @@ class ExportOwnerRequest(Request):
     query: ExportOwnerQuery
 
     @property
-    def of_owner(self) -> str | None:
+    def limited_to_owner(self) -> str | None:
         return self.query.owner
 
 
@@ -48,7 +48,7 @@ def write_all(tx: ReadTransaction, run: Run, request: ExportOwnerRequest) -> dic
     written = []
     try:
         for number, row in enumerate(rows):
-            run.tell(PartDone(number, len(rows), "conversations"))
+            run.report_progress(PartDone(number, len(rows), "conversations"))
             session, messages = document_of(tx, row)
             name = document_name(session, "json")
             writer.add(f"conversations/{name}", export("json", session, messages), rows=len(messages))

@@ -32,8 +32,8 @@ from orchestrator.outside.writing import SUMMARY, transcript, written_by
 from orchestrator.requests.calls import project_of, source_of, utc_offset_minutes
 from orchestrator.requests.field_types import ChannelName, SourceName, Timestamp
 from orchestrator.requests.shapes import ExtractQuery, ExtractRequest, Meta
-from orchestrator.state import GeneralState, Operation, Run, Steps, Tried
-from orchestrator.tool import Caller, Effect, Outcome, ProjectName, Question, Tool, ToolArguments, with_own_names
+from orchestrator.state import AttemptOutcome, GeneralState, Operation, Run, Steps
+from orchestrator.tool import Caller, Effect, Outcome, ProjectName, Question, Tool, ToolArguments, rename_arguments
 from registry.access import Level
 from registry.domain import parse_time, storable
 from registry.errors import InvalidRequest, NotFound
@@ -49,22 +49,22 @@ from registry.text.ranking.confidence import Confidence
 
 def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction | NothingFound:
     """Resolve the channel (given, or best match) and read the messages that answer."""
-    request = request.as_read()
+    request = request.for_selection()
     query = request.query
     ranking = _ranking_place(query.cursor)
     if ranking:
-        return _continued(tx, run, request, ranking)
+        return _next_page(tx, run, request, ranking)
     row = existing_channel(tx, request.channel) if request.channel else None
     number, project = row.number if row else None, request.project if row is None else None
     given = Scope(number, project=project, roles=query.roles, from_=query.from_, to=query.to)
-    said, scope = parse_in_scope(tx, query.text or "", query.utc_offset_minutes, given)
+    parsed, scope = parse_in_scope(tx, query.text or "", query.utc_offset_minutes, given)
     scope = exclude_asking_chat(tx, run, request.source, query.text or "", scope)
-    asked = Lookup(tx, run, query, said, scope)
+    asked = Lookup(tx, run, query, parsed, scope)
     relaxation = "" if query.cursor else asked.relaxation(has_channel=row is not None)
-    if not relaxation and row is None and said.search.when_words and said.has_words:
+    if not relaxation and row is None and parsed.search.when_words and parsed.has_words:
         relaxation = AT_ANY_TIME  # a conversation of another time is a guess, and better than nothing
     try:
-        data = _look(asked.relaxed(run.attempt), row, request.folder)
+        data = _search(asked.relaxed(run.attempt), row, request.folder)
     except NotFound as nothing:
         if project is not None:
             only = f"{nothing.details}; only the project {project} was searched, not all"
@@ -77,15 +77,17 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction |
         span = format_span(scope, query.utc_offset_minutes)
         note = f"Nothing of it is from {span}, so that time was given up."
         relaxed = " and ".join(filter(None, ["time", data.relaxed]))
-        sure = data.confidence if said.is_continuation else Confidence.LOW  # who continues names a time in passing
-        run.recorder.explain(understood=describe_request(said, data.result, relaxed=relaxed))
-        return replace(data, relaxed=relaxed, confidence=sure, note=note)
-    is_enough = row is not None or not said.is_continuation or _is_sure(data)
-    stands = relaxation == AT_ANY_TIME and not data.relaxed and is_enough
-    return replace(data, relaxation="" if run.attempt or stands else relaxation)
+        confidence = (
+            data.confidence if parsed.is_continuation else Confidence.LOW
+        )  # who continues names a time in passing
+        run.recorder.explain(understood=describe_request(parsed, data.result, relaxed=relaxed))
+        return replace(data, relaxed=relaxed, confidence=confidence, note=note)
+    is_enough = row is not None or not parsed.is_continuation or _is_sure(data)
+    holds_as_is = relaxation == AT_ANY_TIME and not data.relaxed and is_enough
+    return replace(data, relaxation="" if run.attempt or holds_as_is else relaxation)
 
 
-def _look(lookup: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | None) -> Extraction:
+def _search(lookup: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | None) -> Extraction:
     query, parsed, recorder = lookup.query, lookup.parsed, lookup.run.recorder
     if query.cursor or not (parsed.has_words or (query.also and not parsed.is_narrowed)):
         return read_last_messages(lookup, row)
@@ -101,14 +103,14 @@ def _look(lookup: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | No
         return replace(read_last_messages(lookup, row, relaxed="words"), confidence=Confidence.LOW)
     recorder.explain(channel=choice.channel.name)
     recorder.channel = choice.channel.name
-    sure = confidence_of_choice(lookup, choice)
+    confidence = confidence_of_choice(lookup, choice)
     if choice.hits:
-        return read_answer(lookup, choice, choice.hits, sure)
+        return read_answer(lookup, choice, choice.hits, confidence)
     recorder.explain(**describe_verdicts(choice.channel_verdicts))
-    return read_end(lookup, choice, sure)
+    return read_end(lookup, choice, confidence)
 
 
-def better(run: Run, request: ExtractRequest, earlier: Tried, relaxed: Tried) -> Tried:
+def pick_attempt(run: Run, request: ExtractRequest, earlier: AttemptOutcome, relaxed: AttemptOutcome) -> AttemptOutcome:
     first, second = earlier.data, relaxed.data
     if relaxed.error or earlier.error:
         chosen = earlier if relaxed.error else relaxed
@@ -117,11 +119,11 @@ def better(run: Run, request: ExtractRequest, earlier: Tried, relaxed: Tried) ->
     else:
         chosen = relaxed if isinstance(second, Extraction) and _is_sure(second) else earlier
     if chosen is earlier and isinstance(first, Extraction):
-        _record(run, first)
+        _record_attempt(run, first)
     return chosen
 
 
-def _record(run: Run, data: Extraction) -> None:
+def _record_attempt(run: Run, data: Extraction) -> None:
     """Record this attempt, and not the one after it."""
     run.recorder.channel = data.channel.name
     run.recorder.explain(
@@ -149,28 +151,28 @@ def _ranking_place(cursor: str | None) -> dict[str, Any] | None:
     return None
 
 
-def _continued(tx: ReadTransaction, run: Run, request: ExtractRequest, place: dict[str, Any]) -> Extraction:
-    kept = get_result(tx, storable(place["x"]))
-    if "turns" not in kept.metadata or place["o"] < 0:
+def _next_page(tx: ReadTransaction, run: Run, request: ExtractRequest, place: dict[str, Any]) -> Extraction:
+    saved = get_result(tx, storable(place["x"]))
+    if "turns" not in saved.metadata or place["o"] < 0:
         raise InvalidRequest("The cursor is not valid.", "cursor: allowed: the next_cursor of the last answer")
-    row = get_channel(tx, kept.channel)
+    row = get_channel(tx, saved.channel)
     run.recorder.channel = row.name
-    turns = [(row.number, turn) for turn in kept.metadata["turns"]][place["o"] :]
-    run.recorder.explain(channel=row.name, by=f"the ranking kept with {kept.id}", candidates=len(turns))
-    said, _ = parse_in_scope(tx, request.query.text or "", request.query.utc_offset_minutes, Scope())
-    hits = {number: at for at, number in enumerate(kept.metadata["hits"])}
+    turns = [(row.number, turn) for turn in saved.metadata["turns"]][place["o"] :]
+    run.recorder.explain(channel=row.name, by=f"the ranking kept with {saved.id}", candidates=len(turns))
+    parsed, _ = parse_in_scope(tx, request.query.text or "", request.query.utc_offset_minutes, Scope())
+    hits = {number: at for at, number in enumerate(saved.metadata["hits"])}
     ranked = read_turns(tx, turns[: 2 * request.query.limit], request.query)
     given = {number for number, at in hits.items() if at < place.get("h", 0)}
     ranked[:1] = [[message for message in turn if message["number"] not in given] for turn in ranked[:1]]
-    rest = [[message for message in turn if message["id"] not in kept.items] for turn in ranked]
+    rest = [[message for message in turn if message["id"] not in saved.items] for turn in ranked]
     return Extraction(
         channel=row,
-        parsed=said,
+        parsed=parsed,
         ranked=[turn for turn in rest if turn],
         turns=turns,
         hits=hits,
         seqs=seqs_of(tx, row.number, request.query.roles),
-        saved_ranking=SavedRanking(kept.id, place["o"]),
+        saved_ranking=SavedRanking(saved.id, place["o"]),
     )
 
 
@@ -178,7 +180,7 @@ async def keep(run: Run, request: ExtractRequest, data: Extraction | NothingFoun
     """Compose the answer within the requested size and the client's room; NotFound if nothing is left."""
     if isinstance(data, NothingFound):
         raise data.error
-    request = request.as_read()
+    request = request.for_selection()
     result, tokens = compose(request, data, run.room)
     if data.verdicts:
         run.recorder.explain(**describe_verdicts(data.verdicts))
@@ -229,20 +231,20 @@ def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: Genera
         **found.get("ranking", {}),
     }
     result_id = found["extract_id"]
-    if run.is_kept:
-        kept = {"channel": found["channel"], "items": ids, "result_type": request.query.mode}
-        run.recorder.keep_result(tx, result_id, "extract_result", about, **kept)
+    if run.is_recorded:
+        delivery = {"channel": found["channel"], "items": ids, "result_type": request.query.mode}
+        run.recorder.record_delivery(tx, result_id, "extract_result", about, **delivery)
     # A summary stands for its messages; their ids are kept with the result.
     shown = [] if "summary" in found else [deliver(message) for message in found["messages"]]
     texts = [str(found["summary"])] if "summary" in found else [message["text"] for message in shown]
     run.recorder.explain(extract_result=result_id, delivered=ids, tokens=sum(map(tokens_in, texts)))
-    told = {name: part for name, part in found.items() if name not in _NOTED}
-    if not run.is_kept and "ranking" in found:  # further pages are read from it
-        told["metadata"] = {name: part for name, part in told["metadata"].items() if name != "next_cursor"}
-    return {**told, "messages": shown}
+    answer = {name: part for name, part in found.items() if name not in _NOT_SENT}
+    if not run.is_recorded and "ranking" in found:  # further pages are read from it
+        answer["metadata"] = {name: part for name, part in answer["metadata"].items() if name != "next_cursor"}
+    return {**answer, "messages": shown}
 
 
-_NOTED = ("ranking", "extract_id")  # stored with the answer, and not sent
+_NOT_SENT = ("ranking", "extract_id")  # stored with the answer, and not sent
 
 _QUERY_NAMES = [field.alias or name for name, field in ExtractQuery.model_fields.items()]
 
@@ -266,7 +268,7 @@ class ExtractArguments(ToolArguments):
         if not isinstance(query, Mapping | str | list):
             return {**given, "query": query}
         inside = query if isinstance(query, Mapping) else {"text": query}
-        inside = with_own_names(inside, {*_QUERY_NAMES, "channel", "project"})
+        inside = rename_arguments(inside, {*_QUERY_NAMES, "channel", "project"})
         if isinstance(inside.get("text"), Mapping):
             inside |= inside.pop("text")
         if isinstance(texts := inside.get("text"), list) and texts:
@@ -295,13 +297,13 @@ class ExtractArguments(ToolArguments):
 
     def question(self, result: Mapping[str, Any]) -> Question | None:
         """Ask which of several conversations that fit equally is meant."""
-        others = [one for one in result.get("candidates", ()) if one.get("score", 0) >= EQUAL]
+        others = [one for one in result.get("candidates", ()) if one.get("score", 0) >= MIN_EQUAL_SHARE]
         first = {**result, "when": result["metadata"]["last_activity"]}
         named = {_label(one): {"channel": one["channel"]} for one in (first, *others)}
         return Question("Which conversation do you mean?", named) if len(named) > 1 else None
 
 
-EQUAL = 0.9  # share of the best conversation's score from which on another one fits as well
+MIN_EQUAL_SHARE = 0.9  # share of the best conversation's score from which on another one fits as well
 
 
 def _label(one: Mapping[str, Any]) -> str:
@@ -356,7 +358,7 @@ OPERATION = Operation(
         query=read,
         keep=keep,
         relax=lambda data: data.relaxation,
-        better=better,
+        better=pick_attempt,
         shorten=shorten,
         write=write,
         subject=lambda request: "" if request.query.cursor else request.query.text or "",

@@ -11,7 +11,7 @@ from orchestrator.answer.digests.summaries import add_summaries
 from orchestrator.answer.fitting import fit_page, piece_of
 from orchestrator.export.sharing import for_others
 from orchestrator.export.texts import ExportFormat, document_path, export, write_new_file
-from orchestrator.requests.field_types import MOST_COUNTED, Limit
+from orchestrator.requests.field_types import MAX_COUNT, Limit
 from orchestrator.requests.shapes import QueryShape, Request
 from orchestrator.state import Operation, Run, Steps
 from orchestrator.tool import Alias, Caller, Effect, Outcome, SessionId, Tool, ToolArguments
@@ -32,7 +32,7 @@ class FetchQuery(QueryShape):
 
     session_id: str = Field(min_length=1, max_length=300)
     message_limit: Limit | None = None
-    before: int | None = Field(None, ge=1, le=MOST_COUNTED)
+    before: int | None = Field(None, ge=1, le=MAX_COUNT)
     message_id: str | None = Field(None, description="that message, whole")
     max_tokens: int | None = Field(None, ge=1, description="what is longer comes in pages, or shortened")
     cursor: str | None = Field(None, description='next_cursor of the last answer; "" for the beginning')
@@ -59,16 +59,16 @@ def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetch
     query = request.query
     row = resolve_session(tx, query.session_id)
     run.recorder.channel = row.name
-    wanted, how = _messages_wanted(tx, row, query)
+    wanted, how = _read_rows(tx, row, query)
     run.recorder.explain(channel=row.name, by=how, candidates=len(wanted.rows))
-    session = _about(tx, row)
+    session = _describe_session(tx, row)
     add_summaries(tx, run, [session])
     if query.max_tokens is None and not query.is_complete:
         session["usage"] = usage_of_channel(tx, row.number)
     return Fetched(session, [delivery.message_dict(message) for message in wanted.rows], wanted.later is not None)
 
 
-def _messages_wanted(tx: ReadTransaction, row: ChannelRow, query: FetchQuery) -> tuple[Window, str]:
+def _read_rows(tx: ReadTransaction, row: ChannelRow, query: FetchQuery) -> tuple[Window, str]:
     if wanted := query.message_id or _piece_place(query.cursor).get("m"):
         return Window([_message_of(tx, row, wanted)]), "the message's id"
     if query.cursor is not None:
@@ -93,14 +93,14 @@ def _message_of(tx: ReadTransaction, row: ChannelRow, message_id: str) -> Messag
     return message
 
 
-def _about(tx: ReadTransaction, row: ChannelRow) -> dict[str, Any]:
+def _describe_session(tx: ReadTransaction, row: ChannelRow) -> dict[str, Any]:
     return {**item_of(tx, row), **other_names(tx, row), **model_facts(row)}
 
 
 def document_of(tx: ReadTransaction, row: ChannelRow) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return a session and its messages, with all that is kept of them."""
     messages = map(delivery.message_dict, messages_of(tx, row.number))
-    return _about(tx, row), [{**delivery.full_message(one), "sequence": one["seq"] + 1} for one in messages]
+    return _describe_session(tx, row), [{**delivery.full_message(one), "sequence": one["seq"] + 1} for one in messages]
 
 
 def other_names(tx: ReadTransaction, row: ChannelRow) -> dict[str, list[str]]:
@@ -112,14 +112,14 @@ def other_names(tx: ReadTransaction, row: ChannelRow) -> dict[str, list[str]]:
 async def keep_fetched(run: Run, request: FetchRequest, data: Fetched) -> dict[str, Any]:
     """Return the messages in order with their sequence numbers; with `is_folded`, shorten what tools said."""
     query = request.query
-    messages = [{**_as_told(query, message), "sequence": message["seq"] + 1} for message in data.messages]
+    messages = [{**_deliver(query, message), "sequence": message["seq"] + 1} for message in data.messages]
     if query.message_id is not None or _piece_place(query.cursor):
-        return {"session": data.session, **_in_pieces(run, query, data.session, messages[0])}
+        return {"session": data.session, **_piece_result(run, query, data.session, messages[0])}
     if query.is_folded:
         for message in messages:
             if message["role"] in ("tool", "thinking"):
                 message["text"] = preview_of(message["text"], 200)
-    shown = _within(run, query, data.session, messages)
+    shown = _fit_messages(run, query, data.session, messages)
     tokens = sum(delivery.tokens_in(message["text"]) for message in shown)
     run.recorder.explain(kept=len(shown), dropped=len(messages) - len(shown), reason="max_tokens", tokens=tokens)
     more: dict[str, Any] = {}
@@ -129,7 +129,7 @@ async def keep_fetched(run: Run, request: FetchRequest, data: Fetched) -> dict[s
     return {"session": data.session, "messages": shown, **more}
 
 
-def _as_told(query: FetchQuery, message: delivery.MessageDict) -> delivery.MessageDict:
+def _deliver(query: FetchQuery, message: delivery.MessageDict) -> delivery.MessageDict:
     """Return the message; with the whole tool call if no size is given, or if one small message is wanted.
 
     Without a size it names its attachments, too.
@@ -137,12 +137,12 @@ def _as_told(query: FetchQuery, message: delivery.MessageDict) -> delivery.Messa
     if query.is_complete:
         return delivery.full_message(message)
     is_small = query.message_id is not None and delivery.length_of(message["tool"]) <= delivery.MAX_CONTEXT
-    told = delivery.deliver(message, whole_tool=is_small or not (query.max_tokens or query.is_folded))
+    delivered = delivery.deliver(message, whole_tool=is_small or not (query.max_tokens or query.is_folded))
     names = None if query.max_tokens else message["payload"].get("attachments")
-    return {**told, "attachments": names} if names else told
+    return {**delivered, "attachments": names} if names else delivered
 
 
-def _in_pieces(run: Run, query: FetchQuery, session: dict[str, Any], message: dict[str, Any]) -> dict[str, Any]:
+def _piece_result(run: Run, query: FetchQuery, session: dict[str, Any], message: dict[str, Any]) -> dict[str, Any]:
     """Return one message, or as much of it as fits, and where it continues."""
     if query.max_tokens is None:
         return {"messages": [message]}
@@ -153,8 +153,8 @@ def _in_pieces(run: Run, query: FetchQuery, session: dict[str, Any], message: di
         end = offset + len(text)
         is_whole = (offset, end) == (0, len(message["text"]))
         marks = {} if is_whole else {"full_length": len(message["text"]), "offset": offset}
-        onward = {} if end == len(message["text"]) else {"next_cursor": encode_cursor({"m": message["id"], "o": end})}
-        return {"messages": [{**message, "text": text, **marks}], **onward}
+        cursor = {} if end == len(message["text"]) else {"next_cursor": encode_cursor({"m": message["id"], "o": end})}
+        return {"messages": [{**message, "text": text, **marks}], **cursor}
 
     def is_small(text: str) -> bool:
         sized = {"session": session, **answer(text)}
@@ -165,7 +165,7 @@ def _in_pieces(run: Run, query: FetchQuery, session: dict[str, Any], message: di
     return answer(piece)
 
 
-def _within(
+def _fit_messages(
     run: Run, query: FetchQuery, session: dict[str, Any], messages: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     if query.max_tokens is None:
@@ -229,8 +229,8 @@ class ExportArguments(ToolArguments):
         file = document_path(self.path, self.format, folder) if self.path else None
         if file is None and self.format == "pdf":
             raise InvalidRequest("A PDF is no text.", "path: given none; allowed: a new file, .pdf at its end")
-        told = outcome["session"], outcome["messages"]
-        content = export(self.format, *(for_others(*told) if self.share else told))
+        exported = outcome["session"], outcome["messages"]
+        content = export(self.format, *(for_others(*exported) if self.share else exported))
         return {"path": str(write_new_file(file, content))} if file else {"text": content.decode()}
 
 

@@ -25,8 +25,8 @@ from registry.storage.records.extract_results import has_result, latest_result, 
 from registry.text.request.syntax import Search
 from registry.text.request.understanding import ParsedRequest
 
-SILENCE: dict[str, Any] = {"hint": "", "channel": None, "told_of": []}
-SURE = 8.0  # evidence from which on a prompt is answered; see `evidence_in`
+NO_HINT: dict[str, Any] = {"hint": "", "channel": None, "told_of": []}
+MIN_EVIDENCE = 8.0  # evidence from which on a prompt is answered; see `evidence_in`
 DISMISSED = "a hint from it was called not useful in this project"
 
 
@@ -69,40 +69,42 @@ def _project(query: HintQuery) -> str | None:
 def read_hint(tx: ReadTransaction, run: Run, request: HintRequest) -> dict[str, Any]:
     """Return the hint with the channel and messages it is made of; "" if it is better to be silent."""
     query = request.query
-    own = numbers_of(tx, query.session_id)
-    return _before_act(tx, run, query, query.act, own) if query.act else _with_prompt(tx, run, query, own)
+    excluded = numbers_of(tx, query.session_id)
+    return _before_act(tx, run, query, query.act, excluded) if query.act else _with_prompt(tx, run, query, excluded)
 
 
-def _with_prompt(tx: ReadTransaction, run: Run, query: HintQuery, own: list[int]) -> dict[str, Any]:
+def _with_prompt(tx: ReadTransaction, run: Run, query: HintQuery, excluded: list[int]) -> dict[str, Any]:
     recorder = run.recorder
-    asked = _lookup(tx, run, query.text, Scope(exclude_numbers=own))
-    found = asked.find()
+    lookup = _lookup(tx, run, query.text, Scope(exclude_numbers=excluded))
+    found = lookup.find()
     evidence = evidence_in(found)
-    recorder.explain(by="what only one conversation holds of the prompt", evidence=round(evidence, 1), least=SURE)
-    choice = choose(asked, found, None) if evidence >= SURE else None
+    recorder.explain(
+        by="what only one conversation holds of the prompt", evidence=round(evidence, 1), least=MIN_EVIDENCE
+    )
+    choice = choose(lookup, found, None) if evidence >= MIN_EVIDENCE else None
     if choice is None:
         recorder.explain(reason="no past conversation clearly answers this")
-        return SILENCE
+        return NO_HINT
     channel = choice.channel
     recorder.channel = channel.name
     if query.session_id and latest_result(tx, channel.name, HINT, query.session_id):
         recorder.explain(reason="this chat had a hint from that conversation already")
-        return SILENCE
+        return NO_HINT
     if useless_results(tx, channel.name, HINT, _project(query)):
         recorder.explain(reason=DISMISSED)
-        return SILENCE
+        return NO_HINT
     best = choice.hits[0].ranked.candidate
     places = [best.turn, *range(best.seq - MAX_CURE_DISTANCE, best.seq + MAX_CURE_DISTANCE + 1)]
     rows = read_messages_around(tx, {channel.number: places})[channel.number]
-    near = list(map(message_dict, by_numbers(tx, [row.number for row in rows])))
+    around = list(map(message_dict, by_numbers(tx, [row.number for row in rows])))
     scores = {one.ranked.candidate.number: one.score for one in choice.channel_verdicts}
-    text, told = hint_of(channel, near, scores, found.query)
-    return {"hint": text, "channel": channel.name, "told_of": told}
+    text, quoted_ids = hint_of(channel, around, scores, found.query)
+    return {"hint": text, "channel": channel.name, "told_of": quoted_ids}
 
 
-def _before_act(tx: ReadTransaction, run: Run, query: HintQuery, act: Act, own: list[int]) -> dict[str, Any]:
+def _before_act(tx: ReadTransaction, run: Run, query: HintQuery, act: Act, excluded: list[int]) -> dict[str, Any]:
     recorder = run.recorder
-    scope = Scope(project=query.folder, exclude_numbers=own, roles=(Role.USER, Role.TOOL))
+    scope = Scope(project=query.folder, exclude_numbers=excluded, roles=(Role.USER, Role.TOOL))
     found = _lookup(tx, run, act.subject[:1000], scope).find()  # more words find nothing better
     places: dict[int, set[int]] = defaultdict(set)
     for one in found.ranked[:15]:
@@ -112,19 +114,19 @@ def _before_act(tx: ReadTransaction, run: Run, query: HintQuery, act: Act, own: 
     rows = by_numbers(tx, [row.number for some in around.values() for row in some])
     messages = sorted(map(message_dict, rows), key=lambda one: (one["timestamp"], one["number"]))
     recorder.explain(by="failed commands and commented edits of the project's chats", candidates=len(messages))
-    told = find_warning(act, messages)
-    if told is None:
+    warning = find_warning(act, messages)
+    if warning is None:
         recorder.explain(reason="no past chat says anything against this")
-        return SILENCE
-    channel, ids = told.message["channel"], [told.message["id"]]
+        return NO_HINT
+    channel, ids = warning.message["channel"], [warning.message["id"]]
     recorder.channel = channel
     if query.session_id and has_result(tx, channel, HINT, query.session_id, ids):
         recorder.explain(reason="this chat was told so already")
-        return SILENCE
+        return NO_HINT
     if ids in useless_results(tx, channel, HINT, _project(query)):
         recorder.explain(reason=DISMISSED)
-        return SILENCE
-    return {"hint": warning_line(told), "channel": channel, "told_of": ids}
+        return NO_HINT
+    return {"hint": warning_line(warning), "channel": channel, "told_of": ids}
 
 
 def _lookup(tx: ReadTransaction, run: Run, text: str, scope: Scope) -> Lookup[ExtractQuery]:
@@ -135,11 +137,11 @@ def _lookup(tx: ReadTransaction, run: Run, text: str, scope: Scope) -> Lookup[Ex
 def write_hint(tx: WriteTransaction, run: Run, request: HintRequest, state: GeneralState) -> dict[str, Any]:
     """Record the hint, so that this chat gets no second one from the same conversation."""
     hint: dict[str, Any] = state["result"]
-    if not (hint["hint"] and run.is_kept):
+    if not (hint["hint"] and run.is_recorded):
         return hint
     reader = request.query.session_id  # a hint is made for a chat, as other results are for a client
     about = {"client": reader, "source": request.source, "folder": _project(request.query)}
-    run.recorder.keep_result(tx, new_id("ext"), HINT, about, channel=hint["channel"], items=hint["told_of"])
+    run.recorder.record_delivery(tx, new_id("ext"), HINT, about, channel=hint["channel"], items=hint["told_of"])
     return hint
 
 

@@ -24,7 +24,7 @@ class ImportRequest(Request):
     found: list[FoundSession]
 
     @property
-    def written_to(self) -> str | None:
+    def write_target(self) -> str | None:
         return self.store
 
     def summary(self) -> dict[str, Any]:
@@ -34,8 +34,8 @@ class ImportRequest(Request):
 
 def import_sessions(tx: WriteTransaction, run: Run, request: ImportRequest, _state: GeneralState) -> dict[str, Any]:
     """Store new messages of a store's sessions, and note that the sessions were read."""
-    told = [found for found in request.found if found.session.messages]
-    stored = ingest_all(tx, request.source, [found.session for found in told])
+    with_messages = [found for found in request.found if found.session.messages]
+    stored = ingest_all(tx, request.source, [found.session for found in with_messages])
     numbers = iter([saved.channel_number or None for saved in stored])
     seen = [
         (found.key, found.fingerprint, next(numbers) if found.session.messages else None) for found in request.found

@@ -19,11 +19,11 @@ class ListBackupsRequest(Request):
     query: QueryShape = QueryShape()
 
 
-async def listed(run: Run, _request: ListBackupsRequest, _data: None) -> dict[str, Any]:
-    return {"backups": await asyncio.to_thread(lambda: list(_listed(shelf_of(run).folder)))}
+async def list_backups(run: Run, _request: ListBackupsRequest, _data: None) -> dict[str, Any]:
+    return {"backups": await asyncio.to_thread(lambda: list(_read_manifests(shelf_of(run).folder)))}
 
 
-def _listed(folder: Path) -> Iterator[dict[str, Any]]:
+def _read_manifests(folder: Path) -> Iterator[dict[str, Any]]:
     for path in sorted(folder.glob("*.zip"), key=lambda path: (path.stat().st_mtime, path.name), reverse=True):
         try:
             yield {"path": str(path), "manifest": manifest_of(Archive.open(path))}
@@ -32,7 +32,7 @@ def _listed(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 class ListBackupsArguments(ToolArguments):
-    asked = ListBackupsRequest
+    request_type = ListBackupsRequest
 
 
 LIST_BACKUPS_TOOL = Tool(
@@ -49,6 +49,6 @@ OPERATION = Operation(
     request=ListBackupsRequest,
     level=Level.ADMIN,
     is_local=True,
-    steps=Steps[ListBackupsRequest, None](query=no_query, keep=listed),
+    steps=Steps[ListBackupsRequest, None](query=no_query, keep=list_backups),
     tools=[LIST_BACKUPS_TOOL],
 )

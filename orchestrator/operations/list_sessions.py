@@ -15,7 +15,7 @@ from orchestrator.requests.calls import project_of, searched_project
 from orchestrator.requests.field_types import EndInstant, Instant, Limit, Offset
 from orchestrator.requests.shapes import ListQuery, ListRequest
 from orchestrator.state import Operation, Run, Steps
-from orchestrator.tool import WHEN, Alias, Caller, Effect, Outcome, ProjectName, Tool, ToolArguments, present
+from orchestrator.tool import WHEN, Alias, Caller, Effect, Outcome, ProjectName, Tool, ToolArguments, select_fields
 from registry.access import Level
 from registry.domain import format_time, now, parse_time, preview_of
 from registry.storage.conversations.channels import places_among_recent, some_channels
@@ -55,12 +55,12 @@ def _number(tx: ReadTransaction, query: ListQuery, items: Iterable[dict[str, Any
 async def keep_list(run: Run, request: ListRequest, data: Listed) -> dict[str, Any]:
     """Return the page, or as much of it as the client allows."""
     query = request.query
-    whole = [line_of(item, now()) for item in data.items] if query.as_lines else data.items
-    items = fit_client(run, whole) if query.is_sized else whole
+    shown = [line_of(item, now()) for item in data.items] if query.as_lines else data.items
+    items = fit_client(run, shown) if query.is_sized else shown
     reason = "limit and offset" if len(items) == len(data.items) else "what the client lets through"
     run.recorder.explain(kept=len(items), dropped=data.total - len(items), reason=reason)
-    said = {"from": query.since, "to": query.until}
-    span = {name: format_time(at) for name, at in said.items() if at}
+    bounds = {"from": query.since, "to": query.until}
+    span = {name: format_time(at) for name, at in bounds.items() if at}
     understood = {"understood": span} if span else {}
     place = pagination(data.total, query.limit, query.offset, len(items))
     return {"sessions": items, "pagination": place, **understood}
@@ -122,8 +122,8 @@ def age_of(at: datetime, moment: datetime) -> str:
 
 def as_sessions(traced: Outcome) -> dict[str, Any]:
     """Return the conversations in which a change came about as a list of sessions with their evidence."""
-    told = ("confidence", "why", "message_id", "commit")
-    sessions = [{**found["session"], **present(found, *told)} for found in traced["found"]]
+    evidence = ("confidence", "why", "message_id", "commit")
+    sessions = [{**found["session"], **select_fields(found, *evidence)} for found in traced["found"]]
     return {"sessions": sessions, "pagination": pagination(len(sessions), len(sessions), 0, len(sessions))}
 
 

@@ -53,7 +53,7 @@ def move(tx: WriteTransaction, run: Run, request: MigrateRequest, _state: Genera
     """Move one session or all sessions of a folder and its subfolders; or undo a move."""
     query = request.query
     if query.undo:
-        return _back(tx, run, Path(query.undo))
+        return _undo_move(tx, run, Path(query.undo))
     old, new = _folder(query.workspace or ""), _folder(query.to)
     if bool(request.channel) == bool(query.workspace) or not new:
         raise InvalidRequest(
@@ -63,16 +63,16 @@ def move(tx: WriteTransaction, run: Run, request: MigrateRequest, _state: Genera
     is_copy = query.mode == "copy"
     if is_copy and not query.in_cursor:
         raise InvalidRequest("A copy is made in Cursor's own list.", "mode: copy is allowed with in_cursor alone")
-    rows = [resolve_session(tx, request.channel)] if request.channel else _of(tx, old)
+    rows = [resolve_session(tx, request.channel)] if request.channel else _channels_of(tx, old)
     moved = [(row, _moved_path(row, old, new)) for row in rows if not is_copy or row.source == CURSOR]
-    told = _told(moved, dry_run=query.dry_run)
+    result = _move_result(moved, dry_run=query.dry_run)
     run.recorder.explain(sessions=len(rows), to=new, dry_run=query.dry_run, in_cursor=query.in_cursor, mode=query.mode)
     for row, path in () if query.dry_run or is_copy else moved:
         move_channel(tx, row, path)
-    return told | _in_cursor(run, moved, told, query.mode) if query.in_cursor else told
+    return result | _move_in_cursor(run, moved, result, query.mode) if query.in_cursor else result
 
 
-def _told(moved: Moves, *, dry_run: bool) -> dict[str, Any]:
+def _move_result(moved: Moves, *, dry_run: bool) -> dict[str, Any]:
     return {
         "successCount": len(moved),
         "failedCount": 0,
@@ -82,27 +82,27 @@ def _told(moved: Moves, *, dry_run: bool) -> dict[str, Any]:
     }
 
 
-def _in_cursor(run: Run, moved: Moves, told: dict[str, Any], mode: str) -> dict[str, Any]:
+def _move_in_cursor(run: Run, moved: Moves, result: dict[str, Any], mode: str) -> dict[str, Any]:
     """Move or copy in Cursor's databases, in the same transaction as ours; return the path of the journal.
 
     A copy is a new conversation: the next sync imports it, and nothing moves here.
     """
     shelf = shelf_of(run)
     users = [store.parents[1] for store in CursorIde().find(shelf.places)]
-    steps = [step for user in users for step in _planned(user, moved, mode)]
+    steps = [step for user in users for step in _plan_steps(user, moved, mode)]
     about = {"in_cursor": {"values": len(steps)}}
-    if told["dry_run"]:
+    if result["dry_run"]:
         return about
     refuse_while_running()
     if not steps:
         return about
     journal = shelf.folder / f"{now():%Y-%m-%dT%H%M%S%fZ}-cursor-{mode}.json"
-    apply(steps, journal, {"moves": told["moves"] if mode == "move" else []})
+    apply(steps, journal, {"moves": result["moves"] if mode == "move" else []})
     run.recorder.explain(journal=str(journal), values=len(steps))
     return {"in_cursor": {"values": len(steps), "journal": str(journal)}}
 
 
-def _planned(user_folder: Path, moved: Moves, mode: str) -> Iterable[Step]:
+def _plan_steps(user_folder: Path, moved: Moves, mode: str) -> Iterable[Step]:
     by_folder: dict[str, list[str]] = {}
     for row, path in moved:
         if row.source == CURSOR and row.session_id:
@@ -112,21 +112,21 @@ def _planned(user_folder: Path, moved: Moves, mode: str) -> Iterable[Step]:
         yield from plan(user_folder, composer_ids, target_of(user_folder, path))
 
 
-def _back(tx: WriteTransaction, run: Run, journal: Path) -> dict[str, Any]:
+def _undo_move(tx: WriteTransaction, run: Run, journal: Path) -> dict[str, Any]:
     noted = undo(journal)
-    there = [(find_channel(tx, one["channel"]), one["from"]) for one in noted["moves"]]
-    moved = [(row, path) for row, path in there if row is not None and path]
+    journalled = [(find_channel(tx, one["channel"]), one["from"]) for one in noted["moves"]]
+    moved = [(row, path) for row, path in journalled if row is not None and path]
     for row, path in moved:
         move_channel(tx, row, path)
     run.recorder.explain(undone=str(journal), sessions=len(moved))
-    return _told(moved, dry_run=False)
+    return _move_result(moved, dry_run=False)
 
 
 def _folder(given: str) -> str:
     return given.rstrip("/\\") or given
 
 
-def _of(tx: ReadTransaction, old: str) -> list[ChannelRow]:
+def _channels_of(tx: ReadTransaction, old: str) -> list[ChannelRow]:
     rows = channels_of_project(tx, old)
     if not rows:
         known = ", ".join(path for _, path, _ in projects_by_activity(tx, 5))

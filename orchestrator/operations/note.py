@@ -41,16 +41,16 @@ class NoteRequest(Request):
 def read_note(tx: ReadTransaction, run: Run, request: NoteRequest) -> dict[str, Any]:
     """Return the note: what a compaction dropped, or the folder's latest conversations and sentences to remember."""
     query = request.query
-    kept = [one["text"] for one in remembered(tx, query.folder)]
+    sentences = [one["text"] for one in remembered(tx, query.folder)]
     if query.is_compacted and query.session_id:
         row = resolve_session(tx, query.session_id)
         run.recorder.explain(by="compaction", channel=row.name)
-        text = recap([message_dict(each) for each in messages_of(tx, row.number, limit=5000)], kept)
+        text = recap([message_dict(each) for each in messages_of(tx, row.number, limit=5000)], sentences)
         note: dict[str, Any] = {"note": text, "tokens": tokens_in(text), "told_of": [query.session_id] if text else []}
     else:
         latest, total = latest_of(tx, query.folder, query.session_id)
         run.recorder.explain(by="the folder's last activity", candidates=total)
-        note = compose_note(latest, kept, query.session_id)
+        note = compose_note(latest, sentences, query.session_id)
     run.recorder.explain(kept=len(note["told_of"]), dropped=0, reason="max_tokens")
     return note
 
@@ -60,11 +60,11 @@ def latest_of(tx: ReadTransaction, folder: str, session_id: str | None) -> tuple
     some, total = some_channels(tx, project=folder, limit=SESSIONS_READ, offset=0)
     others = recent_sessions(some, session_id)
     numbers = numbers_of(tx, [each["channel"] for each in others[:SESSIONS_WITH_STATE]])
-    standing = []
+    sessions = []
     for each in others[:SESSIONS_WITH_STATE]:
         end = messages_of(tx, numbers[each["channel"]], limit=STATE_MESSAGES)
-        standing.append(SessionState(each, state_of(list(map(message_dict, end)))))
-    return standing + [SessionState(each, {}) for each in others[SESSIONS_WITH_STATE:]], total
+        sessions.append(SessionState(each, state_of(list(map(message_dict, end)))))
+    return sessions + [SessionState(each, {}) for each in others[SESSIONS_WITH_STATE:]], total
 
 
 OPERATION = Operation(

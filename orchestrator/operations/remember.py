@@ -41,7 +41,7 @@ def remember(tx: WriteTransaction, run: Run, request: RememberRequest, _state: G
     """Keep a sentence once, take back the one it replaces, and return all that hold."""
     text, project = request.query.text, request.query.project
     if request.query.replaces:
-        _take_back(tx, request.query.replaces)
+        _delete_sentence(tx, request.query.replaces)
     known = [one["text"] for one in remembered(tx, project) if bool(one["project"]) == bool(project)]
     if text and masked(tx, {"text": text})["text"] not in known:
         about = {"title": "Remembered", **({"project": project} if project else {})}
@@ -53,7 +53,7 @@ def remember(tx: WriteTransaction, run: Run, request: RememberRequest, _state: G
     return {"remembered": remembered(tx, project)}
 
 
-def _take_back(tx: WriteTransaction, sentence_id: str) -> None:
+def _delete_sentence(tx: WriteTransaction, sentence_id: str) -> None:
     """Delete a sentence here and, by the exchange, elsewhere. Raises NotFound if that is none."""
     sentence = get_message(tx, sentence_id, include_deleted=True)
     if sentence.source != REMEMBERED:

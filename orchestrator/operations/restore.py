@@ -27,9 +27,9 @@ def restore(tx: WriteTransaction, run: Run, request: RestoreRequest, _state: Gen
     run.recorder.explain(id=request.query.id, channel=request.channel)
     if request.query.id:
         message = get_message(tx, request.query.id, include_deleted=True)
-        is_news = standing(tx, message.channel_number, {DELETED: False}, request.timestamp, message.number)
+        is_newer = standing(tx, message.channel_number, {DELETED: False}, request.timestamp, message.number)
         run.recorder.set_channel(message.channel)
-        return {"message": restore_message(tx, message.id) if is_news else message_item(message)}
+        return {"message": restore_message(tx, message.id) if is_newer else message_item(message)}
     if request.channel is None:
         raise InvalidRequest("Nothing to restore was named.", "query.id: missing; allowed: an id, or a channel")
     row = find_channel(tx, request.channel)

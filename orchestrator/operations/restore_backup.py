@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from orchestrator.archive.container import MANIFEST, Archive, Damage, give_back
+from orchestrator.archive.container import MANIFEST, Archive, Damage, restore_stores
 from orchestrator.operations.create_backup import free_names, write_registry
 from orchestrator.operations.validate_backup import NamedBackup, ValidateBackupQuery, existing_backup
 from orchestrator.requests.shapes import Request
@@ -52,7 +52,7 @@ class Rehearsed:
     folder: TemporaryDirectory[str] = field(repr=False)
 
 
-def try_out(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) -> Rehearsed:
+def rehearse_restore(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) -> Rehearsed:
     """Check the backup, restore it into a temporary place, and back up what is stored. Raises StorageError."""
     shelf, query = shelf_of(run), request.query
     archive = Archive.open(existing_backup(shelf, query.path))
@@ -61,7 +61,7 @@ def try_out(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) -> Reh
             "That file holds the conversations of one person, not a registry.",
             f"{archive.path}: `ctxr import` adds them to a registry",
         )
-    damaged = archive.check(run.tell)
+    damaged = archive.check(run.report_progress)
     if damaged and not query.rest:
         parts = "; ".join(f"damaged part: {damage.part} ({damage.why})" for damage in damaged[:20])
         more = f"; and {len(damaged) - 20} more" if len(damaged) > 20 else ""
@@ -80,16 +80,16 @@ def try_out(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) -> Reh
         counts = rehearse(
             file, revision, lambda table: archive.lines(f"registry/{table}.jsonl"), is_damaged=bool(damaged)
         )
-        told = {name: archive.about.get("stats", {}).get(name) for name in counts}
-        if not damaged and not query.rest and counts != told:
+        stated = {name: archive.about.get("stats", {}).get(name) for name in counts}
+        if not damaged and not query.rest and counts != stated:
             raise StorageError(
                 "The backup does not hold what it says.",
-                f"{archive.path}: damaged part: {MANIFEST} (it tells of {told}, and there are {counts});"
+                f"{archive.path}: damaged part: {MANIFEST} (it tells of {stated}, and there are {counts});"
                 " `ctxr backup restore --rest` gives what is there",
             )
         copy = None
         if not query.dry_run and any(count_kept(tx).values()):
-            writer = write_registry(tx, next(free_names(shelf.folder, "-before-restore")), run.tell)
+            writer = write_registry(tx, next(free_names(shelf.folder, "-before-restore")), run.report_progress)
             writer.finish([])
             copy = str(writer.path)
         run.recorder.explain(rehearsed=counts, damaged=[damage.part for damage in damaged], safety_copy=copy)
@@ -97,17 +97,17 @@ def try_out(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) -> Reh
     return Rehearsed(archive, file, counts, damaged, copy, folder)
 
 
-async def about_to(_run: Run, request: RestoreBackupRequest, data: Rehearsed) -> dict[str, Any]:
+async def write_stores(_run: Run, request: RestoreBackupRequest, data: Rehearsed) -> dict[str, Any]:
     """Write the clients' stores back, and return the figures of the restored registry."""
-    query, lost = request.query, list[str]()
+    query, damaged = request.query, list[str]()
     written = 0
     if query.stores_to and not query.dry_run:
         try:
-            lost = await asyncio.to_thread(give_back, data.archive, Path(query.stores_to))
+            damaged = await asyncio.to_thread(restore_stores, data.archive, Path(query.stores_to))
         except BaseException:
             data.folder.cleanup()
             raise
-        written = len(data.archive.files()) - len(lost)
+        written = len(data.archive.files()) - len(damaged)
     return {
         "path": str(data.archive.path),
         "filesRestored": written,
@@ -120,10 +120,10 @@ async def about_to(_run: Run, request: RestoreBackupRequest, data: Rehearsed) ->
     }
 
 
-def put_back(tx: WriteTransaction, run: Run, request: RestoreBackupRequest, state: GeneralState) -> dict[str, Any]:
+def replace_all(tx: WriteTransaction, run: Run, request: RestoreBackupRequest, state: GeneralState) -> dict[str, Any]:
     """Replace what is stored, in one transaction; what was forgotten or revoked since the backup stays so."""
     data: Rehearsed = state["data"]
-    again = 0
+    forgotten_again = 0
     with data.folder:
         if not request.query.dry_run:
             tombstones = tombstones_of(tx)
@@ -132,18 +132,18 @@ def put_back(tx: WriteTransaction, run: Run, request: RestoreBackupRequest, stat
             change_state(tx)
             revoke_again(tx, revoked)
             end_other_sessions(tx, sessions)
-            again = forget_again(tx, tombstones)
-            run.recorder.explain(forgotten_again=again)
-    return {**state["result"], "messagesForgotten": again}
+            forgotten_again = forget_again(tx, tombstones)
+            run.recorder.explain(forgotten_again=forgotten_again)
+    return {**state["result"], "messagesForgotten": forgotten_again}
 
 
-async def _wiped(run: Run, request: RestoreBackupRequest) -> None:
+async def _wipe_if_changed(run: Run, request: RestoreBackupRequest) -> None:
     if not request.query.dry_run:
         await wipe(run.registry)
 
 
 class RestoreArguments(NamedBackup):
-    asked = RestoreBackupRequest
+    request_type = RestoreBackupRequest
     rest: Annotated[bool, Field(description="of a damaged backup, what is left")] = False
     dry_run: Annotated[bool, Field(description="only say what would come back")] = False
 
@@ -172,7 +172,9 @@ OPERATION = Operation(
     request=RestoreBackupRequest,
     level=Level.ADMIN,
     is_local=True,
-    steps=Steps[RestoreBackupRequest, Rehearsed](query=try_out, keep=about_to, write=put_back, afterwards=_wiped),
+    steps=Steps[RestoreBackupRequest, Rehearsed](
+        query=rehearse_restore, keep=write_stores, write=replace_all, afterwards=_wipe_if_changed
+    ),
     tools=[RESTORE_TOOL],
     labels={
         "stores_to": ("clients' histories to", "클라이언트 기록을 둘 곳"),

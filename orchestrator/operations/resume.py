@@ -64,7 +64,7 @@ class Resumable:
 def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> Resumable:
     """Find the conversation. Raises InvalidRequest for a client that sessions cannot be written for."""
     query = request.query
-    _writer(query.client)
+    _writer_for(query.client)
     row = resolve_session(tx, query.session_id)
     run.recorder.channel = row.name
     written = latest_result(tx, row.name, RESUMED, query.client)
@@ -78,7 +78,7 @@ def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> 
 async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dict[str, Any]:
     """Return the new session's files, not yet written; or only the command if the client has the session itself."""
     query, row = request.query, data.row
-    writer = _writer(query.client)
+    writer = _writer_for(query.client)
     about = {"channel": row.name, "client": query.client, "title": row.title}
     if query.undo:
         if data.written is None:
@@ -95,12 +95,12 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
     version = await asyncio.to_thread(_version, writer)
     name = next((client.name for client in CLIENTS if client.source == row.source), row.source)
     origin = f'This conversation ("{row.title or row.name}") began in {name}.'
-    taken, left_out = select_for_transfer(data.messages, query.last, query.max_tokens, origin)
-    if not taken:
+    messages, left_out = select_for_transfer(data.messages, query.last, query.max_tokens, origin)
+    if not messages:
         raise NotFound("Nothing in it can go on.", f"{row.name!r} holds no question of the user's")
-    title = row.title or preview_of(taken[-1].text, 60)
-    made = writer.make(Talk(taken, title, folder), version, shelf.places, shelf.drafts)
-    run.recorder.explain(kept=len(taken), dropped=left_out, reason="last and max_tokens")
+    title = row.title or preview_of(messages[-1].text, 60)
+    made = writer.make(Talk(messages, title, folder), version, shelf.places, shelf.drafts)
+    run.recorder.explain(kept=len(messages), dropped=left_out, reason="last and max_tokens")
     return {
         **about,
         "session_id": made.session_id,
@@ -108,9 +108,9 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
         "folder": folder,
         **({"before": imports} if (imports := writer.import_command(made.path)) else {}),
         "command": writer.command_for(made.session_id),
-        "message_count": len(taken),
+        "message_count": len(messages),
         "left_out": left_out,
-        "questions": [digest_of(one.role, one.text).hex() for one in taken if one.role is Role.USER],
+        "questions": [digest_of(one.role, one.text).hex() for one in messages if one.role is Role.USER],
         "dry_run": query.dry_run,
         "files": {str(path): text for path, text in made.files.items()},
     }
@@ -121,7 +121,7 @@ def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state:
     result = dict(state["result"])
     files, questions = result.pop("files", {}), result.pop("questions", [])
     if request.query.undo:
-        return _undone(tx, state["data"], result, files)
+        return _undo(tx, state["data"], result, files)
     if request.query.dry_run or not files:
         return result
     add_alias(tx, result["session_id"], state["data"].row.number)
@@ -133,18 +133,18 @@ def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state:
         "is_imported": "before" in result,
         "questions": questions,
     }
-    run.recorder.keep_result(tx, new_id("ext"), RESUMED, about, channel=result["channel"], items=[])
+    run.recorder.record_delivery(tx, new_id("ext"), RESUMED, about, channel=result["channel"], items=[])
     for path, text in files.items():
         _write_session_file(Path(path), text)
     return result
 
 
-def _undone(tx: WriteTransaction, data: Resumable, result: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
+def _undo(tx: WriteTransaction, data: Resumable, result: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
     client, session_id = result["client"], result["session_id"]
     if data.written and data.written.get("is_imported") and session_id in keys_of_channel(tx, data.row.number, client):
         raise InvalidRequest("The client has taken the session in; it stays there.", f"{client}: {session_id}")
-    there = {path: sha256(Path(path).read_bytes()).hexdigest() for path in files if os.path.exists(path)}
-    grown = [path for path, digest in there.items() if digest != files[path]]
+    digests = {path: sha256(Path(path).read_bytes()).hexdigest() for path in files if os.path.exists(path)}
+    grown = [path for path, digest in digests.items() if digest != files[path]]
     if grown:
         raise InvalidRequest(
             "The conversation has gone on there; its file stays.", f"changed since it was written: {', '.join(grown)}"
@@ -164,7 +164,7 @@ def remove_imported(tx: ReadTransaction, drafts: Path) -> None:
                 path.unlink(missing_ok=True)
 
 
-def _writer(client: str) -> Writer:
+def _writer_for(client: str) -> Writer:
     if client not in WRITERS:
         raise InvalidRequest(
             "A conversation can't be opened in that client.", f"in: given {client!r}; allowed: {', '.join(WRITERS)}"
@@ -173,8 +173,8 @@ def _writer(client: str) -> Writer:
 
 
 def _folder(query: ResumeQuery, row: ChannelRow) -> str:
-    there = next(filter(os.path.isdir, filter(None, (query.folder, row.project_path))), None)
-    return os.path.abspath(there or Path.home())
+    existing = next(filter(os.path.isdir, filter(None, (query.folder, row.project_path))), None)
+    return os.path.abspath(existing or Path.home())
 
 
 def _version(writer: Writer) -> str:
@@ -188,19 +188,19 @@ def _version(writer: Writer) -> str:
             "That client isn't installed here.", f"{writer.client.name}: no program {writer.program!r} on the PATH"
         )
     try:
-        asked = [program, "--version"]
-        said = subprocess.run(  # noqa: S603, the client the user named
-            asked, capture_output=True, text=True, timeout=10, check=False, stdin=subprocess.DEVNULL
+        command = [program, "--version"]
+        output = subprocess.run(  # noqa: S603, the client the user named
+            command, capture_output=True, text=True, timeout=10, check=False, stdin=subprocess.DEVNULL
         ).stdout
     except subprocess.TimeoutExpired:  # a busy machine
         return writer.tested
     except OSError as exc:
         raise InvalidRequest("That client doesn't say its version.", f"{writer.client.name}: {exc}") from exc
-    found = _VERSION.search(said)
+    found = _VERSION.search(output)
     if found is None or found[0].split(".")[0] != writer.tested.split(".")[0]:
         raise InvalidRequest(
             "This version of the client keeps its sessions in a way we don't know.",
-            f"{writer.client.name}: found {said.strip()[:80]!r}; tested: {writer.tested}. Nothing was written",
+            f"{writer.client.name}: found {output.strip()[:80]!r}; tested: {writer.tested}. Nothing was written",
         )
     return found[0]
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-TOGETHER = 50  # conversations in one transaction, so that others can write in between
+BATCH_SIZE = 50  # conversations in one transaction, so that others can write in between
 COUNTED = ("channels", "messages", "vectors", "executions", "results", "cases", "views", "texts")
 
 
@@ -47,38 +47,38 @@ class RetentionRequest(Request):
     query: RetentionQuery
 
     @property
-    def is_for_good(self) -> bool:
+    def is_permanent(self) -> bool:
         return True
 
     def summary(self) -> dict[str, Any]:
         return {"by": str(self.query), "dry_run": self.query.dry_run}
 
 
-def find(tx: ReadTransaction, _run: Run, request: RetentionRequest) -> dict[int, int]:
+def find_expired(tx: ReadTransaction, _run: Run, request: RetentionRequest) -> dict[int, int]:
     if not (found := find_quiet(tx, request.query)):
         raise NotFound("Nothing to forget.", f"No conversation is {request.query}")
     return found
 
 
-async def apply(run: Run, request: RetentionRequest, data: dict[int, int]) -> dict[str, Any]:
+async def apply_policy(run: Run, request: RetentionRequest, data: dict[int, int]) -> dict[str, Any]:
     """Forget the conversations, some at a time; one that cannot be forgotten does not hold up the others."""
     receipt = "" if request.query.dry_run else new_id(BY_POLICY)
     figures = asdict(Receipt(receipt, format_time(now()), len(data), sum(data.values()), is_dry_run=True))
     if request.query.dry_run:
         return with_receipt(run, {**figures, "files": 0, "failed": 0})
     counts, refusals = Counter[str](), list[Exception]()
-    forgetting = partial(_forget, run=run, policy=request.query, receipt=receipt)
-    waiting = [list(data)[at : at + TOGETHER] for at in range(0, len(data), TOGETHER)]
+    forget_batch = partial(_forget, run=run, policy=request.query, receipt=receipt)
+    waiting = [list(data)[at : at + BATCH_SIZE] for at in range(0, len(data), BATCH_SIZE)]
     while waiting:
-        some = waiting.pop(0)
+        batch = waiting.pop(0)
         try:
-            counts += await run.registry.write(partial(forgetting, numbers=some))
+            counts += await run.registry.write(partial(forget_batch, numbers=batch))
         except Exception as exc:
-            if len(some) == 1:
+            if len(batch) == 1:
                 logger.error("A conversation could not be forgotten by a policy: %s", exc)
                 refusals.append(exc)
             else:
-                waiting = [[one] for one in some] + waiting
+                waiting = [[one] for one in batch] + waiting
         await asyncio.sleep(0.01)
     if refusals and not counts["channels"]:
         raise StorageError("The conversations could not be forgotten.", str(refusals[0]))
@@ -100,7 +100,7 @@ def _forget(
 
 
 PAUSE = timedelta(hours=1)
-LONGEST_PAUSE = timedelta(days=30)  # without any record, or between two checks; after more, the clock may be far ahead
+MAX_PAUSE = timedelta(days=30)  # without any record, or between two checks; after more, the clock may be far ahead
 
 
 def applying(orchestrator: Orchestrator, policies: Sequence[RetentionPolicy]) -> AbstractAsyncContextManager[None]:
@@ -109,13 +109,13 @@ def applying(orchestrator: Orchestrator, policies: Sequence[RetentionPolicy]) ->
 
 
 async def _apply_hourly(orchestrator: Orchestrator, policies: Sequence[RetentionPolicy]) -> None:
-    latest = await _latest(orchestrator) or now()
-    while now() - latest <= LONGEST_PAUSE:
+    latest = await _read_latest(orchestrator) or now()
+    while now() - latest <= MAX_PAUSE:
         latest = now()
         for policy in policies:
-            answer = await _asked(orchestrator, policy, dry_run=True, is_recorded=False)  # nothing to do is no act
+            answer = await _run_policy(orchestrator, policy, dry_run=True, is_recorded=False)  # nothing to do is no act
             if answer["success"]:
-                answer = await _asked(orchestrator, policy)
+                answer = await _run_policy(orchestrator, policy)
             if not answer["success"] and answer["error"]["code"] != ErrorCode.NOT_FOUND:
                 logger.error("A retention policy was not applied (%s): %s", policy, answer["error"]["message"])
         await asyncio.sleep(PAUSE.total_seconds())
@@ -126,7 +126,7 @@ async def _apply_hourly(orchestrator: Orchestrator, policies: Sequence[Retention
     )
 
 
-async def _latest(orchestrator: Orchestrator) -> datetime | None:
+async def _read_latest(orchestrator: Orchestrator) -> datetime | None:
     while True:
         try:
             return await orchestrator.registry.read(latest_moment)
@@ -135,7 +135,7 @@ async def _latest(orchestrator: Orchestrator) -> datetime | None:
             await asyncio.sleep(60)
 
 
-async def _asked(
+async def _run_policy(
     orchestrator: Orchestrator, policy: RetentionPolicy, *, is_recorded: bool = True, **more: bool
 ) -> Mapping[str, Any]:
     query = {**policy.model_dump(exclude_none=True), **more}
@@ -146,6 +146,6 @@ async def _asked(
 OPERATION = Operation(
     request=RetentionRequest,
     level=Level.ADMIN,
-    steps=Steps[RetentionRequest, dict[int, int]](query=find, keep=apply),
+    steps=Steps[RetentionRequest, dict[int, int]](query=find_expired, keep=apply_policy),
     labels={"days": ("days without a word", "대화가 없던 일수")},
 )

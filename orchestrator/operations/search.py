@@ -34,12 +34,12 @@ from registry.text.ranking.matching import matched_words
 def find_in_registry(tx: ReadTransaction, run: Run, request: SearchRequest) -> JudgedSearch:
     query = request.query
     channel = get_channel(tx, request.channel) if request.channel else None
-    read, scope = parse_in_scope(tx, query.text, None, scope_of(query, channel.number if channel else None))
-    result = find(tx, run, read, scope)
+    parsed, scope = parse_in_scope(tx, query.text, None, scope_of(query, channel.number if channel else None))
+    result = find(tx, run, parsed, scope)
     run.recorder.explain(channel=channel.name if channel else None, **describe_search(result))
-    is_span = read.is_narrowed and not has_subject(read, result)
+    is_span = parsed.is_narrowed and not has_subject(parsed, result)
     listed_scope = replace(scope, roles=scope.roles or CONVERSATION_ROLES) if is_span else None
-    return JudgedSearch(read, result, judge_messages(result), listed_scope)
+    return JudgedSearch(parsed, result, judge_messages(result), listed_scope)
 
 
 async def keep_messages(run: Run, request: SearchRequest, data: JudgedSearch) -> dict[str, Any]:
@@ -56,9 +56,9 @@ def _best(tx: ReadTransaction, query: SearchQuery, data: JudgedSearch) -> dict[s
     start = max(decode_cursor(query.cursor, o=int)["o"], 0) if query.cursor else 0
     page = data.hits[start : start + query.limit]
     rows = {row.number: row for row in by_numbers(tx, [judged.ranked.candidate.number for judged in page])}
-    asked = data.result.query
+    parsed_query = data.result.query
     messages = [
-        {**_shown(row), "score": round(judged.score, 3), "words": list(matched_words(asked, row.text))}
+        {**_shown(row), "score": round(judged.score, 3), "words": list(matched_words(parsed_query, row.text))}
         for judged in page
         if (row := rows.get(judged.ranked.candidate.number))
     ]
@@ -85,8 +85,8 @@ def _by_time(tx: ReadTransaction, query: SearchQuery, data: JudgedSearch, order:
         numbers = [judged.ranked.candidate.number for judged in data.hits]
         page = list_messages(tx, {"numbers": numbers}, wanted)
     metadata = {"total_count": page["total"], "filtered_count": len(page["items"])}
-    onward = {"next_cursor": page["next_cursor"]} if page["next_cursor"] else {}
-    return {"messages": page["items"], "metadata": {**metadata, **onward}}
+    cursor = {"next_cursor": page["next_cursor"]} if page["next_cursor"] else {}
+    return {"messages": page["items"], "metadata": {**metadata, **cursor}}
 
 
 OPERATION = Operation(

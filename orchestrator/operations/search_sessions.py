@@ -30,7 +30,7 @@ from orchestrator.answer.session_list import SessionsFound, fit_client, list_fou
 from orchestrator.requests.calls import project_of, searched_project, utc_offset_minutes
 from orchestrator.requests.field_types import Also, EndInstant, Instant, Limit, Offset
 from orchestrator.requests.shapes import SessionsQuery, SessionsRequest
-from orchestrator.state import Operation, Run, Steps, Tried
+from orchestrator.state import AttemptOutcome, Operation, Run, Steps
 from orchestrator.tool import WHEN, Caller, Effect, Outcome, ProjectName, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import format_time, preview_of
@@ -51,11 +51,11 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
     given = replace(
         given, roles=query.roles or CONVERSATION_ROLES, exclude_numbers=numbers_of(tx, query.exclude_session)
     )
-    read, scope = parse_in_scope(tx, query.text, query.utc_offset_minutes, given)
+    parsed, scope = parse_in_scope(tx, query.text, query.utc_offset_minutes, given)
     scope = exclude_asking_chat(tx, run, request.source, query.text, scope)
-    asked = Lookup(tx, run, query, read, scope)
-    data = _look(asked.relaxed(run.attempt))
-    relaxation = asked.relaxation(has_channel=inside is not None)
+    lookup = Lookup(tx, run, query, parsed, scope)
+    data = _search(lookup.relaxed(run.attempt))
+    relaxation = lookup.relaxation(has_channel=inside is not None)
     if run.attempt == AT_ANY_TIME:
         data = replace(data, relaxed="time")
     elif not run.attempt and not (_is_sure(data) if relaxation == AT_ANY_TIME else data.best or data.latest_total):
@@ -64,7 +64,9 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
     return data
 
 
-def better(run: Run, _request: SessionsRequest, earlier: Tried, relaxed: Tried) -> Tried:
+def pick_attempt(
+    run: Run, _request: SessionsRequest, earlier: AttemptOutcome, relaxed: AttemptOutcome
+) -> AttemptOutcome:
     first, second = earlier.data, relaxed.data
     is_better = _is_sure(second) or (not first.best and bool(second.best))
     if not is_better:
@@ -72,7 +74,7 @@ def better(run: Run, _request: SessionsRequest, earlier: Tried, relaxed: Tried) 
     return relaxed if is_better else earlier
 
 
-def _look(lookup: Lookup[SessionsQuery]) -> SessionsFound:
+def _search(lookup: Lookup[SessionsQuery]) -> SessionsFound:
     tx, parsed, scope, query = lookup.tx, lookup.parsed, lookup.scope, lookup.query
     result = lookup.find()
     found = JudgedSearch(parsed, result, judge_messages(result))
@@ -109,7 +111,7 @@ async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound)
     """Return a page of sessions, best first, each with its best matches."""
     more: dict[str, Any] = {"understood": _understood(data), **_confidence_shown(run, data)}
     if data.other_time:
-        more["elsewhere"] = {"about_it": _about(data.other_time)}
+        more["elsewhere"] = {"about_it": _describe_match(data.other_time)}
     wanted = request.query.max_tokens
     tokens = None if wanted is None and run.room is None else tokens_for(run.room, wanted or 1500) - tokens_of(more)
     if request.query.order:
@@ -127,13 +129,13 @@ def _by_activity(tx: ReadTransaction, data: SessionsFound, *, is_newest_first: b
     return replace(data, best=known)
 
 
-def _about(about: OtherTimeMatch) -> dict[str, Any]:
-    row = about.channel
+def _describe_match(match: OtherTimeMatch) -> dict[str, Any]:
+    row = match.channel
     named = {"session_id": row.session_id or row.name, "title": row.title or row.first_message_preview}
     return {
         **named,
-        "timestamp": format_time(about.at),
-        "snippet": preview_of(about.message.text if about.message else "", 160),
+        "timestamp": format_time(match.at),
+        "snippet": preview_of(match.message.text if match.message else "", 160),
     }
 
 
@@ -227,7 +229,7 @@ OPERATION = Operation(
         query=find_sessions,
         keep=keep_sessions,
         relax=lambda data: data.relaxation,
-        better=better,
+        better=pick_attempt,
         subject=lambda request: subject_of(request.query.text),
     ),
     tools=[SEARCH_TOOL],

@@ -47,8 +47,8 @@ def share(tx: WriteTransaction, run: Run, request: ShareRequest, _state: General
         raise InvalidRequest("That time is over.", f"query.until: given {given}; allowed: a time to come, or none")
     if query.with_ == "project" and row.project_path is None:
         raise InvalidRequest("The conversation belongs to no project.", "query.with: allowed: team, nobody")
-    said = query.model_dump(mode="json", by_alias=True, exclude_none=True)
-    if standing(tx, row.number, {SHARED: said}, request.timestamp):
+    edit = query.model_dump(mode="json", by_alias=True, exclude_none=True)
+    if standing(tx, row.number, {SHARED: edit}, request.timestamp):
         set_sharing(tx, row.number, None if query.with_ == NOBODY else query.with_, query.until)
     row = get_channel(tx, row.name)
     return {"channel": item_of(tx, row)}

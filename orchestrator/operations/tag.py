@@ -38,28 +38,28 @@ class TagRequest(Request):
     """New names for a channel; without one, for the chat that is going on, if it is known. The channel may be new."""
 
     operation = "tag"
-    means_now = True
+    is_about_current_chat = True
     query: TagQuery
     folder: str | None = Field(None, description="worked in")
 
 
 def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: GeneralState) -> dict[str, Any]:
     """Name a channel. A name from another machine is ignored if a later one is known."""
-    meant = resolve_session(tx, request.channel) if request.channel else current_channel(tx, request)
-    run.recorder.channel = meant.name
-    tags = tags_of(tx, [meant.number])[meant.number]
-    said = masked(tx, request.query.model_dump(exclude_unset=True, include={"title", "nickname"}))
-    said |= {} if request.query.pinned is None else {PINNED: request.query.pinned}
+    target = resolve_session(tx, request.channel) if request.channel else current_channel(tx, request)
+    run.recorder.channel = target.name
+    tags = tags_of(tx, [target.number])[target.number]
+    edits = masked(tx, request.query.model_dump(exclude_unset=True, include={"title", "nickname"}))
+    edits |= {} if request.query.pinned is None else {PINNED: request.query.pinned}
     query = request.query.model_copy(update=masked(tx, request.query.model_dump(include=_TAGS)))
-    said |= {TAGGED + name: is_held for name, is_held in _tags_said(tags, query).items()}
-    news = standing(tx, meant.number, said, request.timestamp)
+    edits |= {TAGGED + name: is_held for name, is_held in _tag_edits(tags, query).items()}
+    news = standing(tx, target.number, edits, request.timestamp)
     if request.timestamp and news.get(NICKNAME):
-        news[NICKNAME] = nickname_of_later(tx, news[NICKNAME], meant, request.timestamp)
+        news[NICKNAME] = nickname_of_later(tx, news[NICKNAME], target, request.timestamp)
     changes = {name: news[name] for name in (TITLE, NICKNAME) if name in news}
-    row = edit_channel(tx, meant.name, changes, _tags_after(tags, news))
+    row = edit_channel(tx, target.name, changes, _tags_after(tags, news))
     if PINNED in news:
         set_pin(tx, row.number, is_pinned=news[PINNED])
-    run.recorder.explain(channel=meant.name, changed=sorted(request.query.model_fields_set))
+    run.recorder.explain(channel=target.name, changed=sorted(request.query.model_fields_set))
     session = item_of(tx, row)
     add_summaries(tx, run, [session])
     return {"channel": session}
@@ -82,7 +82,7 @@ def current_channel(tx: WriteTransaction, request: TagRequest) -> ChannelRow:
 _TAGS = {"tags", "add_tags", "remove_tags"}
 
 
-def _tags_said(tags: Sequence[str], query: TagQuery) -> dict[str, bool]:
+def _tag_edits(tags: Sequence[str], query: TagQuery) -> dict[str, bool]:
     all_of_them = {} if query.tags is None else {name: name in query.tags for name in (*tags, *query.tags)}
     # earlier versions stored tags with the spaces around them
     removed = [*query.remove_tags, *(name for name in tags if name.strip() in query.remove_tags)]
@@ -91,9 +91,9 @@ def _tags_said(tags: Sequence[str], query: TagQuery) -> dict[str, bool]:
 
 def _tags_after(tags: Sequence[str], news: Mapping[str, Any]) -> list[str] | None:
     """Return all tags the channel gets; None: unchanged."""
-    said = {name.removeprefix(TAGGED): is_held for name, is_held in news.items() if name.startswith(TAGGED)}
-    kept = [name for name in tags if said.get(name, True)]
-    return [*kept, *(name for name, is_held in said.items() if is_held)] if said else None
+    has_tag = {name.removeprefix(TAGGED): is_held for name, is_held in news.items() if name.startswith(TAGGED)}
+    kept = [name for name in tags if has_tag.get(name, True)]
+    return [*kept, *(name for name, is_held in has_tag.items() if is_held)] if has_tag else None
 
 
 class TagArguments(ToolArguments):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from orchestrator.archive.container import Archive
-from orchestrator.operations.create_backup import manifest_of, refuse_far_path
+from orchestrator.operations.create_backup import manifest_of, refuse_remote_path
 from orchestrator.requests.shapes import QueryShape, Request
 from orchestrator.state import Operation, Run, Shelf, Steps, no_query, shelf_of
 from orchestrator.tool import Caller, Effect, Tool, ToolArguments
@@ -33,15 +33,15 @@ def existing_backup(shelf: Shelf, given: str) -> Path:
     if not path.is_absolute() and not path.is_file() and (shelf.folder / path).is_file():
         path = shelf.folder / path
     if not path.is_file():
-        near = ", ".join(sorted(file.name for file in shelf.folder.glob("*.zip"))[-3:])
-        raise NotFound("No such backup", f"path: given {given!r}; there are: {near or 'none yet'}")
+        latest = ", ".join(sorted(file.name for file in shelf.folder.glob("*.zip"))[-3:])
+        raise NotFound("No such backup", f"path: given {given!r}; there are: {latest or 'none yet'}")
     return path.absolute()
 
 
-async def validated(run: Run, request: ValidateBackupRequest, _data: None) -> dict[str, Any]:
+async def validate_backup(run: Run, request: ValidateBackupRequest, _data: None) -> dict[str, Any]:
     path = existing_backup(shelf_of(run), request.query.path)
     archive = await asyncio.to_thread(Archive.open, path)
-    damaged = await asyncio.to_thread(archive.check, run.tell)
+    damaged = await asyncio.to_thread(archive.check, run.report_progress)
     run.recorder.explain(parts=len(archive.names), damaged=[damage.part for damage in damaged])
     return {
         "path": str(path),
@@ -53,10 +53,10 @@ async def validated(run: Run, request: ValidateBackupRequest, _data: None) -> di
 
 
 class NamedBackup(ToolArguments, ValidateBackupQuery):
-    asked: ClassVar[type[Request]] = ValidateBackupRequest
+    request_type: ClassVar[type[Request]] = ValidateBackupRequest
 
     def request(self, caller: Caller) -> Request | dict[str, Any]:
-        refuse_far_path(caller, self.path)
+        refuse_remote_path(caller, self.path)
         return super().request(caller)
 
 
@@ -74,6 +74,6 @@ OPERATION = Operation(
     request=ValidateBackupRequest,
     level=Level.ADMIN,
     is_local=True,
-    steps=Steps[ValidateBackupRequest, None](query=no_query, keep=validated),
+    steps=Steps[ValidateBackupRequest, None](query=no_query, keep=validate_backup),
     tools=[VALIDATE_TOOL],
 )

@@ -44,7 +44,7 @@ def repository_of(folder: Path) -> Path:
     return Path(top)
 
 
-def place_in(reference: str, folder: Path) -> tuple[Path, int | None]:
+def parse_reference(reference: str, folder: Path) -> tuple[Path, int | None]:
     """Parse `FILE` or `FILE:LINE`; a file whose name ends in `:LINE` is recognised."""
     name, colon, line = reference.rpartition(":")
     if colon and _LINE.fullmatch(line) and not (folder / reference).exists():
@@ -54,7 +54,7 @@ def place_in(reference: str, folder: Path) -> tuple[Path, int | None]:
 
 def commit_of_line(top: Path, file: Path, line: int) -> tuple[Commit, str]:
     """Return the commit of a line, and its text. NotFound for a line that is not committed."""
-    output = _git(top, "blame", "--porcelain", "-w", "-M", "-L", f"{line},{line}", "--", _below(top, file))
+    output = _git(top, "blame", "--porcelain", "-w", "-M", "-L", f"{line},{line}", "--", _relative_path(top, file))
     first, *rest = output.split("\n")
     sha = first.split(" ")[0]
     text = next((each[1:] for each in rest if each.startswith("\t")), "")
@@ -65,7 +65,7 @@ def commit_of_line(top: Path, file: Path, line: int) -> tuple[Commit, str]:
 
 def commits_of_file(top: Path, file: Path) -> list[Commit]:
     """Return the latest commits of a file, with the lines that they added to it."""
-    name = _below(top, file)
+    name = _relative_path(top, file)
     return list(_commits(_git(top, "log", "--max-count=20", "--follow", *_SHOW, "--patch", "--", name)))
 
 
@@ -85,7 +85,7 @@ def commits_between(top: Path, since: datetime, until: datetime) -> list[Commit]
     return list(_commits(_git(top, "log", "--all", "--max-count=200", *span, *_SHOW, "--patch")))
 
 
-def _below(top: Path, file: Path) -> str:
+def _relative_path(top: Path, file: Path) -> str:
     try:
         return file.relative_to(top.resolve()).as_posix()
     except ValueError as exc:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 import httpx
 import jwt
 
-from orchestrator.outside.sign_in import PATIENCE_S
+from orchestrator.outside.sign_in import TIMEOUT_S
 from registry.access import Access, Level
 from registry.errors import StorageError, Unauthorized
 from registry.settings import GROUP_RULE
@@ -43,7 +43,7 @@ class Issuer:
         """Return a token's claims; raise Unauthorized if it is not valid, or not made for the audience."""
         try:
             if self._keys is None:
-                self._keys = jwt.PyJWKClient(self.endpoint("jwks_uri"), timeout=PATIENCE_S)
+                self._keys = jwt.PyJWKClient(self.endpoint("jwks_uri"), timeout=TIMEOUT_S)
             key = self._keys.get_signing_key_from_jwt(token)
             claims: dict[str, Any] = jwt.decode(
                 token,
@@ -55,7 +55,7 @@ class Issuer:
                 options={"require": list(REQUIRED)},
             )
         except (jwt.PyJWKClientConnectionError, JSONDecodeError) as exc:  # a proxy's page in place of the keys
-            raise away(str(exc)) from exc
+            raise unreachable_error(str(exc)) from exc
         except jwt.PyJWTError as exc:
             raise Unauthorized("The token is not good.", str(exc)) from exc
         return claims
@@ -65,24 +65,24 @@ class Issuer:
 
         Where there are rules for groups, these say who may do what, and a scope only lessens it.
         """
-        given = claims.get("scope", claims.get("scp"))
-        names = given.split() if isinstance(given, str) else given if isinstance(given, list) else ()
+        claim = claims.get("scope", claims.get("scp"))
+        names = claim.split() if isinstance(claim, str) else claim if isinstance(claim, list) else ()
         scopes = [scope for name, scope in SCOPES.items() if name in names]
         level: Level | None = max(scopes, key=_RANK, default=None)
         allowed: tuple[str, ...] = ()
         if self._groups:
-            in_groups, allowed = self._of_groups(claims)
+            in_groups, allowed = self._group_access(claims)
             level = min(filter(None, [level, in_groups]), key=_RANK) if in_groups else None
-        channels, projects = _words(claims, CHANNELS), _words(claims, PROJECTS)
+        channels, projects = _claim_texts(claims, CHANNELS), _claim_texts(claims, PROJECTS)
         if level is None or channels is None or projects is None:
             return None
         name = f"oauth:{claims['sub']}"
         return Access(name, level, channels, projects or allowed, owner=name)
 
-    def _of_groups(self, claims: Mapping[str, Any]) -> tuple[Level | None, tuple[str, ...]]:
+    def _group_access(self, claims: Mapping[str, Any]) -> tuple[Level | None, tuple[str, ...]]:
         """Return the largest level that a person's groups give, and the projects that they give it for; () is all."""
-        mine = _words(claims, GROUPS) or ()
-        rules = [found for rule in self._groups if (found := GROUP_RULE.fullmatch(rule)) and found["group"] in mine]
+        groups = _claim_texts(claims, GROUPS) or ()
+        rules = [found for rule in self._groups if (found := GROUP_RULE.fullmatch(rule)) and found["group"] in groups]
         level = max((Level(rule["level"]) for rule in rules), key=_RANK, default=None)
         projects = [rule["project"] for rule in rules if rule["level"] == level]
         return level, () if None in projects else tuple(projects)
@@ -92,45 +92,45 @@ class Issuer:
         address = str(self.metadata().get(name))
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise away(f"{name}: {address} is no web address")
+            raise unreachable_error(f"{name}: {address} is no web address")
         if parts.hostname != urlsplit(self.address).hostname and _is_private(parts.hostname):
-            raise away(f"{name}: {address} is a private address, and {self.address} is not")
+            raise unreachable_error(f"{name}: {address} is a private address, and {self.address} is not")
         return address
 
     def metadata(self) -> dict[str, Any]:
         if not self._metadata:
-            self._metadata = self._published()
+            self._metadata = self._fetch_metadata()
         return self._metadata
 
-    def _published(self) -> dict[str, Any]:
+    def _fetch_metadata(self) -> dict[str, Any]:
         parts = urlsplit(self.address)
         well_known = f"/.well-known/oauth-authorization-server{parts.path}"  # RFC 8414; it need not name userinfo
-        there = urlunsplit((parts.scheme, parts.netloc, well_known, "", ""))
-        for address in (f"{self.address}/.well-known/openid-configuration", there):
+        rfc_address = urlunsplit((parts.scheme, parts.netloc, well_known, "", ""))
+        for address in (f"{self.address}/.well-known/openid-configuration", rfc_address):
             try:
-                answer = httpx.get(address, timeout=PATIENCE_S)
+                answer = httpx.get(address, timeout=TIMEOUT_S)
                 found: dict[str, Any] = answer.json() if answer.is_success else {}
             except httpx.HTTPError as exc:
-                raise away(f"{address}: {exc}") from exc
+                raise unreachable_error(f"{address}: {exc}") from exc
             except ValueError:  # a page for people
                 continue
             if "jwks_uri" in found and str(found.get("issuer")).rstrip("/") == self.address:
                 return found
-        raise away(f"{self.address} publishes no metadata of an issuer of that name")
+        raise unreachable_error(f"{self.address} publishes no metadata of an issuer of that name")
 
 
-def away(why: str) -> StorageError:
+def unreachable_error(why: str) -> StorageError:
     """Return the error of an issuer that does not answer as it should."""
     return StorageError("The issuer of tokens cannot be reached.", f"CTXR_OAUTH_ISSUER: {why}")
 
 
-def _words(claims: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
+def _claim_texts(claims: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
     """Return the texts of a claim; None if it is no list of texts: a restriction is never ignored."""
     if name not in claims:
         return ()
-    given = claims[name]
-    is_list = isinstance(given, Sequence) and not isinstance(given, str) and bool(given)
-    return tuple(given) if is_list and all(isinstance(one, str) and one.isprintable() for one in given) else None
+    value = claims[name]
+    is_list = isinstance(value, Sequence) and not isinstance(value, str) and bool(value)
+    return tuple(value) if is_list and all(isinstance(one, str) and one.isprintable() for one in value) else None
 
 
 def _is_private(host: str) -> bool:

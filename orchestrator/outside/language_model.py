@@ -7,19 +7,19 @@ from typing import Any
 import httpx
 
 from orchestrator.answer.delivery import truncate
-from orchestrator.outside.writing import NOTES, SYSTEM, WriterUnavailable, fenced, pieces
+from orchestrator.outside.writing import NOTES, SYSTEM, WriterUnavailable, as_quote, pieces
 
-_PASSING = frozenset({408, 409, 429, 500, 502, 503, 504})  # statuses that are worth another attempt
+_TRANSIENT_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504})  # statuses that are worth another attempt
 
 
 class LanguageModel:
     """The chat completions of an endpoint. Close it when done."""
 
     def __init__(
-        self, base_url: str, name: str, key: str = "", *, patience_s: float = 60.0, pause_s: float = 0.5
+        self, base_url: str, name: str, key: str = "", *, timeout_s: float = 60.0, pause_s: float = 0.5
     ) -> None:
         """`patience_s`: how long an answer waits for a text. `pause_s`: before the second attempt, then doubled."""
-        self.name, self.patience_s = name, patience_s
+        self.name, self.timeout_s = name, timeout_s
         self._url = f"{base_url.rstrip('/')}/chat/completions"
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._client = httpx.AsyncClient(timeout=60.0, headers=headers)
@@ -41,27 +41,30 @@ class LanguageModel:
     async def _completion(self, task: str, material: str, max_tokens: int) -> str:
         request = {
             "model": self.name,
-            "messages": [{"role": "system", "content": SYSTEM}, {"role": "user", "content": fenced(task, material)}],
+            "messages": [
+                {"role": "system", "content": SYSTEM},
+                {"role": "user", "content": as_quote(task, material)},
+            ],
             "max_tokens": max_tokens + 64,  # `within` cuts what is over
             "temperature": 0.2,
         }
-        trouble = ""
+        error = ""
         for attempt in range(3):
             if attempt:
                 await asyncio.sleep(self._pause_s * 2 ** (attempt - 1))
             try:
                 answer = await self._client.post(self._url, json=request)
             except httpx.TransportError as exc:
-                trouble = f"{self._url}: {str(exc) or type(exc).__name__}"
+                error = f"{self._url}: {str(exc) or type(exc).__name__}"
                 continue
             except (httpx.HTTPError, httpx.InvalidURL) as exc:
                 raise WriterUnavailable(f"{self._url}: {exc}") from exc
             if answer.is_success:
                 return _text_of(answer)
-            trouble = f"{self._url} answered {answer.status_code}"
-            if answer.status_code not in _PASSING:
+            error = f"{self._url} answered {answer.status_code}"
+            if answer.status_code not in _TRANSIENT_STATUSES:
                 break
-        raise WriterUnavailable(trouble)
+        raise WriterUnavailable(error)
 
 
 def _text_of(answer: httpx.Response) -> str:

@@ -39,7 +39,7 @@ class Notion(Source):
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield the pages that were edited since they were read. Raises StorageError."""
         try:
-            with self._asking() as call:
+            with self._connected() as call:
                 for page in _pages(call):
                     if seen.get(page["id"]) != page["last_edited_time"]:
                         yield _snapshot(call, page)
@@ -47,7 +47,7 @@ class Notion(Source):
             raise StorageError("Notion cannot be read.", str(exc)) from exc
 
     @contextmanager
-    def _asking(self) -> Iterator[CallTool]:
+    def _connected(self) -> Iterator[CallTool]:
         with (
             start_blocking_portal() as portal,
             portal.wrap_async_context_manager(connected("Notion", self._server, self._environment)) as call,
@@ -57,20 +57,20 @@ class Notion(Source):
 
 def _pages(call: CallTool) -> Iterator[dict[str, Any]]:
     """Yield the pages that the integration may see and has not made itself (our briefings), the last edited first."""
-    ourselves = call(WHO, {})["id"]
+    own_user_id = call(WHO, {})["id"]
     wanted: dict[str, Any] = {"filter": {"property": "object", "value": "page"}, "page_size": 100}  # Notion's maximum
     wanted["sort"] = {"timestamp": "last_edited_time", "direction": "descending"}
     while True:
         found = call(SEARCH, wanted)
-        yield from (page for page in found["results"] if _is_wanted(page, ourselves))
+        yield from (page for page in found["results"] if _is_wanted(page, own_user_id))
         if not found.get("has_more"):
             return
         wanted = {**wanted, "start_cursor": found["next_cursor"]}
 
 
-def _is_wanted(page: Mapping[str, Any], ourselves: str) -> bool:
-    by = (page.get("created_by") or {}).get("id")
-    return by != ourselves and not (page.get("in_trash") or page.get("archived"))
+def _is_wanted(page: Mapping[str, Any], own_user_id: str) -> bool:
+    creator = (page.get("created_by") or {}).get("id")
+    return creator != own_user_id and not (page.get("in_trash") or page.get("archived"))
 
 
 def _snapshot(call: CallTool, page: Mapping[str, Any]) -> FoundSession | Skipped:

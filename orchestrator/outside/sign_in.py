@@ -18,7 +18,7 @@ from registry.errors import StorageError, Unauthorized
 if TYPE_CHECKING:
     from orchestrator.outside.issuer import Issuer  # an optional extra
 
-PATIENCE_S = 5.0
+TIMEOUT_S = 5.0
 
 
 def _random() -> str:
@@ -65,7 +65,7 @@ class SignIn:
         """Return the issuer's page on which the person signs in."""
         page = self._issuer.endpoint("authorization_endpoint")
         knows_groups = "groups" in self._issuer.metadata().get("scopes_supported", ())  # else it may refuse the scope
-        asked = {
+        params = {
             "response_type": "code",
             "client_id": self._id,
             "redirect_uri": self._redirect_uri,
@@ -75,7 +75,7 @@ class SignIn:
             "code_challenge": urlsafe_b64encode(sha256(attempt.verifier.encode()).digest()).rstrip(b"=").decode(),
             "code_challenge_method": "S256",
         }
-        return f"{page}{'&' if '?' in page else '?'}{urlencode(asked)}"
+        return f"{page}{'&' if '?' in page else '?'}{urlencode(params)}"
 
     def person(self, attempt: Attempt, code: str) -> Person:
         """Exchange the code that the browser brought back; raise Unauthorized if it is not good."""
@@ -93,10 +93,10 @@ class SignIn:
 
     def _user_info(self, access_token: str, subject: str) -> dict[str, Any]:
         """Return the claims that the issuer keeps out of its ID token, as several do with groups."""
-        told = self._answer("GET", "userinfo_endpoint", headers={"Authorization": f"Bearer {access_token}"})
-        if told.get("sub") != subject:
+        claims = self._answer("GET", "userinfo_endpoint", headers={"Authorization": f"Bearer {access_token}"})
+        if claims.get("sub") != subject:
             raise Unauthorized("The token is not good.", "userinfo: it tells of another person")
-        return told
+        return claims
 
     def _exchange(self, attempt: Attempt, code: str) -> dict[str, Any]:
         form = {
@@ -106,9 +106,9 @@ class SignIn:
             "client_id": self._id,
             "code_verifier": attempt.verifier,
         }
-        ways = self._issuer.metadata().get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
+        auth_methods = self._issuer.metadata().get("token_endpoint_auth_methods_supported", ["client_secret_basic"])
         auth = None
-        if self._secret and "client_secret_basic" in ways:
+        if self._secret and "client_secret_basic" in auth_methods:
             auth = quote_plus(self._id), quote_plus(self._secret)  # RFC 6749, 2.3.1
         elif self._secret:
             form["client_secret"] = self._secret
@@ -117,7 +117,7 @@ class SignIn:
     def _answer(self, method: str, endpoint: str, **request: Any) -> dict[str, Any]:
         address = self._issuer.endpoint(endpoint)
         try:
-            answer = httpx.request(method, address, timeout=PATIENCE_S, **request)
+            answer = httpx.request(method, address, timeout=TIMEOUT_S, **request)
             found = answer.json()
         except (httpx.HTTPError, ValueError) as exc:
             raise StorageError("The issuer of tokens cannot be reached.", f"{address}: {exc}") from exc

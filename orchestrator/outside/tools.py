@@ -9,7 +9,7 @@ from typing import Any
 
 from registry.settings import ActionSettings, McpServerSettings
 
-PART = 1000  # characters of a {part}: some systems refuse longer blocks
+MAX_PART = 1000  # characters of a {part}: some systems refuse longer blocks
 _FIELD = re.compile(r"\{(id|date|text|part)\}")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 
@@ -68,7 +68,7 @@ class McpAction:
     async def perform(self, about: Mapping[str, str]) -> str:
         """Call the tool and return the text of its answer. Raises ConnectionError and `ToolRefused`."""
         async with connected(self.name, self._settings, self._environment) as call:
-            return (await call(self._settings.tool, filled(self._settings.arguments, about)))[:500]
+            return (await call(self._settings.tool, fill(self._settings.arguments, about)))[:500]
 
     async def was_done(self, about: Mapping[str, str]) -> bool | None:
         """Return True if the other system has it already; None without a configured check."""
@@ -77,7 +77,7 @@ class McpAction:
             return None
         async with connected(self.name, self._settings, self._environment) as call:
             try:
-                return str(filled(check.finds, about)) in await call(check.tool, filled(check.arguments, about))
+                return str(fill(check.finds, about)) in await call(check.tool, fill(check.arguments, about))
             except ToolRefused:
                 return False
 
@@ -93,7 +93,7 @@ def _target(server: McpServerSettings, environment: Mapping[str, str]) -> Any:
     return StdioServerParameters(command=command, args=words, env=inherited | given)
 
 
-def filled(template: Any, about: Mapping[str, str]) -> Any:
+def fill(template: Any, about: Mapping[str, str]) -> Any:
     """Fill {id}, {date} and {text} into a tool's arguments at any depth.
 
     An element of a list with {part} is repeated for each part. Inserted text is not searched again: it may hold braces.
@@ -102,24 +102,24 @@ def filled(template: Any, about: Mapping[str, str]) -> Any:
         case str():
             return _FIELD.sub(lambda field: about.get(field[1], field[0]), template)
         case Mapping():
-            return {name: filled(value, about) for name, value in template.items()}
+            return {name: fill(value, about) for name, value in template.items()}
         case list():
             parts = [{**about, "part": part} for part in parts_of(about.get("text", ""))]
-            return [filled(value, one) for value in template for one in (parts if _holds_part(value) else [about])]
+            return [fill(value, one) for value in template for one in (parts if _has_part_field(value) else [about])]
     return template
 
 
-def _holds_part(value: Any) -> bool:
+def _has_part_field(value: Any) -> bool:
     """Lists inside the value are not searched: their elements are repeated on their own."""
     if isinstance(value, Mapping):
-        return any(map(_holds_part, value.values()))
+        return any(map(_has_part_field, value.values()))
     return isinstance(value, str) and "{part}" in value
 
 
 def parts_of(text: str) -> Iterator[str]:
     """Split a text into parts of at most `PART` characters, after a line or a word if possible."""
-    while len(text) > PART:
-        cut = (text.rfind("\n", 0, PART) + 1) or (text.rfind(" ", 0, PART) + 1) or PART
+    while len(text) > MAX_PART:
+        cut = (text.rfind("\n", 0, MAX_PART) + 1) or (text.rfind(" ", 0, MAX_PART) + 1) or MAX_PART
         yield text[:cut]
         text = text[cut:]
     yield text

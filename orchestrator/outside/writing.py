@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from orchestrator.outside.language_model import LanguageModel
     from orchestrator.recording.recorder import Recorder
 
-PIECE_TOKENS, MOST_PIECES = 6000, 8  # a longer text is read in pieces; of more pieces the first and the last half
+PIECE_TOKENS, MAX_PIECES = 6000, 8  # a longer text is read in pieces; of more pieces the first and the last half
 
 SYSTEM = """\
 You write for a registry of conversations. The user's message holds material between two lines that carry the same \
@@ -47,14 +47,14 @@ async def written_by(
     if model is None:
         return "", WRITER
     try:
-        async with asyncio.timeout(model.patience_s):
+        async with asyncio.timeout(model.timeout_s):
             return await model.write(task, material, max_tokens), model.name
     except (WriterUnavailable, TimeoutError) as exc:
-        recorder.explain(model=model.name, unavailable=str(exc) or f"no answer within {model.patience_s:g} s")
+        recorder.explain(model=model.name, unavailable=str(exc) or f"no answer within {model.timeout_s:g} s")
         return "", WRITER
 
 
-def fenced(task: str, material: str) -> str:
+def as_quote(task: str, material: str) -> str:
     """Return the task and the material between two marks that it cannot contain: its own hash."""
     quoted = _TURN_MARKS.sub(r"\g<0> ", material)
     mark = sha256(quoted.encode(errors="replace")).hexdigest()[:16]
@@ -64,22 +64,22 @@ def fenced(task: str, material: str) -> str:
 def pieces(material: str) -> list[str]:
     """Split the material between lines; of too many parts the first and the last are returned."""
     parts: list[str] = []
-    held: list[str] = []
+    lines: list[str] = []
     size = 0
     for line in material.splitlines():
         line = truncate(line, PIECE_TOKENS)
         cost = tokens_in(line) + 1
-        if held and size + cost > PIECE_TOKENS:
-            parts.append("\n".join(held))
-            held, size = [], 0
-        held.append(line)
+        if lines and size + cost > PIECE_TOKENS:
+            parts.append("\n".join(lines))
+            lines, size = [], 0
+        lines.append(line)
         size += cost
-    parts.append("\n".join(held))
-    half = MOST_PIECES // 2
-    return parts if len(parts) <= MOST_PIECES else [*parts[:half], *parts[-half:]]
+    parts.append("\n".join(lines))
+    half = MAX_PIECES // 2
+    return parts if len(parts) <= MAX_PIECES else [*parts[:half], *parts[-half:]]
 
 
 def transcript(messages: Iterable[Mapping[str, Any]]) -> str:
     """Format messages for a model. Other lines are indented, so no text can pretend to be a message of another role."""
-    said = (f"[{one['role']}, {one['timestamp']}] " + "\n  ".join(str(one["text"]).splitlines()) for one in messages)
-    return "\n".join(said)
+    lines = (f"[{one['role']}, {one['timestamp']}] " + "\n  ".join(str(one["text"]).splitlines()) for one in messages)
+    return "\n".join(lines)

@@ -11,7 +11,7 @@ from registry.storage.records.executions import list_expectations
 from registry.storage.records.extract_results import EVALUATION, save_result
 
 SOURCE = "eval"
-JUDGED = ("extract", "search", "search_sessions")  # operations that find something by words
+SEARCH_OPERATIONS = ("extract", "search", "search_sessions")  # operations that find something by words
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ async def evaluate(
 ) -> list[Outcome]:
     """Ask the cases that a token may see again, one after the other, and keep how many of all were found."""
     cases = await orchestrator.registry.seen_by(access).read(list_expectations)
-    outcomes = [Outcome(case, await _place(orchestrator, case, client, access)) for case in cases]
+    outcomes = [Outcome(case, await _find_rank(orchestrator, case, client, access)) for case in cases]
     if outcomes and not orchestrator.registry.is_read_only and not (access and access.is_restricted):
         about: dict[str, Any] = {"record_type": EVALUATION, "channel": "", "result_type": "figures"}  # for a chart
         about |= {"items": (), "metadata": _rates(outcomes), "timestamp": now()}
@@ -50,24 +50,24 @@ async def evaluate(
     return outcomes
 
 
-async def _place(
+async def _find_rank(
     orchestrator: Orchestrator, case: Mapping[str, Any], client: str | None, access: Access | None
 ) -> int | None:
     answer = await orchestrator.run({**case["request"], "source": SOURCE}, client, access=access)
     if "sessions" in answer:
-        return _place_in((session["channel"] for session in answer["sessions"]), case["channel"])
-    return _place_in((message["id"] for message in answer.get("messages", ())), case["message_id"])
+        return _rank_in((session["channel"] for session in answer["sessions"]), case["channel"])
+    return _rank_in((message["id"] for message in answer.get("messages", ())), case["message_id"])
 
 
-def _place_in(found: Iterable[str], expected: str) -> int | None:
+def _rank_in(found: Iterable[str], expected: str) -> int | None:
     return next((place for place, one in enumerate(found, 1) if one == expected), None)
 
 
 def hit_rates(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Return how many cases were found, and how many of them first: of all, and by operation."""
     operations = sorted({outcome.operation for outcome in outcomes})
-    of_each = {name: _rates([one for one in outcomes if one.operation == name]) for name in operations}
-    return {**_rates(outcomes), "operations": of_each}
+    by_operation = {name: _rates([one for one in outcomes if one.operation == name]) for name in operations}
+    return {**_rates(outcomes), "operations": by_operation}
 
 
 def _rates(outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -80,9 +80,9 @@ def _rates(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
-def repeatable(run: Mapping[str, Any]) -> dict[str, Any]:
+def repeatable_request(run: Mapping[str, Any]) -> dict[str, Any]:
     """Return a recorded run's request, starting from the beginning."""
     request = run["request"]
     query = {name: value for name, value in (request.get("query") or {}).items() if name != "cursor"}
-    asked = {"operation": run["operation"], "channel": request.get("channel"), "query": query}
-    return {name: value for name, value in asked.items() if value is not None}
+    fields = {"operation": run["operation"], "channel": request.get("channel"), "query": query}
+    return {name: value for name, value in fields.items() if value is not None}

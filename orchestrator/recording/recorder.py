@@ -31,7 +31,7 @@ from registry.text.privacy.masking import holds_secret
 
 logger = logging.getLogger(__name__)
 
-KEPT_ITEMS = 30  # items kept of a long list in a step's detail (candidates, ids)
+MAX_ITEMS = 30  # items kept of a long list in a step's detail (candidates, ids)
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ class Recorder:
         """Note the sizes of the state's parts that the running node changed, never their texts."""
         if change:
             answer = change.get("result", {})
-            noted = {name: _shape(value) for name, value in change.items() if name != "result"}
+            noted = {name: _sizes(value) for name, value in change.items() if name != "result"}
             self.steps[-1].detail["state"] = noted | {"result": {name: _size(part) for name, part in answer.items()}}
 
     def set_channel(self, name: str) -> None:
@@ -102,14 +102,14 @@ class Recorder:
 
     def explain(self, **detail: Any) -> None:
         """Note details of the running node; long lists are cut."""
-        self.steps[-1].detail |= {name: _bounded(value) for name, value in detail.items()}
+        self.steps[-1].detail |= {name: _truncated(value) for name, value in detail.items()}
 
-    def keep_result(
-        self, tx: WriteTransaction, result_id: str, kind: str, about: Mapping[str, Any], **what: Any
+    def record_delivery(
+        self, tx: WriteTransaction, result_id: str, kind: str, about: Mapping[str, Any], **fields: Any
     ) -> dict[str, Any]:
         """Store what this run delivered, as `save_result` does, and return its metadata."""
         metadata = {"execution_id": self.id, **about}
-        save_result(tx, result_id, record_type=kind, metadata=metadata, token=self.token, **what)
+        save_result(tx, result_id, record_type=kind, metadata=metadata, token=self.token, **fields)
         return metadata
 
     def finished(self, result: dict[str, Any] | None, error: dict[str, str] | None = None) -> Execution:
@@ -134,8 +134,8 @@ class Recorder:
     def as_item(self) -> dict[str, Any]:
         """Return the unfinished run as lists show it; `steps`: the nodes so far."""
         item = execution_item(self.finished(None))
-        asked = None if holds_secret(item["asked"]) else item["asked"]
-        unfinished = {"status": "running", "finished_at": None, "asked": asked}
+        text = None if holds_secret(item["asked"]) else item["asked"]
+        unfinished = {"status": "running", "finished_at": None, "asked": text}
         return {**item, **unfinished, "steps": [step.node for step in self.steps]}
 
 
@@ -145,7 +145,7 @@ def _outcome(error: Mapping[str, str] | None, result: Mapping[str, Any] | None =
     return "not_found" if error["code"] == ErrorCode.NOT_FOUND else "failed"
 
 
-def _shape(value: Any) -> Any:
+def _sizes(value: Any) -> Any:
     """Return how much of what a part of the state holds: the answer's fields and those of a record one by one."""
     if is_dataclass(value):
         return {part.name: _size(getattr(value, part.name)) for part in fields(value)}
@@ -161,10 +161,10 @@ def _size(value: Any) -> Any:
     return value if isinstance(value, bool | int | float) else None
 
 
-def _bounded(value: Any) -> Any:
+def _truncated(value: Any) -> Any:
     """Cut a long list, and note how many items are missing."""
-    if isinstance(value, list) and len(value) > KEPT_ITEMS:
-        return [*value[:KEPT_ITEMS], f"… and {len(value) - KEPT_ITEMS} more"]
+    if isinstance(value, list) and len(value) > MAX_ITEMS:
+        return [*value[:MAX_ITEMS], f"… and {len(value) - MAX_ITEMS} more"]
     return value
 
 
@@ -188,26 +188,26 @@ def _ms_since(started: float) -> float:
 def result_summary(result: Mapping[str, Any]) -> dict[str, Any]:
     """Summarise an answer for its record: counts and ids, never texts of messages."""
     return {
-        key: [message["id"] for message in value[:KEPT_ITEMS]] if key == "messages" else _short(value)
+        key: [message["id"] for message in value[:MAX_ITEMS]] if key == "messages" else _summary(value)
         for key, value in result.items()
-        if value and key not in _TEXTS
+        if value and key not in _TEXT_KEYS
     }
 
 
-_TEXTS = ("newer", "stands_at", "title", "text", "summary", "first_message_preview", "note", "hint")
+_TEXT_KEYS = ("newer", "stands_at", "title", "text", "summary", "first_message_preview", "note", "hint")
 """Parts of an answer that may quote messages: they are not recorded, so that a deleted message is gone."""
 
 
-def _short(value: Any) -> Any:
+def _summary(value: Any) -> Any:
     match value:
         case list():
-            return len(value) if value and not isinstance(value[0], str) else value[:KEPT_ITEMS]
+            return len(value) if value and not isinstance(value[0], str) else value[:MAX_ITEMS]
         case dict():
-            return {key: item for key, item in value.items() if key not in _TEXTS and not isinstance(item, dict)}
+            return {key: item for key, item in value.items() if key not in _TEXT_KEYS and not isinstance(item, dict)}
     return value
 
 
-RECORDING_S = 0.5  # seconds that an answer waits for its record; the end of a program waits four times as long
+MAX_WAIT_S = 0.5  # seconds that an answer waits for its record; the end of a program waits four times as long
 
 
 class Records:
@@ -215,35 +215,35 @@ class Records:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._held: deque[tuple[Execution, Sequence[MadeSummary]]] = deque(maxlen=1000)
+        self._pending: deque[tuple[Execution, Sequence[MadeSummary]]] = deque(maxlen=1000)
         self._writing: asyncio.Task[None] | None = None
-        self._is_held_up = False
+        self._is_blocked = False
 
     def add(self, run: Execution, made: Sequence[MadeSummary] = ()) -> None:
         if not self._registry.is_read_only:
-            self._held.append((run, made))
+            self._pending.append((run, made))
             self.retry()
 
     async def store(self, run: Execution, made: Sequence[MadeSummary] = ()) -> None:
         """Store a record, and wait for it; not if the run failed while the registry takes no records."""
         self.add(run, made)
-        if self._writing and not (self._is_held_up and run.error):
-            await asyncio.wait([self._writing], timeout=RECORDING_S)
+        if self._writing and not (self._is_blocked and run.error):
+            await asyncio.wait([self._writing], timeout=MAX_WAIT_S)
 
     def retry(self) -> None:
-        if self._held and (self._writing is None or self._writing.done()):
+        if self._pending and (self._writing is None or self._writing.done()):
             self._writing = asyncio.create_task(self._write())
 
     async def settle(self) -> None:
         """Wait for the records on their way; what cannot be stored in time is lost with this process."""
         self.retry()
         if self._writing:
-            await asyncio.wait([self._writing], timeout=4 * RECORDING_S)
+            await asyncio.wait([self._writing], timeout=4 * MAX_WAIT_S)
             self._writing.cancel()
 
     async def _write(self) -> None:
-        while self._held:
-            batch = list(islice(self._held, 100))
+        while self._pending:
+            batch = list(islice(self._pending, 100))
 
             def work(tx: WriteTransaction, batch: Sequence[tuple[Execution, Sequence[MadeSummary]]] = batch) -> None:
                 for run, made in batch:
@@ -253,27 +253,27 @@ class Records:
             try:
                 await self._registry.write(work, is_awaited=False)
             except RegistryError as exc:
-                if not self._is_held_up:
+                if not self._is_blocked:
                     logger.error("Records of runs are held back: %s", exc.details)
-                self._is_held_up = True
+                self._is_blocked = True
                 return
-            self._is_held_up = False
+            self._is_blocked = False
             for stored in batch:
                 with suppress(ValueError):  # pushed out meanwhile
-                    self._held.remove(stored)
+                    self._pending.remove(stored)
 
 
-_WORDS = frozenset({"text", "messages", "matches", "line"})
+_QUOTE_KEYS = frozenset({"text", "messages", "matches", "line"})
 """Keys of what quotes a conversation; a list of titles is no reading."""
 
 
-async def note_readings(
-    records: Records, registry: Registry, told: Any, access: Access | None, run: Recorder, door: Door
+async def record_readings(
+    records: Records, registry: Registry, answer: Any, access: Access | None, run: Recorder, door: Door
 ) -> None:
     """Keep a run of `fetch` for each channel of another person that an answer quotes, besides the run's own."""
     if access is None or access.owner is None or access.level is not Level.ADMIN:
         return
-    owner, names = access.owner, set(_quoted(told)) - {run.channel}
+    owner, names = access.owner, set(_quoted_channels(answer)) - {run.channel}
     readings = []
     for name in await registry.read(lambda tx: owned_by_others(tx, names, owner)) if names else ():
         reading = Recorder("fetch", run.source, run.client, name)
@@ -283,16 +283,16 @@ async def note_readings(
         await asyncio.gather(*map(records.store, readings[at : at + 500]))
 
 
-def _quoted(told: Any) -> Iterator[str]:
-    if is_dataclass(told):
-        told = {field.name: getattr(told, field.name) for field in fields(told)}
-    if isinstance(told, Mapping):
-        if isinstance(told.get("channel"), str) and not _WORDS.isdisjoint(told):
-            yield told["channel"]
-        told = list(told.values())
-    if isinstance(told, list | tuple):
-        for part in told:
-            yield from _quoted(part)
+def _quoted_channels(value: Any) -> Iterator[str]:
+    if is_dataclass(value):
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, Mapping):
+        if isinstance(value.get("channel"), str) and not _QUOTE_KEYS.isdisjoint(value):
+            yield value["channel"]
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for part in value:
+            yield from _quoted_channels(part)
 
 
 async def roll_up_older(registry: Database, days: int) -> int:
@@ -311,10 +311,10 @@ async def roll_up_older(registry: Database, days: int) -> int:
 
 def forgetting(registry: Database, days: int) -> AbstractAsyncContextManager[None]:
     """Roll up older executions every hour while the context is open; 0 days: never."""
-    return running(_forget(registry, days)) if days else nullcontext()
+    return running(_roll_up_hourly(registry, days)) if days else nullcontext()
 
 
-async def _forget(registry: Database, days: int) -> None:
+async def _roll_up_hourly(registry: Database, days: int) -> None:
     while True:
         try:
             await roll_up_older(registry, days)

@@ -12,7 +12,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.remote.client import Closed, RemoteRegistry, Unreachable
+from orchestrator.remote.client import AccessRefused, RemoteRegistry, Unreachable
 from orchestrator.remote.exchange import Exchanged, pull, push
 from orchestrator.state import LocalCopy
 from registry.domain import format_time, now
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-EVERY_S = 5.0  # between two exchanges
-MOST_S = 60.0  # the longest backoff while the other registry does not answer
+INTERVAL_S = 5.0  # between two exchanges
+MAX_BACKOFF_S = 60.0  # the longest backoff while the other registry does not answer
 
 
-async def copy_of(registry: Database, url: str) -> LocalCopy | None:
+async def local_copy_note(registry: Database, url: str) -> LocalCopy | None:
     """Return the note for answers from the local copy; None while the other registry answers."""
     moment = await registry.read(lambda tx: reached(tx, known_address(tx, url)).answered_at)
     if moment and abs(now() - moment) < timedelta(seconds=60.0):  # a clock that was ahead has been put right
@@ -41,39 +41,39 @@ async def copy_of(registry: Database, url: str) -> LocalCopy | None:
 
 async def keep_exchanging(orchestrator: Orchestrator, settings: Settings) -> None:
     """Exchange with the other registry until cancelled."""
-    pause, pushes_at, is_new = EVERY_S, time.monotonic(), True
+    pause, pushes_at, is_reconnected = INTERVAL_S, time.monotonic(), True
     async with RemoteRegistry(settings.remote_url, settings.token.get_secret_value()) as remote:
         while True:
             try:
                 done = Exchanged()
                 await pull(orchestrator, remote, done)
-                if is_new:  # the token or the server may accept refused edits by now
-                    await orchestrator.registry.write(partial(tell_again, url=remote.known_as))
-                    is_new = False
+                if is_reconnected:  # the token or the server may accept refused edits by now
+                    await orchestrator.registry.write(partial(tell_again, url=remote.notes_url))
+                    is_reconnected = False
                 if time.monotonic() >= pushes_at:
                     try:
                         await push(orchestrator, remote, done)
-                    except Closed as exc:  # the token allows only reading
+                    except AccessRefused as exc:  # the token allows only reading
                         logger.warning("The registry elsewhere takes nothing from here: %s", exc)
-                        pushes_at = time.monotonic() + MOST_S
-                pause = EVERY_S
+                        pushes_at = time.monotonic() + MAX_BACKOFF_S
+                pause = INTERVAL_S
             except Unreachable as exc:
                 logger.warning("The registry elsewhere does not answer: %s", exc)
-                pause, is_new = min(2 * pause, MOST_S), True
+                pause, is_reconnected = min(2 * pause, MAX_BACKOFF_S), True
             except Exception:  # whatever it is, what waits is still there at the next try
                 logger.exception("The exchange with the registry elsewhere failed")
-                pause = min(2 * pause, MOST_S)
+                pause = min(2 * pause, MAX_BACKOFF_S)
             await asyncio.sleep(pause)
 
 
 async def exchange_status(registry: Database, url: str) -> dict[str, Any]:
     """Return how much waits for the registry at `url`, and whether answers come from the local copy."""
     waiting = await registry.read(lambda tx: waiting_for(tx, known_address(tx, url)))
-    return {**waiting, "local_copy": await copy_of(registry, url) is not None}
+    return {**waiting, "local_copy": await local_copy_note(registry, url) is not None}
 
 
 async def retry_refused(registry: Registry, url: str) -> None:
     """Send again what the registry at `url` refused: it may accept it by now."""
-    known_as = await registry.read(lambda tx: known_address(tx, url))
+    notes_url = await registry.read(lambda tx: known_address(tx, url))
     for again in (tell_again, send_again):
-        await registry.write(partial(again, url=known_as))
+        await registry.write(partial(again, url=notes_url))

@@ -20,26 +20,26 @@ from registry.storage.exchange.edits import Edit
 
 logger = logging.getLogger(__name__)
 
-MOST_BYTES = 64 * 2**20  # of an unpacked answer, as much as a registry takes in a request
-_MISSING, _TOO_LARGE, _TOO_OFTEN = 404, 413, 429
-_MOST_WAITS = 10  # for one request; other processes with the same token may have taken the turn that was waited for
-_MOST_WAIT_S = 60
-_REFUSED = frozenset({400, _MISSING, _TOO_LARGE, 422})
+MAX_BYTES = 64 * 2**20  # of an unpacked answer, as much as a registry takes in a request
+_MISSING, _TOO_LARGE, _TOO_MANY = 404, 413, 429
+_MAX_WAITS = 10  # for one request; other processes with the same token may have taken the turn that was waited for
+_MAX_WAIT_S = 60
+_REFUSAL_STATUSES = frozenset({400, _MISSING, _TOO_LARGE, 422})
 """Statuses that refuse the request: sending it again would be refused again."""
-_ALWAYS_THERE = frozenset({("POST", "/bo/conversations"), ("GET", "/bo/changes")})
+_ALWAYS_FOUND = frozenset({("POST", "/bo/conversations"), ("GET", "/bo/changes")})
 """Requests to which a registry never answers NOT_FOUND."""
-_BUSY = frozenset({_TOO_OFTEN, 502, 503, 504})  # statuses of a proxy while the registry behind it is away
+_BUSY_STATUSES = frozenset({_TOO_MANY, 502, 503, 504})  # statuses of a proxy while the registry behind it is away
 
 
 class Unreachable(Exception):
     """The other registry cannot be reached, or refuses access."""
 
 
-class Closed(Unreachable):
+class AccessRefused(Unreachable):
     """The other registry refuses access."""
 
 
-class TooOften(Unreachable):
+class RateLimited(Unreachable):
     """The other registry takes no more requests for now."""
 
 
@@ -47,7 +47,7 @@ class RemoteRefused(Exception):
     """The other registry refuses the request."""
 
 
-class NotYours(RemoteRefused):
+class ChannelRefused(RemoteRefused):
     """The token does not allow that channel."""
 
 
@@ -55,9 +55,9 @@ class NotGrown(RemoteRefused):
     """The message stored there is not the beginning of the one sent."""
 
 
-_KINDS = {NOT_YOURS: NotYours, NOT_GROWN: NotGrown}
+_REFUSALS_BY_MESSAGE = {NOT_YOURS: ChannelRefused, NOT_GROWN: NotGrown}
 """Exceptions by the message of the refusal; any other message raises RemoteRefused."""
-_OUTAGES = {401: Closed, 403: Closed, _TOO_OFTEN: TooOften}
+_OUTAGES_BY_STATUS = {401: AccessRefused, 403: AccessRefused, _TOO_MANY: RateLimited}
 """Exceptions by the status of an answer that does not refuse the request; any other status raises Unreachable."""
 
 
@@ -68,7 +68,7 @@ class RemoteRegistry:
     """
 
     def __init__(self, url: str, token: str = "", transport: httpx.AsyncBaseTransport | None = None) -> None:
-        self.url = self.known_as = url.rstrip("/")
+        self.url = self.notes_url = url.rstrip("/")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._client = httpx.AsyncClient(base_url=self.url, headers=headers, timeout=30.0, transport=transport)
 
@@ -95,45 +95,45 @@ class RemoteRegistry:
 
     async def messages(self, channel: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
-        asked: dict[str, Any] = {"channel": channel, "order": "asc", "limit": 200}
+        params: dict[str, Any] = {"channel": channel, "order": "asc", "limit": 200}
         while True:
-            page = await self._answer("GET", "/bo/conversations", "items", **asked)
+            page = await self._answer("GET", "/bo/conversations", "items", **params)
             found += page["items"]
             if not page["next_cursor"]:
                 return found
-            asked["cursor"] = page["next_cursor"]
+            params["cursor"] = page["next_cursor"]
 
     async def edits(self, after: int) -> Changes[Edit]:
         found = await self._answer("GET", "/bo/edits", "is_all", after=after)
         return Changes([_edit(item) for item in found["items"]], found["place"], found["is_all"])
 
-    async def carry_out(self, edits: Sequence[Edit]) -> list[str | None]:
+    async def apply_edits(self, edits: Sequence[Edit]) -> list[str | None]:
         """Send edits, and return for each why it was not done."""
-        answer = await self._answer("POST", "/bo/edits", "items", {"items": [said.as_dict() for said in edits]})
+        answer = await self._answer("POST", "/bo/edits", "items", {"items": [edit.as_dict() for edit in edits]})
         return [item["why"] for item in answer["items"]]
 
     async def _answer(
-        self, method: str, path: str, holding: str, body: Mapping[str, Any] | None = None, **asked: Any
+        self, method: str, path: str, expected_field: str, body: Mapping[str, Any] | None = None, **params: Any
     ) -> dict[str, Any]:
         """Return the answer; only a registry's answer has the field `holding`."""
         try:
             headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"} if body is not None else {}
             content = gzip.compress(as_json(body).encode(), mtime=0) if body is not None else None
-            request = self._client.build_request(method, path, params=asked, headers=headers, content=content)
-            answer = await self._sent(request)
+            request = self._client.build_request(method, path, params=params, headers=headers, content=content)
+            answer = await self._send(request)
         except (httpx.HTTPError, httpx.InvalidURL) as exc:
             raise Unreachable(f"{self.url}: {str(exc) or type(exc).__name__}") from exc
         found = _object_in(answer)
-        if answer.is_success and holding in found:
+        if answer.is_success and expected_field in found:
             return found
-        is_there = answer.status_code != _MISSING or (method, path) not in _ALWAYS_THERE
-        raise self._failure(answer, found.get("error") if is_there else None)
+        can_be_missing = answer.status_code != _MISSING or (method, path) not in _ALWAYS_FOUND
+        raise self._failure(answer, found.get("error") if can_be_missing else None)
 
-    async def _sent(self, request: httpx.Request) -> httpx.Response:
+    async def _send(self, request: httpx.Request) -> httpx.Response:
         """Send a request, and send it again each time the other registry says when it would be taken."""
-        for _ in range(_MOST_WAITS):
+        for _ in range(_MAX_WAITS):
             answer = await self._read(await self._client.send(request, stream=True))
-            wait_s = _told_to_wait(answer)
+            wait_s = _retry_after_s(answer)
             if wait_s is None:
                 return answer
             logger.warning("The registry elsewhere takes the next request in %s s: %s", wait_s, self.url)
@@ -146,37 +146,37 @@ class RemoteRegistry:
         try:
             async for part in answer.aiter_bytes():
                 content += part
-                if len(content) > MOST_BYTES:
-                    raise Unreachable(f"{self.url}: answers with more than {MOST_BYTES // 2**20} MiB")
+                if len(content) > MAX_BYTES:
+                    raise Unreachable(f"{self.url}: answers with more than {MAX_BYTES // 2**20} MiB")
         finally:
             await answer.aclose()
         headers = [(name, value) for name, value in answer.headers.items() if name != "content-encoding"]
         return httpx.Response(answer.status_code, headers=headers, content=bytes(content), request=answer.request)
 
     def _failure(self, answer: httpx.Response, error: object) -> Exception:
-        said = f"{self.url}: {answer.status_code}"
+        prefix = f"{self.url}: {answer.status_code}"
         if isinstance(error, Mapping) and error.get("code") in set(ErrorCode):
-            why = f"{said} {error.get('message', '')} {error.get('details', '')}".strip()
-            if kind := _KINDS.get(str(error.get("message"))):
+            why = f"{prefix} {error.get('message', '')} {error.get('details', '')}".strip()
+            if kind := _REFUSALS_BY_MESSAGE.get(str(error.get("message"))):
                 return kind(why)
-            if answer.status_code in _REFUSED:
+            if answer.status_code in _REFUSAL_STATUSES:
                 return RemoteRefused(why)
-            return _OUTAGES.get(answer.status_code, Unreachable)(why)
-        why = f"{said} {answer.reason_phrase}"
+            return _OUTAGES_BY_STATUS.get(answer.status_code, Unreachable)(why)
+        why = f"{prefix} {answer.reason_phrase}"
         if answer.status_code == _TOO_LARGE:  # a proxy takes less than the registry behind it
             return RemoteRefused(why)
-        if answer.status_code in _BUSY:
-            return _OUTAGES.get(answer.status_code, Unreachable)(why)
-        sent_on = f", sent on to {answer.headers['location']}" if answer.has_redirect_location else ""
-        return Unreachable(f"{why}{sent_on}; no registry answers like this: is CTXR_REMOTE_URL right?")
+        if answer.status_code in _BUSY_STATUSES:
+            return _OUTAGES_BY_STATUS.get(answer.status_code, Unreachable)(why)
+        redirected = f", sent on to {answer.headers['location']}" if answer.has_redirect_location else ""
+        return Unreachable(f"{why}{redirected}; no registry answers like this: is CTXR_REMOTE_URL right?")
 
 
-def _told_to_wait(answer: httpx.Response) -> int | None:
+def _retry_after_s(answer: httpx.Response) -> int | None:
     """Return how many seconds a refused request shall wait; None if it was not refused for that, or for too long."""
-    told = re.fullmatch(r"[0-9]{1,2}", answer.headers.get("Retry-After", ""))
-    if answer.status_code != _TOO_OFTEN or not told or int(told[0]) > _MOST_WAIT_S:
+    seconds = re.fullmatch(r"[0-9]{1,2}", answer.headers.get("Retry-After", ""))
+    if answer.status_code != _TOO_MANY or not seconds or int(seconds[0]) > _MAX_WAIT_S:
         return None
-    return max(int(told[0]), 1)
+    return max(int(seconds[0]), 1)
 
 
 def _object_in(answer: httpx.Response) -> dict[str, Any]:

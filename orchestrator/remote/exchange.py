@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from orchestrator.operations.conversation_log import PulledRequest
-from orchestrator.remote.client import NotGrown, NotYours, RemoteRefused, RemoteRegistry, Unreachable
-from orchestrator.remote.replayed_edits import carry_out
+from orchestrator.remote.client import ChannelRefused, NotGrown, RemoteRefused, RemoteRegistry, Unreachable
+from orchestrator.remote.replayed_edits import apply_edit
 from orchestrator.requests.refusals import Refusal, invalid_request
 from orchestrator.requests.shapes import Request
 from registry.domain import storable
@@ -49,11 +49,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MOST = 200  # messages in one request
+MAX_MESSAGES = 200  # messages in one request
 CLIENT = "ctxr pull"
-_PASSING = {error.code: error for error in (StorageError, OperationTimeout)}
+_TRANSIENT = {error.code: error for error in (StorageError, OperationTimeout)}
 """Errors that pass: what failed with one of these is asked for again."""
-_OWN = frozenset({"role", "text", "timestamp", "context"})
+_SENT_APART = frozenset({"role", "text", "timestamp", "context"})
 
 
 @dataclass(slots=True)
@@ -70,22 +70,22 @@ class Exchanged:
 async def push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> None:
     """Send what is not there yet, oldest first. Raises Unreachable; the rest waits."""
     registry = orchestrator.registry
-    known = await registry.read(find_key)
-    key = known if known else await registry.write(key_of)
-    url = remote.known_as = await registry.read(lambda tx: notes.known_address(tx, remote.url))
+    stored_key = await registry.read(find_key)
+    key = stored_key if stored_key else await registry.write(key_of)
+    url = remote.notes_url = await registry.read(lambda tx: notes.known_address(tx, remote.url))
     # all messages up to that number are there; after a restoration it is not known
     sent = await registry.read(lambda tx: 0 if is_anything_restored(tx, url) else notes.reached(tx, url).sent)
     after = sent
 
     def find(tx: ReadTransaction) -> notes.Unsent | None:
         # behind the last ones first: to walk over all that went already, each time, would be most of the work
-        return notes.next_unsent(tx, url, MOST, after) or (
-            notes.next_unsent(tx, url, MOST, sent) if after > sent else None
+        return notes.next_unsent(tx, url, MAX_MESSAGES, after) or (
+            notes.next_unsent(tx, url, MAX_MESSAGES, sent) if after > sent else None
         )
 
     while unsent := await registry.read(find):
         after = min(row.number for row in unsent.messages[unsent.known :])
-        ids = await _sent(registry, remote, replace(unsent, key=key), done)
+        ids = await _send(registry, remote, replace(unsent, key=key), done)
         noted = dict(ids)
 
         def note(tx: WriteTransaction, noted: Mapping[int, str | None] = noted, sent: notes.Unsent = unsent) -> None:
@@ -99,32 +99,32 @@ async def push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
 
 
 async def _push_edits(registry: Registry, remote: RemoteRegistry, key: bytes, done: Exchanged) -> None:
-    while unsent := await registry.read(lambda tx: unsent_edits(tx, remote.known_as)):
-        told = {number: said for number, said in unsent.items() if said}
-        told |= {
-            number: replace(said, value=mask_value(said.value, key))
-            for number, said in told.items()
-            if isinstance(said.value, str)
+    while unsent := await registry.read(lambda tx: unsent_edits(tx, remote.notes_url)):
+        edits = {number: edit for number, edit in unsent.items() if edit}
+        edits |= {
+            number: replace(edit, value=mask_value(edit.value, key))
+            for number, edit in edits.items()
+            if isinstance(edit.value, str)
         }
-        of_grown = [number for number, said in told.items() if said.field == GROWN]
-        grown = {number: await _push_grown(registry, remote, number, told.pop(number), key) for number in of_grown}
+        numbers = [number for number, edit in edits.items() if edit.field == GROWN]
+        grown = {number: await _push_grown(registry, remote, number, edits.pop(number), key) for number in numbers}
         try:
-            answers = await remote.carry_out(list(told.values())) if told else []
+            answers = await remote.apply_edits(list(edits.values())) if edits else []
         except RemoteRefused as exc:  # the token may not
             logger.warning("Names, tags and deletions stay here: %s", exc)
             return
-        whys = dict.fromkeys(unsent) | grown | dict(zip(told, answers, strict=True))
-        await registry.write(partial(note_edits_sent, url=remote.known_as, whys=whys))
-        done.edits += sum(why is None for why in answers)
-        done.why = next(filter(None, whys.values()), done.why)
+        errors = dict.fromkeys(unsent) | grown | dict(zip(edits, answers, strict=True))
+        await registry.write(partial(note_edits_sent, url=remote.notes_url, whys=errors))
+        done.edits += sum(error is None for error in answers)
+        done.why = next(filter(None, errors.values()), done.why)
 
 
-async def _push_grown(registry: Registry, remote: RemoteRegistry, number: int, said: Edit, key: bytes) -> str | None:
+async def _push_grown(registry: Registry, remote: RemoteRegistry, number: int, edit: Edit, key: bytes) -> str | None:
     """Send a message again that its client has extended; return why it must be tried again."""
-    unsent = await registry.read(lambda tx: notes.grown_message(tx, number, said.value["id"]))
+    unsent = await registry.read(lambda tx: notes.grown_message(tx, number, edit.value["id"]))
     if unsent:
         try:
-            await remote.log({**await _conversation(replace(unsent, key=key)), "grows": said.value["id"]})
+            await remote.log({**await _conversation(replace(unsent, key=key)), "grows": edit.value["id"]})
         except NotGrown as exc:  # it has other words by now
             logger.warning("What was added to a message is not wanted elsewhere: %s", exc)
         except RemoteRefused as exc:  # the token may not
@@ -133,15 +133,15 @@ async def _push_grown(registry: Registry, remote: RemoteRegistry, number: int, s
     return None
 
 
-async def _sent(
+async def _send(
     registry: Registry, remote: RemoteRegistry, unsent: notes.Unsent, done: Exchanged
 ) -> dict[int, str | None]:
     new = unsent.messages[unsent.known :]
     try:
         answer = await remote.log(await _conversation(unsent))
     except RemoteRefused as exc:
-        if len(new) > 1 and not isinstance(exc, NotYours):
-            return await _sent_one_by_one(registry, remote, unsent, done)
+        if len(new) > 1 and not isinstance(exc, ChannelRefused):
+            return await _send_one_by_one(registry, remote, unsent, done)
         logger.warning("Not taken elsewhere: %s", exc)
         done.refused, done.why = done.refused + len(new), str(exc)
         return {row.number: None for row in new}
@@ -157,14 +157,14 @@ async def _sent(
 
         def note(tx: WriteTransaction) -> None:
             add_alias(tx, name, number)
-            notes.note_other_ids(tx, remote.known_as, known)
+            notes.note_other_ids(tx, remote.notes_url, known)
 
         await registry.write(note)
     done.sent += len(new)
     return dict(zip((row.number for row in new), stored, strict=True))
 
 
-async def _sent_one_by_one(
+async def _send_one_by_one(
     registry: Registry, remote: RemoteRegistry, unsent: notes.Unsent, done: Exchanged
 ) -> dict[int, str | None]:
     """Send messages one by one, each after those that were taken."""
@@ -174,7 +174,7 @@ async def _sent_one_by_one(
         before = taken[-notes.CONTEXT :]
         known = {**unsent.ids, **ids}
         one = replace(unsent, messages=[*before, row], known=len(before), ids=known)
-        ids |= await _sent(registry, remote, one, done)
+        ids |= await _send(registry, remote, one, done)
         taken += [row] if ids[row.number] else []
     return ids
 
@@ -193,13 +193,13 @@ async def _conversation(unsent: notes.Unsent) -> dict[str, Any]:
 
 
 def _message(row: MessageRow, stored_id: str | None) -> dict[str, Any]:
-    named = {"native_id": row.native_id} if row.native_id else {}
-    named |= {"stored_id": stored_id} if stored_id else {}
-    return {**named, **_as_sent(message_item(row))}
+    ids = {"native_id": row.native_id} if row.native_id else {}
+    ids |= {"stored_id": stored_id} if stored_id else {}
+    return {**ids, **_as_sent(message_item(row))}
 
 
 def _as_sent(item: Mapping[str, Any]) -> dict[str, Any]:
-    more = {name: value for name, value in item["payload"].items() if name not in _OWN}
+    more = {name: value for name, value in item["payload"].items() if name not in _SENT_APART}
     context = {"context": item["context"]} if item["context"] else {}
     return {**more, **context, "role": item["role"], "text": item["text"], "timestamp": item["timestamp"]}
 
@@ -211,38 +211,38 @@ async def pull(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
     stored here. The rest comes next time.
     """
     registry = orchestrator.registry
-    changes = await _news(registry, remote)
+    changes = await _new_changes(registry, remote)
     while True:
-        await _bring_in(orchestrator, remote, changes.items, done)
-        await registry.write(partial(notes.note_answer, url=remote.known_as, place=changes.place))
+        await _store_missing(orchestrator, remote, changes.items, done)
+        await registry.write(partial(notes.note_answer, url=remote.notes_url, place=changes.place))
         if changes.is_all:
             break
-        changes = await _compared(registry, remote, await _behind(remote, changes))
+        changes = await _compare_if_replaced(registry, remote, await _changes_after(remote, changes))
     await _pull_edits(orchestrator, remote, done)
 
 
 async def check_place(registry: Registry, remote: RemoteRegistry) -> None:
     """Check the place before a push without a pull: what is gone there is sent again."""
-    await _news(registry, remote)
+    await _new_changes(registry, remote)
 
 
-async def _news(registry: Registry, remote: RemoteRegistry) -> Changes[dict[str, Any]]:
+async def _new_changes(registry: Registry, remote: RemoteRegistry) -> Changes[dict[str, Any]]:
     """Return what is new there since the last exchange, also if that was at another address."""
-    remote.known_as = await registry.read(lambda tx: notes.known_address(tx, remote.url))
+    remote.notes_url = await registry.read(lambda tx: notes.known_address(tx, remote.url))
     changes = await remote.changes(await _place(registry, remote))
-    if changes.registry and changes.registry != await registry.read(lambda tx: notes.registry_at(tx, remote.known_as)):
+    if changes.registry and changes.registry != await registry.read(lambda tx: notes.registry_at(tx, remote.notes_url)):
         address = await registry.write(lambda tx: notes.note_registry(tx, remote.url, changes.registry))
-        if address != remote.known_as:
-            remote.known_as = address
+        if address != remote.notes_url:
+            remote.notes_url = address
             changes = await remote.changes(await _place(registry, remote))
-    return await _compared(registry, remote, changes)
+    return await _compare_if_replaced(registry, remote, changes)
 
 
 async def _place(registry: Registry, remote: RemoteRegistry) -> int:
-    return (await registry.read(lambda tx: notes.reached(tx, remote.known_as))).place
+    return (await registry.read(lambda tx: notes.reached(tx, remote.notes_url))).place
 
 
-async def _compared(
+async def _compare_if_replaced(
     registry: Registry, remote: RemoteRegistry, first: Changes[dict[str, Any]]
 ) -> Changes[dict[str, Any]]:
     """Return these changes; compare everything if the other registry was replaced or restored from a backup."""
@@ -251,13 +251,13 @@ async def _compared(
         logger.warning("The registry elsewhere is another one, so it is compared from the beginning: %s", remote.url)
         ids = {item["id"] for item in first.items}
         while not changes.is_all:
-            changes = await _behind(remote, changes)
+            changes = await _changes_after(remote, changes)
             ids.update(item["id"] for item in changes.items)
-        await registry.write(lambda tx: notes.note_only_there(tx, remote.known_as, ids))
+        await registry.write(lambda tx: notes.note_only_there(tx, remote.notes_url, ids))
     return first
 
 
-async def _behind(remote: RemoteRegistry, before: Changes[dict[str, Any]]) -> Changes[dict[str, Any]]:
+async def _changes_after(remote: RemoteRegistry, before: Changes[dict[str, Any]]) -> Changes[dict[str, Any]]:
     """Return the changes behind these. Raises Unreachable if another registry answers by now: its places are others."""
     changes = await remote.changes(before.place)
     if changes.registry != before.registry:
@@ -267,84 +267,86 @@ async def _behind(remote: RemoteRegistry, before: Changes[dict[str, Any]]) -> Ch
 
 async def _pull_edits(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> None:
     registry = orchestrator.registry
-    place = (await registry.read(lambda tx: notes.reached(tx, remote.known_as))).edit_place
+    place = (await registry.read(lambda tx: notes.reached(tx, remote.notes_url))).edit_place
     while True:
         try:
             found = await remote.edits(place)
         except RemoteRefused as exc:  # the token may not
             logger.warning("Names, tags and deletions stay there: %s", exc)
             return
-        for said in found.items:
-            await _done_here(orchestrator, remote, said, done)
+        for edit in found.items:
+            await _apply_here(orchestrator, remote, edit, done)
         if found.place == place:
             return
         place = found.place
-        await registry.write(partial(notes.note_answer, url=remote.known_as, edit_place=place))
+        await registry.write(partial(notes.note_answer, url=remote.notes_url, edit_place=place))
         if found.is_all:
             return
 
 
-async def _done_here(orchestrator: Orchestrator, remote: RemoteRegistry, said: Edit, done: Exchanged) -> None:
+async def _apply_here(orchestrator: Orchestrator, remote: RemoteRegistry, edit: Edit, done: Exchanged) -> None:
     """Repeat an edit of the other registry here; a restored message that never came here comes now."""
-    if said.field == GROWN:
-        await _pull_grown(orchestrator, remote, said.value["id"], said.value["digest"])
+    if edit.field == GROWN:
+        await _pull_grown(orchestrator, remote, edit.value["id"], edit.value["digest"])
         return
-    theirs = said.value["ids"] if said.field == FORGOTTEN else [said.message_id] if said.message_id else []
-    here = await orchestrator.registry.read(lambda tx: notes.ids_here(tx, remote.known_as, theirs))
-    if said.field == FORGOTTEN:
-        is_channel = said.value["is_channel"] and not await orchestrator.registry.read(
-            lambda tx: notes.holds_others(tx, remote.known_as, theirs)
+    remote_ids = edit.value["ids"] if edit.field == FORGOTTEN else [edit.message_id] if edit.message_id else []
+    local_ids = await orchestrator.registry.read(lambda tx: notes.ids_here(tx, remote.notes_url, remote_ids))
+    if edit.field == FORGOTTEN:
+        is_channel = edit.value["is_channel"] and not await orchestrator.registry.read(
+            lambda tx: notes.holds_others(tx, remote.notes_url, remote_ids)
         )
-        told = replace(said, value={"is_channel": is_channel, "ids": list(here.values())})
+        local_edit = replace(edit, value={"is_channel": is_channel, "ids": list(local_ids.values())})
     else:
-        told = replace(said, message_id=here.get(said.message_id) if said.message_id else None)
-    if not said.message_id or told.message_id:
-        error = await carry_out(partial(orchestrator.run, client=CLIENT), orchestrator.registry, told)
-        _raise_passing(error)
+        local_edit = replace(edit, message_id=local_ids.get(edit.message_id) if edit.message_id else None)
+    if not edit.message_id or local_edit.message_id:
+        error = await apply_edit(partial(orchestrator.run, client=CLIENT), orchestrator.registry, local_edit)
+        _raise_transient(error)
         if error:
             logger.warning("Not done here: %s %s", error["message"], error["details"])
         done.edits += error is None
-        await orchestrator.registry.write(partial(note_edit_known, url=remote.known_as, said=told))
-    if said.field == DELETED and not said.value:
-        await _restored(orchestrator, remote, said, done)
+        await orchestrator.registry.write(partial(note_edit_known, url=remote.notes_url, said=local_edit))
+    if edit.field == DELETED and not edit.value:
+        await _pull_restored(orchestrator, remote, edit, done)
 
 
-async def _pull_grown(orchestrator: Orchestrator, remote: RemoteRegistry, there: str, digest: str) -> None:
+async def _pull_grown(orchestrator: Orchestrator, remote: RemoteRegistry, remote_id: str, digest: str) -> None:
     """Bring in the longer text of a message that came from there."""
-    here = await orchestrator.registry.read(lambda tx: notes.id_in_other_words(tx, remote.known_as, there, digest))
-    if here is None:
+    local_id = await orchestrator.registry.read(
+        lambda tx: notes.id_in_other_words(tx, remote.notes_url, remote_id, digest)
+    )
+    if local_id is None:
         return
     try:
-        item = await remote.message(there)
+        item = await remote.message(remote_id)
     except RemoteRefused:  # it was deleted there meanwhile
         return
-    row = await orchestrator.registry.read(lambda tx: grown_to(tx, here, str(item["text"])))
+    row = await orchestrator.registry.read(lambda tx: grown_to(tx, local_id, str(item["text"])))
     if row and row.text != item["text"]:
         given = {"operation": "conversation_log", "channel": row.channel, "source": row.source}
-        answer = await orchestrator.run({**given, "messages": [{**_as_sent(item), STORED_ID: here}]}, client=CLIENT)
-        _raise_passing(answer.get("error"))
+        answer = await orchestrator.run({**given, "messages": [{**_as_sent(item), STORED_ID: local_id}]}, client=CLIENT)
+        _raise_transient(answer.get("error"))
 
 
-async def _restored(orchestrator: Orchestrator, remote: RemoteRegistry, said: Edit, done: Exchanged) -> None:
+async def _pull_restored(orchestrator: Orchestrator, remote: RemoteRegistry, edit: Edit, done: Exchanged) -> None:
     try:
-        items = [await remote.message(said.message_id)] if said.message_id else await remote.messages(said.names[0])
+        items = [await remote.message(edit.message_id)] if edit.message_id else await remote.messages(edit.names[0])
     except RemoteRefused:  # it was deleted again meanwhile
         return
-    await _bring_in(orchestrator, remote, items, done)
+    await _store_missing(orchestrator, remote, items, done)
 
 
-async def _bring_in(
+async def _store_missing(
     orchestrator: Orchestrator, remote: RemoteRegistry, items: Sequence[dict[str, Any]], done: Exchanged
 ) -> None:
     """Store the messages that are not here yet, channel by channel."""
     ids = [item["id"] for item in items]
-    known = await orchestrator.registry.read(lambda tx: notes.ids_here(tx, remote.known_as, ids))
+    known = await orchestrator.registry.read(lambda tx: notes.ids_here(tx, remote.notes_url, ids))
     new = sorted((item for item in items if item["id"] not in known), key=lambda item: str(item["channel"]))
-    for name, some in groupby(new, key=lambda item: str(item["channel"])):
-        await _received(orchestrator, remote, name, list(some), done)
+    for name, group in groupby(new, key=lambda item: str(item["channel"])):
+        await _store_channel(orchestrator, remote, name, list(group), done)
 
 
-async def _received(
+async def _store_channel(
     orchestrator: Orchestrator, remote: RemoteRegistry, name: str, items: Sequence[dict[str, Any]], done: Exchanged
 ) -> None:
     try:
@@ -364,19 +366,19 @@ async def _received(
     )
     try:
         ids = [item["id"] for item in items]
-        asked: Request | Refusal = PulledRequest.model_validate({**given, "url": remote.known_as, "ids": ids})
+        request: Request | Refusal = PulledRequest.model_validate({**given, "url": remote.notes_url, "ids": ids})
     except ValidationError as exc:
         refused = invalid_request(exc.errors(include_url=False))
-        asked = Refusal(PulledRequest.operation, given["source"], refused, given["channel"])
-    answer = await orchestrator.run(asked, CLIENT)
+        request = Refusal(PulledRequest.operation, given["source"], refused, given["channel"])
+    answer = await orchestrator.run(request, CLIENT)
     if answer["success"]:
         done.received += len(answer["stored_ids"])
         return
     error = answer["error"]
-    _raise_passing(error)
+    _raise_transient(error)
     done.refused, done.why = done.refused + len(items), error["message"]
 
 
-def _raise_passing(error: Mapping[str, Any] | None) -> None:
-    if error and error["code"] in _PASSING:
-        raise _PASSING[error["code"]](error["message"], error["details"])
+def _raise_transient(error: Mapping[str, Any] | None) -> None:
+    if error and error["code"] in _TRANSIENT:
+        raise _TRANSIENT[error["code"]](error["message"], error["details"])

@@ -12,9 +12,11 @@ from registry.errors import InvalidRequest
 from registry.project import Project
 from sources.clients import CLIENTS
 
-Tell = Callable[[float, float, str], Awaitable[None]]  # called with progress, total and a description
+ProgressListener = Callable[[float, float, str], Awaitable[None]]  # called with progress, total and a description
 
-TOLD: ContextVar[Tell | None] = ContextVar("TOLD", default=None)  # the listener for the progress of the current call
+PROGRESS_LISTENER: ContextVar[ProgressListener | None] = ContextVar(
+    "PROGRESS_LISTENER", default=None
+)  # the listener for the progress of the current call
 
 UNKNOWN = "unknown"
 CURRENT, ALL = "current", "all"
@@ -27,7 +29,7 @@ ARGUMENTS = ("parameters", "arguments", "params", "input")  # the names under wh
 _SOURCES = {name: client.source for client in CLIENTS for name in client.handshake}
 
 
-def unwrapped(given: Mapping[str, Any]) -> Mapping[str, Any]:
+def unwrap(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the arguments of a call that a model has written whole, with or without the tool's name."""
     inside = next((given[name] for name in ARGUMENTS if isinstance(given.get(name), Mapping)), None)
     return {**inside} if inside is not None and given.keys() <= {"tool", "name", *ARGUMENTS} else given
@@ -35,11 +37,11 @@ def unwrapped(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def as_log_request(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of conversation_log, unchecked, as a request."""
-    request = {name: value for name, value in unwrapped(arguments).items() if name != "meta" or value is not None}
+    request = {name: value for name, value in unwrap(arguments).items() if name != "meta" or value is not None}
     meta, channel = request.get("meta"), request.get("channel")
-    named = meta.get("source") if isinstance(meta, dict) else None
-    if named or request.get("source") is None:
-        given = named if isinstance(named, str) else None
+    source = meta.get("source") if isinstance(meta, dict) else None
+    if source or request.get("source") is None:
+        given = source if isinstance(source, str) else None
         request["source"] = source_of(given, None, channel if isinstance(channel, str) else None)
     return {**request, "operation": "conversation_log"}
 
@@ -71,10 +73,10 @@ def named_project(given: str | None, current: str | None, *, is_local: bool) -> 
     """
     from sources.kit.workspace_files import path_of  # not every command shall wait for it
 
-    said = (given or "").strip()
-    if said.lower() in ("", CURRENT, ".", "./"):
+    name = (given or "").strip()
+    if name.lower() in ("", CURRENT, ".", "./"):
         return current
-    folder = path_of(said) if said.lower().startswith("file://") else said
+    folder = path_of(name) if name.lower().startswith("file://") else name
     try:
         folder = os.path.expanduser(folder) if is_local else folder
     except ValueError:  # no name of a user
@@ -101,10 +103,10 @@ def working_folder(folder: str | None = None) -> str | None:
     None for the home folder, the root, or "".
     """
     try:
-        here = Path.cwd() if folder is None else Path(folder)
+        path = Path.cwd() if folder is None else Path(folder)
     except OSError:
         return None
-    return None if folder == "" or here in (Path.home(), Path(here.anchor)) else Project.from_path(str(here)).path
+    return None if folder == "" or path in (Path.home(), Path(path.anchor)) else Project.from_path(str(path)).path
 
 
 def utc_offset_minutes() -> int:

@@ -40,7 +40,7 @@ def _iso(given: object) -> object:
     raise ValueError("an ISO 8601 time such as 2025-09-29T14:30:15.123Z")
 
 
-def parsed(given: object) -> object:
+def parse_literal(given: object) -> object:
     """Return the value of an object or a list that was sent as text, in JSON or as Python prints it."""
     if isinstance(given, str) and given[:1] in ("{", "["):
         for parse in (json.loads, ast.literal_eval):
@@ -53,7 +53,7 @@ def parsed(given: object) -> object:
     return given
 
 
-def _visible(given: str) -> str:
+def _check_visible(given: str) -> str:
     if not given.strip() or any(unicodedata.category(letter) == "Cc" for letter in given):
         raise ValueError("must have visible characters, and no control characters")
     return given
@@ -62,20 +62,20 @@ def _visible(given: str) -> str:
 def _day(given: object) -> object:
     """Return the day of a word; a date stays as it is."""
     if isinstance(given, str) and not _DAY.fullmatch(given.strip()):
-        here = now().astimezone()
-        span = parse_span(given, here)
+        today = now().astimezone()
+        span = parse_span(given, today)
         if span and span.start:
-            return span.start.astimezone(here.tzinfo).date()
+            return span.start.astimezone(today.tzinfo).date()
         raise ValueError("a day such as 2026-01-31, or a word such as yesterday or 어제")
     return given
 
 
-def _listed(given: object) -> object:
+def _as_list(given: object) -> object:
     return [given] if isinstance(given, str) else given
 
 
-def _said(given: object) -> object:
-    listed = _listed(parsed(given))
+def _non_blank_list(given: object) -> object:
+    listed = _as_list(parse_literal(given))
     return [one for one in listed if one is not None and str(one).strip()] if isinstance(listed, list) else listed
 
 
@@ -87,7 +87,7 @@ Timestamp = Annotated[
 ]
 Instant = Annotated[datetime, _instant("start"), AfterValidator(parse_time)]
 EndInstant = Annotated[datetime, _instant("end"), AfterValidator(parse_time)]
-ChannelName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_visible)]
+ChannelName = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_check_visible)]
 NameKind = Literal["session", "channel", "tag", "project", "source"]
 RoleName = Literal["user", "assistant", "system", "tool", "thinking", "error"]
 _ROLES_OF_MODELS = {
@@ -97,7 +97,7 @@ _ROLES_OF_MODELS = {
 }
 
 
-def _in_small_letters(given: object) -> object:
+def _lower(given: object) -> object:
     return given.lower() if isinstance(given, str) else given
 
 
@@ -108,11 +108,11 @@ def _role(given: object) -> object:
 
 GivenRole = Annotated[RoleName, BeforeValidator(_role)]
 Limit = Annotated[int, Field(ge=1, le=1000)]
-MOST_MESSAGES = 20_000  # messages in one call: more would block other writers for too long
-MOST_COUNTED = 2**31 - 1  # largest count: every database can hold it
-Offset = Annotated[int, Field(ge=0, le=MOST_COUNTED)]
+MAX_MESSAGES = 20_000  # messages in one call: more would block other writers for too long
+MAX_COUNT = 2**31 - 1  # largest count: every database can hold it
+Offset = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Mode = Literal["raw", "summary", "digest"]
-GivenMode = Annotated[Mode, BeforeValidator(_in_small_letters)]
+GivenMode = Annotated[Mode, BeforeValidator(_lower)]
 Order = Literal["asc", "desc"]
 UtcOffset = Annotated[int, Field(ge=-14 * 60, le=14 * 60, description="whose days 'yesterday' means")]
 WORDINGS = (
@@ -123,12 +123,12 @@ WORDINGS = (
 Also = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=400)]],
     Field(max_length=8, description=WORDINGS),
-    BeforeValidator(_said),
+    BeforeValidator(_non_blank_list),
 ]
-Roles = Annotated[list[GivenRole], BeforeValidator(_listed)]
+Roles = Annotated[list[GivenRole], BeforeValidator(_as_list)]
 SourceName = Annotated[str, Field(min_length=1, max_length=64)]
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
 Nickname = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
 Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=64)]
-Tags = Annotated[list[Tag], BeforeValidator(_listed)]
+Tags = Annotated[list[Tag], BeforeValidator(_as_list)]
 Day = Annotated[date, BeforeValidator(_day)]

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from orchestrator.requests.calls import ARGUMENTS
-from orchestrator.requests.field_types import parsed
+from orchestrator.requests.field_types import parse_literal
 from sources.kit.drafts import call_title, content_text, moment
 from sources.kit.loose_json import mapping, objects, parse_nested, string
 
 ROLES = ("role", "from", "sender", "author", "speaker", "type")
 TEXTS = ("text", "content", "message", "value", "parts")
-SAID_BY = {
+ROLE_KEYS = {
     **dict.fromkeys(("user", "human", "user_message", "prompt", "question"), "user"),
     **dict.fromkeys(("assistant", "ai", "assistant_message", "assistant_response", "response", "answer"), "assistant"),
 }
@@ -21,7 +21,7 @@ _LINE = re.compile(r"(?:^|\n)\s*(user|human|assistant|ai|system|tool)\s*:\s*", r
 
 def as_messages(given: Any) -> Any:
     """Normalise a list, a single message, or a transcript ("User: …") to a list of messages."""
-    given = parsed(given)
+    given = parse_literal(given)
     if isinstance(given, Mapping):
         given = given.get("messages", [given])
     if isinstance(given, str) and _LINE.match(given):
@@ -29,19 +29,19 @@ def as_messages(given: Any) -> Any:
     return [message for one in given for message in _messages_in(one)] if isinstance(given, list) else given
 
 
-def _messages_in(one: Any) -> Iterator[Any]:
-    one = parsed(one)
-    if isinstance(one, str) and len(parts := _LINE.split(one)) > 2 and not parts[0].strip():
+def _messages_in(item: Any) -> Iterator[Any]:
+    item = parse_literal(item)
+    if isinstance(item, str) and len(parts := _LINE.split(item)) > 2 and not parts[0].strip():
         for role, text in zip(parts[1::2], parts[2::2], strict=True):
             yield {"role": role, "text": text.strip()}
-    elif isinstance(one, list) and len(one) == 2:
-        yield {"role": one[0], "text": one[1]}
-    elif isinstance(one, dict) and not one.keys() & {*ROLES} and one.keys() & SAID_BY.keys():
-        rest = {name: value for name, value in one.items() if name not in SAID_BY}
-        for name in [name for name in one if name in SAID_BY]:
-            yield {**rest, "role": SAID_BY[name], "text": one[name]}
+    elif isinstance(item, list) and len(item) == 2:
+        yield {"role": item[0], "text": item[1]}
+    elif isinstance(item, dict) and not item.keys() & {*ROLES} and item.keys() & ROLE_KEYS.keys():
+        rest = {name: value for name, value in item.items() if name not in ROLE_KEYS}
+        for name in [name for name in item if name in ROLE_KEYS]:
+            yield {**rest, "role": ROLE_KEYS[name], "text": item[name]}
     else:
-        yield one
+        yield item
 
 
 def as_message(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def as_message(given: Mapping[str, Any]) -> dict[str, Any]:
             del message[name]
             message["text"] = written if isinstance(written, str) else "\n".join(_texts(written))
             blocks += objects(written)
-    return message if message.get("text") else {**message, **_of_tool(message, blocks)}
+    return message if message.get("text") else {**message, **_tool_fields(message, blocks)}
 
 
 def _texts(content: list[Any]) -> Iterator[str]:
@@ -78,20 +78,20 @@ def _texts(content: list[Any]) -> Iterator[str]:
     return (part for part in parts if isinstance(part, str))
 
 
-def _of_tool(message: Mapping[str, Any], blocks: list[dict[str, Any]]) -> dict[str, Any]:
+def _tool_fields(message: Mapping[str, Any], blocks: list[dict[str, Any]]) -> dict[str, Any]:
     """Return what differs in a message that holds nothing but a tool's calls or their results."""
     results = [content_text(block.get("content")) for block in blocks if block.get("type") == "tool_result"]
     if any(results):
         return {"role": "tool", "text": "\n".join(results)}
-    used = [block for block in blocks if block.get("type") == "tool_use"]
-    written = [*objects(message.get("tool_calls")), *used, message.get("tool")]
+    tool_uses = [block for block in blocks if block.get("type") == "tool_use"]
+    written = [*objects(message.get("tool_calls")), *tool_uses, message.get("tool")]
     if message.get("role") in ("tool", "function") or message.keys() & {*ARGUMENTS} or isinstance(written[-1], str):
         written.append(message)  # elsewhere its `name` is who speaks
     calls = [call for one in written if (call := _call(one))]
     if not calls:
         return {}
-    of_one = {"tool": calls[0]} if len(calls) == 1 else {}
-    return {"role": "tool", "text": "\n".join(call_title(call["name"], call["params"]) for call in calls), **of_one}
+    single = {"tool": calls[0]} if len(calls) == 1 else {}
+    return {"role": "tool", "text": "\n".join(call_title(call["name"], call["params"]) for call in calls), **single}
 
 
 def _call(written: Any) -> dict[str, Any] | None:

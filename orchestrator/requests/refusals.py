@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from orchestrator.requests.field_types import MOST_MESSAGES
+from orchestrator.requests.field_types import MAX_MESSAGES
 from registry.errors import InvalidRequest, RegistryError
 
 
@@ -29,7 +29,7 @@ def summary_of_refused(given: Mapping[str, Any] | Refusal) -> dict[str, Any]:
     if isinstance(query, str):
         query = {"text": query}
     short = {
-        str(name): value if isinstance(value, int | float | None) else _short(value, 200).strip('"')
+        str(name): value if isinstance(value, int | float | None) else _preview(value, 200).strip('"')
         for name, value in (query.items() if isinstance(query, Mapping) else ())
     }
     return {"query": short} if short else {}
@@ -37,7 +37,7 @@ def summary_of_refused(given: Mapping[str, Any] | Refusal) -> dict[str, Any]:
 
 def invalid_request(problems: Sequence[Mapping[str, Any]], known: Sequence[str] = ()) -> InvalidRequest:
     """Return pydantic's problems as one error. `known`: the names of the top level's fields."""
-    return InvalidRequest("The request is not valid.", "; ".join(_in_words(problem, known) for problem in problems))
+    return InvalidRequest("The request is not valid.", "; ".join(_describe(problem, known) for problem in problems))
 
 
 @contextmanager
@@ -63,16 +63,16 @@ def succeeded(outcome: Mapping[str, Any]) -> dict[str, Any]:
 
 def refuse_too_many(messages: object) -> None:
     """Raise InvalidRequest for more messages than one call may bring, before anything looks at each of them."""
-    if isinstance(messages, list) and len(messages) > MOST_MESSAGES:
-        allowed = f"at most {MOST_MESSAGES} in one call, more in several: the next ones follow on those before"
+    if isinstance(messages, list) and len(messages) > MAX_MESSAGES:
+        allowed = f"at most {MAX_MESSAGES} in one call, more in several: the next ones follow on those before"
         raise InvalidRequest("Too many messages at once.", f"messages: given {len(messages)}; allowed: {allowed}")
 
 
-def _in_words(problem: Mapping[str, Any], known: Sequence[str]) -> str:
+def _describe(problem: Mapping[str, Any], known: Sequence[str]) -> str:
     field = ".".join(str(part) for part in problem["loc"]) or "request"
     if problem["type"] == "missing":
         return f"{field}: missing; allowed: a value is required"
-    return f"{field}: given {_short(problem.get('input'))}; allowed: {_allowed(problem, known)}"
+    return f"{field}: given {_preview(problem.get('input'))}; allowed: {_allowed(problem, known)}"
 
 
 def _allowed(problem: Mapping[str, Any], known: Sequence[str]) -> str:
@@ -86,7 +86,7 @@ def _allowed(problem: Mapping[str, Any], known: Sequence[str]) -> str:
     return allowed.partition(", unable to parse")[0]
 
 
-def _short(given: object, width: int = 80) -> str:
-    some = given[:width] if isinstance(given, list | str) else given
-    text = json.dumps(some, ensure_ascii=False, default=str)
+def _preview(given: object, width: int = 80) -> str:
+    beginning = given[:width] if isinstance(given, list | str) else given
+    text = json.dumps(beginning, ensure_ascii=False, default=str)
     return text if len(text) <= width else text[:width] + "…"

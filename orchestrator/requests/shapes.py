@@ -55,7 +55,7 @@ class MessageIn(BaseModel):
         return as_message(given) if isinstance(given, dict) else given
 
     @model_validator(mode="after")
-    def _followable(self) -> Self:
+    def _check_depth(self) -> Self:
         if is_too_deep(self.context) or is_too_deep(self.model_extra):
             raise ValueError(f"lists and objects nested at most {DEEPEST} deep")
         return self
@@ -82,7 +82,9 @@ class Request(BaseModel):
     operation: ClassVar[str]
     takes_long: ClassVar[bool] = False  # the operation has no time limit
     is_awaited: ClassVar[bool] = True  # a caller waits for the answer
-    means_now: ClassVar[bool] = False  # it is about the chat that is going on: what hooks have told is taken in first
+    is_about_current_chat: ClassVar[bool] = (
+        False  # it is about the chat that is going on: what hooks have told is taken in first
+    )
 
     channel: ChannelName | None = None
     source: SourceName = "unknown"
@@ -95,17 +97,17 @@ class Request(BaseModel):
         return False
 
     @property
-    def is_for_good(self) -> bool:
+    def is_permanent(self) -> bool:
         """Return True if it deletes what cannot be restored."""
         return False
 
     @property
-    def of_owner(self) -> str | None:
+    def limited_to_owner(self) -> str | None:
         """Return the person to whose own chats it is limited; None: it is not."""
         return None
 
     @property
-    def written_to(self) -> str | None:
+    def write_target(self) -> str | None:
         """Return the name of what it writes to; requests with the same name are stored one after the other."""
         return self.channel
 
@@ -171,7 +173,7 @@ class ListQuery(NarrowedQuery):
     as_lines: bool = Field(False, description="one line for each session")
 
 
-MATCHES = 3  # matches of a session that are shown at most
+MAX_MATCHES = 3  # matches of a session that are shown at most
 
 
 class SessionsQuery(WordsQuery):
@@ -181,14 +183,14 @@ class SessionsQuery(WordsQuery):
     limit: Limit = 10
     offset: Offset = 0
     context_window: int = Field(2, ge=0, le=50, description="messages before and after each match")
-    matches: SkipJsonSchema[int] = Field(MATCHES, ge=1, le=MATCHES)
+    matches: SkipJsonSchema[int] = Field(MAX_MATCHES, ge=1, le=MAX_MATCHES)
     exclude_session: str | None = Field(None, description="session left out, such as the current one")
     order: Order | None = Field(None, description="by last activity instead of best first")
     max_tokens: int | None = Field(None, ge=1, description="the passages together stay within it; null: all of them")
     utc_offset_minutes: UtcOffset | None = None
 
 
-READ_TOKENS, READ_MESSAGES = 30_000, 400
+MAX_READ_TOKENS, MAX_READ_MESSAGES = 30_000, 400
 """Limits of what is read of a conversation for a summary or a digest, unless the request has its own limit."""
 
 
@@ -203,13 +205,13 @@ class ExtractRequest(Request):
         """Return True unless the messages themselves are wanted."""
         return self.query.mode != "raw"
 
-    def as_read(self) -> Self:
+    def for_selection(self) -> Self:
         """Return the request as it selects messages: a summary may read more than its own size."""
         if not self.is_shortened:
             return self
-        wanted: dict[str, Any] = {"max_tokens": READ_TOKENS}
+        wanted: dict[str, Any] = {"max_tokens": MAX_READ_TOKENS}
         if "limit" not in self.query.model_fields_set:
-            wanted["limit"] = READ_MESSAGES
+            wanted["limit"] = MAX_READ_MESSAGES
         return self.model_copy(update={"query": self.query.model_copy(update=wanted)})
 
 

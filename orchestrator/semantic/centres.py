@@ -27,9 +27,9 @@ def shares(text: str) -> tuple[float, float]:
 
 def centres_of(package: str) -> tuple[Floats, Floats]:
     """Return the means of questions and of messages, each in Hangul and in Latin."""
-    with as_file(files(__package__).joinpath("centres.npz")) as path, np.load(path) as kept:
-        asked, said = kept[package].astype(np.float32)
-    return asked, said
+    with as_file(files(__package__).joinpath("centres.npz")) as path, np.load(path) as file:
+        queries, messages = file[package].astype(np.float32)
+    return queries, messages
 
 
 def centred(vectors: Floats, texts: Sequence[str], means: Floats) -> Floats:

@@ -10,9 +10,9 @@ class Unavailable(Exception):
     """The endpoint or model does not answer properly, or cannot be loaded."""
 
 
-def other_dimensions(model: str, given: int, kept: int) -> str:
+def dimension_mismatch(model: str, given: int, stored: int) -> str:
     """Say that a model answers with other vectors than those that are kept."""
-    return f"{model} answers with {given} dimensions, its vectors here have {kept}: ctxr db embed"
+    return f"{model} answers with {given} dimensions, its vectors here have {stored}: ctxr db embed"
 
 
 class TextRefused(Exception):
@@ -26,8 +26,8 @@ class Embedder(Protocol):
     """
 
     name: str
-    patience_s: float  # seconds that a search waits
-    answer_s: float | None  # seconds that a batch waits; None: without limit, for a model in this process
+    query_timeout_s: float  # seconds that a search waits
+    batch_timeout_s: float | None  # seconds that a batch waits; None: without limit, for a model in this process
 
     async def warm_up(self) -> None:
         """Load the model. Raises Unavailable."""
@@ -68,6 +68,6 @@ def prefixes_for(model: str) -> Prefixes:
     return next(known, Prefixes())
 
 
-def named(model: str, prefixes: Prefixes) -> str:
+def name_with_prefix(model: str, prefixes: Prefixes) -> str:
     """Return the model's name, with the prefix that changes its vectors."""
     return f"{model}, {prefixes.passage.strip()!r} before what was said" if prefixes.passage else model

@@ -14,7 +14,7 @@ from importlib.resources import files
 from math import inf
 from statistics import fmean, pstdev
 
-from orchestrator.semantic.embedders import Embedder, TextRefused, Unavailable, Vectors, other_dimensions
+from orchestrator.semantic.embedders import Embedder, TextRefused, Unavailable, Vectors, dimension_mismatch
 from orchestrator.semantic.meaning import Pause
 from registry.domain import new_id, now
 from registry.errors import RegistryError
@@ -38,8 +38,10 @@ from registry.storage.database import WriteTransaction
 
 logger = logging.getLogger(__name__)
 
-LOOKED_AHEAD = 64  # messages read at once
-EVERY_S = 1.0  # between two looks for new messages while operations run: what was just logged is soon found by meaning
+READ_AHEAD = 64  # messages read at once
+INTERVAL_S = (
+    1.0  # between two looks for new messages while operations run: what was just logged is soon found by meaning
+)
 
 Progress = Callable[[int, int], None]  # called with the number of embedded messages, and the number of all
 
@@ -47,9 +49,9 @@ Progress = Callable[[int, int], None]  # called with the number of embedded mess
 class Embedding:
     """Embeds the messages of a registry that lack a vector."""
 
-    def __init__(self, registry: Registry, embedder: Embedder, *, is_asked_for: bool = False) -> None:
+    def __init__(self, registry: Registry, embedder: Embedder, *, is_on_demand: bool = False) -> None:
         """`is_asked_for`: do not wait for another process that embeds."""
-        self._registry, self._embedder, self._is_asked_for = registry, embedder, is_asked_for
+        self._registry, self._embedder, self._is_on_demand = registry, embedder, is_on_demand
         self._holder = new_id("exec")
 
     async def model(self) -> EmbeddingModel:
@@ -58,33 +60,41 @@ class Embedding:
         known = await self._registry.read(lambda tx: find_model(tx, name))
         if known and known.calibration == CALIBRATION_VERSION:
             return known
-        return await self.measured()
+        return await self.measure()
 
-    async def measured(self) -> EmbeddingModel:
+    async def measure(self) -> EmbeddingModel:
         """Measure the model, and return its record."""
-        requests, messages = texts()
-        asked, said = await self._in_time(self._embedder.queries, requests), await self._vectors(messages)
-        if not all(map(len, said)):
+        requests, messages = calibration_texts()
+        queries, vectors = (
+            await self._with_timeout(self._embedder.queries, requests),
+            await self._vectors(messages),
+        )
+        if not all(map(len, vectors)):
             raise Unavailable(f"{self._embedder.name} refuses short texts")
-        kept = (self._embedder.name, len(said[0]), CALIBRATION_VERSION, *background_of(asked, said))
-        return await self._registry.write(lambda tx: save_model(tx, *kept))
+        record = (
+            self._embedder.name,
+            len(vectors[0]),
+            CALIBRATION_VERSION,
+            *background_similarity(queries, vectors),
+        )
+        return await self._registry.write(lambda tx: save_model(tx, *record))
 
     async def step(self, model: EmbeddingModel, above: int = 0) -> int:
         """Embed the next messages, newest first, and return how many; 0 while another process embeds.
 
         Raises Unavailable.
         """
-        found = await self._registry.read(lambda tx: list_unembedded(tx, model, above, LOOKED_AHEAD))
+        found = await self._registry.read(lambda tx: list_unembedded(tx, model, above, READ_AHEAD))
         if not found or not await self._registry.write(lambda tx: self._take_turn(tx, model)):
             return 0
-        batch = self._at_once(found)
-        given = [text for _, parts in batch for text in parts]
-        vectors = iter(await self._vectors(given))
-        kept = [_kept(one, [next(vectors) for _ in parts], model) for one, parts in batch]
-        await self._registry.write(lambda tx: save_vectors(tx, model, kept))
-        return len(kept)
+        batch = self._first_batch(found)
+        passage_texts = [text for _, parts in batch for text in parts]
+        vectors = iter(await self._vectors(passage_texts))
+        vectors_to_save = [_vector_for(one, [next(vectors) for _ in parts], model) for one, parts in batch]
+        await self._registry.write(lambda tx: save_vectors(tx, model, vectors_to_save))
+        return len(vectors_to_save)
 
-    def _at_once(self, found: Sequence[UnembeddedMessage]) -> list[tuple[UnembeddedMessage, list[str]]]:
+    def _first_batch(self, found: Sequence[UnembeddedMessage]) -> list[tuple[UnembeddedMessage, list[str]]]:
         """Return the first messages, with their passages, that fit into one request; at least one."""
         batch: list[tuple[UnembeddedMessage, list[str]]] = []
         room = 8_000  # characters of the passages embedded at once
@@ -103,40 +113,40 @@ class Embedding:
     def _take_turn(self, tx: WriteTransaction, model: EmbeddingModel, for_s: float = 120.0) -> bool:
         """Let this process embed; others leave it alone for some seconds after its last batch."""
         until = now() + timedelta(seconds=for_s)
-        return claim_embedding(tx, model, self._holder, until, even_if_taken=self._is_asked_for)
+        return claim_embedding(tx, model, self._holder, until, even_if_taken=self._is_on_demand)
 
     async def _vectors(self, given: Sequence[str]) -> list[Sequence[float]]:
         """Return a vector for each text; an empty one for a text that the model refuses or never finishes."""
         if not given:
             return []
         try:
-            return list(await self._in_time(self._embedder.passages, given))
+            return list(await self._with_timeout(self._embedder.passages, given))
         except TextRefused:
             is_too_long = len(given[0]) > 200
         except Unavailable:
-            await self._must_answer()
+            await self._check_answers()
             is_too_long = False
         if len(given) > 1:
             middle = len(given) // 2
             return [*await self._vectors(given[:middle]), *await self._vectors(given[middle:])]
         if is_too_long:
             return await self._vectors([given[0][: len(given[0]) // 2]])
-        await self._must_answer()
+        await self._check_answers()
         return [()]
 
-    async def _must_answer(self) -> None:
+    async def _check_answers(self) -> None:
         """Raise Unavailable if the model does not even embed one word."""
         try:
-            await self._in_time(self._embedder.passages, ["hello"], at_most_s=10.0)
+            await self._with_timeout(self._embedder.passages, ["hello"], at_most_s=10.0)
         except TextRefused as exc:
             raise Unavailable(f"{self._embedder.name} refuses every text") from exc
 
-    async def _in_time(
+    async def _with_timeout(
         self, embed: Callable[[Sequence[str]], Awaitable[Vectors]], given: Sequence[str], at_most_s: float = inf
     ) -> Vectors:
-        if self._embedder.answer_s is None:
+        if self._embedder.batch_timeout_s is None:
             return await embed(given)
-        limit = min(self._embedder.answer_s, at_most_s)
+        limit = min(self._embedder.batch_timeout_s, at_most_s)
         try:
             async with asyncio.timeout(limit):
                 return await embed(given)
@@ -144,10 +154,10 @@ class Embedding:
             raise Unavailable(f"{self._embedder.name} did not answer within {limit:g} s") from exc
 
 
-def _kept(one: UnembeddedMessage, vectors: Sequence[Sequence[float]], model: EmbeddingModel) -> Vector:
+def _vector_for(one: UnembeddedMessage, vectors: Sequence[Sequence[float]], model: EmbeddingModel) -> Vector:
     for vector in vectors:
         if len(vector) not in (0, model.dimensions):
-            raise Unavailable(other_dimensions(model.name, len(vector), model.dimensions))
+            raise Unavailable(dimension_mismatch(model.name, len(vector), model.dimensions))
     return Vector(one.number, one.digest, b"".join(pack(vector) for vector in vectors if len(vector)))
 
 
@@ -156,11 +166,11 @@ async def embed_all(registry: Registry, embedder: Embedder, on_progress: Progres
 
     The vectors of other models are deleted at the end. Raises Unavailable.
     """
-    work = Embedding(registry, embedder, is_asked_for=True)
-    model = await work.measured()
+    work = Embedding(registry, embedder, is_on_demand=True)
+    model = await work.measure()
     if everything:  # only now, when the model is known to answer
         await registry.write(lambda tx: delete_model(tx, embedder.name))
-        model = await work.measured()
+        model = await work.measure()
     total = await registry.read(lambda tx: count_unembedded(tx, model))
     done = 0
     try:
@@ -176,12 +186,12 @@ async def embed_all(registry: Registry, embedder: Embedder, on_progress: Progres
 async def keep_embedding(registry: Registry, embedder: Embedder, news: asyncio.Event) -> None:
     """Embed new messages until cancelled, within a second after `news` is set."""
     work = Embedding(registry, embedder)
-    pause, above, all_at = Pause(), 0, 0.0
+    pause, above, scan_all_at = Pause(), 0, 0.0
     clock = asyncio.get_running_loop().time
     while True:
         try:
-            if clock() >= all_at:
-                above, all_at = 0, clock() + 600.0  # old messages whose text was corrected
+            if clock() >= scan_all_at:
+                above, scan_all_at = 0, clock() + 600.0  # old messages whose text was corrected
             model, newest = await work.model(), await registry.read(newest_message_number)
             while await work.step(model, above):
                 pause.end()
@@ -197,20 +207,20 @@ async def keep_embedding(registry: Registry, embedder: Embedder, news: asyncio.E
             with suppress(TimeoutError):
                 async with asyncio.timeout(60.0):  # another process may have stored something
                     await news.wait()
-            wait_s = EVERY_S
+            wait_s = INTERVAL_S
         await asyncio.sleep(wait_s)
         news.clear()
 
 
-LONGEST = 1_000  # characters of a passage: about what a small model reads of a text
-MOST = 8  # passages of a message; what follows is found by its words only
+MAX_PASSAGE_LENGTH = 1_000  # characters of a passage: about what a small model reads of a text
+MAX_PASSAGES = 8  # passages of a message; what follows is found by its words only
 _ENDS = ("\n\n", "\n", ". ", "? ", "! ", "다 ", " ")
 
 
 def passages(text: str) -> list[str]:
     """Return the passages of a message, each ending at a paragraph, line or sentence if possible."""
     rest, found = text.strip(), list[str]()
-    while rest and len(found) < MOST:
+    while rest and len(found) < MAX_PASSAGES:
         end = _end(rest)
         found.append(rest[:end].strip())
         rest = rest[end:].strip()
@@ -218,19 +228,19 @@ def passages(text: str) -> list[str]:
 
 
 def _end(text: str) -> int:
-    if len(text) <= LONGEST:
+    if len(text) <= MAX_PASSAGE_LENGTH:
         return len(text)
     for mark in _ENDS:
-        place = text.rfind(mark, LONGEST // 2, LONGEST)
-        if place >= 0:
-            return place + len(mark)
-    return LONGEST
+        index = text.rfind(mark, MAX_PASSAGE_LENGTH // 2, MAX_PASSAGE_LENGTH)
+        if index >= 0:
+            return index + len(mark)
+    return MAX_PASSAGE_LENGTH
 
 
 CALIBRATION_VERSION = 2
 
 
-def texts() -> tuple[list[str], list[str]]:
+def calibration_texts() -> tuple[list[str], list[str]]:
     """Return requests, and the message that belongs to each, for measuring a model.
 
     Models differ in how similar they call unrelated texts; the measurement is used as long as a registry has too few
@@ -241,7 +251,7 @@ def texts() -> tuple[list[str], list[str]]:
     return [request for request, _, _ in pairs], [message for _, _, message in pairs]
 
 
-def background_of(requests: Vectors, messages: Vectors) -> tuple[float, float]:
+def background_similarity(requests: Vectors, messages: Vectors) -> tuple[float, float]:
     """Return mean and standard deviation of the similarity of unrelated texts, by a model's vectors of `texts()`."""
     unrelated = [similarity(one, other) for i, one in enumerate(requests) for j, other in enumerate(messages) if i != j]
     return fmean(unrelated), pstdev(unrelated)

@@ -29,8 +29,8 @@ class Loaded(NamedTuple):
 class LocalModel:
     """A model that `load` loads."""
 
-    patience_s = 10.0
-    answer_s: float | None = None
+    query_timeout_s = 10.0
+    batch_timeout_s: float | None = None
 
     def __init__(self, name: str, load: Callable[[], Loaded]) -> None:
         self.name, self._load = name, load

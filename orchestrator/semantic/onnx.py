@@ -16,7 +16,7 @@ class OnnxModel:
         options = SessionOptions()
         options.intra_op_num_threads = 1
         self._session = InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-        self._wanted = {one.name for one in self._session.get_inputs()}
+        self._input_names = {one.name for one in self._session.get_inputs()}
         given = [one.name for one in self._session.get_outputs()]
         self._output = next((name for name in given if name == "sentence_embedding"), given[0])
         self._tokenizer = Tokenizer.from_file(str(tokenizer))
@@ -25,8 +25,8 @@ class OnnxModel:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         longest = max((len(self._tokenizer.encode(text).ids) for text in texts), default=1)
-        at_once = max(2_048 // longest, 1)
-        return np.concatenate([self._run(texts[at : at + at_once]) for at in range(0, len(texts), at_once)])
+        size = max(2_048 // longest, 1)
+        return np.concatenate([self._run(texts[start : start + size]) for start in range(0, len(texts), size)])
 
     def _run(self, texts: Sequence[str]) -> NDArray[np.float32]:
         encoded = self._tokenizer.encode_batch(list(texts))
@@ -35,7 +35,7 @@ class OnnxModel:
             "attention_mask": np.array([one.attention_mask for one in encoded], np.int64),
             "token_type_ids": np.array([one.type_ids for one in encoded], np.int64),
         }
-        given = {name: values for name, values in inputs.items() if name in self._wanted}
+        given = {name: values for name, values in inputs.items() if name in self._input_names}
         states = np.asarray(self._session.run([self._output], given)[0], np.float32)
         if states.ndim == 2:
             return states

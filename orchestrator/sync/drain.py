@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 CLIENT = "ctxr hook"
 _HOOKS = {client.source: client.hooks for client in CLIENTS if client.hooks}
-_SAID = {event.lower(): field for hooks in _HOOKS.values() for event, field in hooks.message_fields.items()}
+_MESSAGE_FIELDS = {event.lower(): field for hooks in _HOOKS.values() for event, field in hooks.message_fields.items()}
 """Role and text field of each event. One table for all clients, because Cursor also runs the hooks of Claude Code."""
 
-_REQUESTS = ("generation_id", "prompt_id", "turn_id")
-_PASSING = (ErrorCode.STORAGE_ERROR, ErrorCode.TIMEOUT, ErrorCode.INTERNAL_ERROR)
+_REQUEST_IDS = ("generation_id", "prompt_id", "turn_id")
+_TRANSIENT = (ErrorCode.STORAGE_ERROR, ErrorCode.TIMEOUT, ErrorCode.INTERNAL_ERROR)
 
 
 async def drain(orchestrator: Orchestrator, home: Path) -> bool:
@@ -46,7 +46,7 @@ async def drain(orchestrator: Orchestrator, home: Path) -> bool:
             await orchestrator.run(HookRequest(source=source, session=session), CLIENT)
             for source, session in sessions_of(events)
         ]
-        if any(not answer["success"] and answer["error"]["code"] in _PASSING for answer in answers):
+        if any(not answer["success"] and answer["error"]["code"] in _TRANSIENT for answer in answers):
             is_complete = False
         else:
             with suppress(OSError):
@@ -56,41 +56,41 @@ async def drain(orchestrator: Orchestrator, home: Path) -> bool:
 
 def sessions_of(events: Iterable[Mapping[str, Any]]) -> list[tuple[str, Session]]:
     """Return the events as sessions with their sources. Pure, but for the time of events without one."""
-    told: dict[tuple[str, str], tuple[list[Message], list[str]]] = {}
+    sessions: dict[tuple[str, str], tuple[list[Message], list[str]]] = {}
     for event in events:
         source, payload = string(event.get("source")), mapping(event.get("payload"))
         session_id = string(payload.get("conversation_id")) or string(payload.get("session_id"))
         if not source or not session_id:
             continue
-        messages, folders = told.setdefault((source[:64], session_id), ([], []))
+        messages, folders = sessions.setdefault((source[:64], session_id), ([], []))
         messages += _messages(source, string(event.get("event")), payload, _moment(event.get("at")))
         if usage := usage_of(payload, cache_in_input=True):
-            _count_tokens(messages, _request_of(payload), usage)
+            _count_tokens(messages, _request_id(payload), usage)
         folders += filter(None, map(string, [*items(payload.get("workspace_roots")), payload.get("cwd")]))
-    for messages, _ in told.values():
+    for messages, _ in sessions.values():
         messages.sort(key=lambda one: one.timestamp or now())
     return [
         (source, Session(session_id, tuple(messages), project=project_of(folders)))
-        for (source, session_id), (messages, folders) in told.items()
+        for (source, session_id), (messages, folders) in sessions.items()
         if messages
     ]
 
 
 def _count_tokens(messages: list[Message], request: str, usage: Mapping[str, int]) -> None:
     """Note the tokens of a turn, which Cursor tells at its end, with its last answer."""
-    for place in reversed(range(len(messages))):
-        message = messages[place]
+    for index in reversed(range(len(messages))):
+        message = messages[index]
         if message.role is Role.ASSISTANT and message.more.get("request_id") == request:
-            messages[place] = replace(message, more={**message.more, "usage": dict(usage)})
+            messages[index] = replace(message, more={**message.more, "usage": dict(usage)})
             return
 
 
-def _request_of(payload: Mapping[str, Any]) -> str:
-    return next(filter(None, (string(payload.get(key)) for key in _REQUESTS)), "")
+def _request_id(payload: Mapping[str, Any]) -> str:
+    return next(filter(None, (string(payload.get(key)) for key in _REQUEST_IDS)), "")
 
 
 def _messages(source: str, event: str, payload: Mapping[str, Any], at: datetime) -> Iterator[Message]:
-    role, field_name = _SAID.get(event.lower(), (None, ""))
+    role, field_name = _MESSAGE_FIELDS.get(event.lower(), (None, ""))
     text = string(payload.get(field_name)).strip()
     if role is None or not text or payload.get("agent_id"):  # a sub-agent's words are not the conversation's
         return
@@ -102,7 +102,7 @@ def _messages(source: str, event: str, payload: Mapping[str, Any], at: datetime)
 def _more(role: Role, payload: Mapping[str, Any]) -> dict[str, Any]:
     attached = [string(mapping(each).get("file_path")) for each in items(payload.get("attachments"))]
     known = {
-        "request_id": _request_of(payload),
+        "request_id": _request_id(payload),
         "model": "" if role is Role.USER else string(payload.get("model")),
         "attachments": list(filter(None, attached)),
     }

@@ -25,7 +25,7 @@ else:
 
 FOLDER = "spool"
 CURRENT = "events.jsonl"
-TAKEN = "taken-"
+TAKEN_PREFIX = "taken-"
 
 
 def registry_home() -> str:
@@ -55,7 +55,7 @@ def append(home: str, event: Mapping[str, Any]) -> None:
     for _ in range(20):
         file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
         try:
-            if _is_ours_to_write(file, path):
+            if _can_append(file, path):
                 _write(file, line)
                 return
         finally:
@@ -71,7 +71,7 @@ def _write(file: int, line: bytes) -> None:
         raise OSError("the disk took only a part")
 
 
-def _is_ours_to_write(file: int, path: str) -> bool:
+def _can_append(file: int, path: str) -> bool:
     """Return whether the file is still the current one, and stays whole until we close it."""
     if fcntl is None:
         return True
@@ -94,12 +94,12 @@ def take(home: str) -> Generator[tuple[str, list[dict[str, Any]]]]:
     except OSError:
         return
     if CURRENT in names:
-        names.append(_take_away(folder))
-    for name in sorted(name for name in names if name.startswith(TAKEN)):
+        names.append(_take_current(folder))
+    for name in sorted(name for name in names if name.startswith(TAKEN_PREFIX)):
         path = os.path.join(folder, name)
         try:
             with open(path, "rb") as file:
-                if _is_ours_to_drain(file.fileno()):
+                if _can_drain(file.fileno()):
                     yield path, list(_events(file))
         except OSError:
             continue  # gone, or not to be read now
@@ -113,10 +113,10 @@ def waiting(home: str) -> bool:
         return False
 
 
-def _take_away(folder: str) -> str:
+def _take_current(folder: str) -> str:
     import time
 
-    name = f"{TAKEN}{time.time_ns()}-{os.getpid()}.jsonl"
+    name = f"{TAKEN_PREFIX}{time.time_ns()}-{os.getpid()}.jsonl"
     try:
         os.rename(os.path.join(folder, CURRENT), os.path.join(folder, name))
     except OSError:  # somebody else was faster, or a hook has it open on Windows
@@ -124,7 +124,7 @@ def _take_away(folder: str) -> str:
     return name
 
 
-def _is_ours_to_drain(file: int) -> bool:
+def _can_drain(file: int) -> bool:
     if fcntl is None:
         return True
     try:
@@ -152,27 +152,27 @@ def loads(text: str) -> Any:
 
 MASKING = "masking.json"
 """File in the registry's folder: the key of masks, the projects whose secrets are kept, and the words of the rules."""
-SAID = ("prompt", "text", "last_assistant_message", "attachments")
+TEXTS = ("prompt", "text", "last_assistant_message", "attachments")
 BUILT_IN_RULES = os.path.join(__file__, "../../../registry/text/privacy/rules.toml")
 OWN_RULES = "secret-rules.toml"  # name of the user's rules, as in `registry.text.privacy.rules`
-LONGEST = 20  # characters: no key that is recognised by its prefix alone is shorter
-SHORTEST_ODD = 8  # characters: no password that is recognised by its form alone is shorter
+MIN_KEY = 20  # characters: no key that is recognised by its prefix alone is shorter
+MIN_PASSWORD = 8  # characters: no password that is recognised by its form alone is shorter
 
 
 def share_masking(home: str, key: bytes, unmasked: Sequence[str]) -> None:
     """Share the masking key with hooks. Raises OSError."""
     path = os.path.join(home, MASKING)
-    known, rules = _shared(home), _rules_read(home)
+    known, rules = _shared(home), _rule_file_states(home)
     words = known.get("words") if known.get("rules") == rules else None
     if words is None:
         from registry.text.privacy.rules import load_rules, use_own_rules
 
         use_own_rules(home)
         words = load_rules().telling_words
-    told = dumps({"key": key.hex(), "unmasked": list(unmasked), "rules": rules, "words": words})
-    if _read(path) != told:
+    shared = dumps({"key": key.hex(), "unmasked": list(unmasked), "rules": rules, "words": words})
+    if _read(path) != shared:
         os.makedirs(home, mode=0o700, exist_ok=True)
-        replace_private_file(path, told)
+        replace_private_file(path, shared)
 
 
 def replace_private_file(path: str, text: str) -> None:
@@ -186,29 +186,29 @@ def replace_private_file(path: str, text: str) -> None:
 def without_secrets(home: str, payload: Mapping[str, Any]) -> dict[str, Any]:
     """Mask the secrets in a hook's payload; without a key if no registry has shared one yet."""
     shared = _shared(home)
-    words = shared["words"] if shared.get("rules") == _rules_read(home) else [""]  # each text contains ""
-    held = {
-        name: payload[name] for name in SAID if any(may_hold_secret(text, words) for text in _texts(payload.get(name)))
+    words = shared["words"] if shared.get("rules") == _rule_file_states(home) else [""]  # each text contains ""
+    found = {
+        name: payload[name] for name in TEXTS if any(may_hold_secret(text, words) for text in _texts(payload.get(name)))
     }
-    if not held:
+    if not found:
         return dict(payload)
     from registry.text.privacy.rules import use_own_rules
     from registry.text.privacy.secrets import map_texts, mask_secrets, without_private
 
     use_own_rules(home)
-    said = map_texts(held, without_private)
+    masked = map_texts(found, without_private)
     if not _is_unmasked(payload, shared.get("unmasked", ())):
         key = bytes.fromhex(shared.get("key", ""))
-        said = map_texts(said, lambda text: mask_secrets(text, key))
-    return {**payload, **said}
+        masked = map_texts(masked, lambda text: mask_secrets(text, key))
+    return {**payload, **masked}
 
 
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, (list, dict)):
-        for held in value.values() if isinstance(value, dict) else value:
-            yield from _texts(held)
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
 
 
 def may_hold_secret(text: str, words: Iterable[str]) -> bool:
@@ -223,8 +223,8 @@ def may_hold_secret(text: str, words: Iterable[str]) -> bool:
         return True
     if any(sign in text for sign in ("\\u", "%", "&#", "</")):  # escapes, and what is private
         return True
-    odd = (word for word in text.split() if any(map(str.isdigit, word)) and any(map(str.isalpha, word)))
-    return any(len(word) >= SHORTEST_ODD for word in odd) or any(len(word) >= LONGEST for word in text.split())
+    mixed = (word for word in text.split() if any(map(str.isdigit, word)) and any(map(str.isalpha, word)))
+    return any(len(word) >= MIN_PASSWORD for word in mixed) or any(len(word) >= MIN_KEY for word in text.split())
 
 
 def _shared(home: str) -> dict[str, Any]:
@@ -236,7 +236,7 @@ def _shared(home: str) -> dict[str, Any]:
     return shared if isinstance(shared, dict) else {}
 
 
-def _rules_read(home: str) -> list[list[int]]:
+def _rule_file_states(home: str) -> list[list[int]]:
     """Return the times and sizes of the files with rules: other ones have other words."""
     found = []
     for path in (BUILT_IN_RULES, os.path.join(home, OWN_RULES)):

@@ -26,20 +26,20 @@ class StoreReport:
     is_complete: bool = True  # False if the whole store must be read again next time
     has_news: bool = False  # False if nothing has changed since the last sync
 
-    def skip(self, some: Iterable[Skipped]) -> None:
-        for one in some:
+    def skip(self, skipped: Iterable[Skipped]) -> None:
+        for one in skipped:
             self.skipped_count += 1
             if len(self.skipped) < 200:  # all are counted
                 self.skipped.append(one)
 
-    def keep(self, left: Iterable[Mapping[str, str]], read_again: Collection[str]) -> None:
+    def keep(self, last_skipped: Iterable[Mapping[str, str]], read_again: Collection[str]) -> None:
         """Keep the parts that earlier syncs skipped in sessions that were not read again."""
-        kept = (Skipped(**one) for one in left)
-        self.skip(one for one in kept if one.session and one.session not in read_again)
+        skipped = (Skipped(**one) for one in last_skipped)
+        self.skip(one for one in skipped if one.session and one.session not in read_again)
 
-    def is_as_left(self, left: Iterable[Mapping[str, str]]) -> bool:
+    def has_same_skipped(self, last_skipped: Iterable[Mapping[str, str]]) -> bool:
         """Return whether exactly the same parts were skipped as at the last sync, in any order."""
-        return {_identity(asdict(one)) for one in self.skipped} == {_identity(one) for one in left}
+        return {_identity(asdict(one)) for one in self.skipped} == {_identity(one) for one in last_skipped}
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -56,7 +56,7 @@ def nothing_new(readers: Sequence[Source], places: Places) -> list[StoreReport] 
             reports = []
             for reader in readers:
                 for store in reader.find(places):
-                    report = _unchanged(registry, reader, store)
+                    report = _report_if_unchanged(registry, reader, store)
                     if report is None:
                         return None
                     reports.append(report)
@@ -65,25 +65,25 @@ def nothing_new(readers: Sequence[Source], places: Places) -> list[StoreReport] 
         return None
 
 
-def _unchanged(registry: QuickLook, reader: Source, store: Path) -> StoreReport | None:
+def _report_if_unchanged(registry: QuickLook, reader: Source, store: Path) -> StoreReport | None:
     report = StoreReport(reader.name, str(store))
-    left = registry.store(report.source, report.path)
-    if left is None:
+    last_sync = registry.store(report.source, report.path)
+    if last_sync is None:
         return None
-    left_stamp, left_skipped = left
+    last_stamp, last_skipped = last_sync
     stamp = reader.stamp(store)
     seen = registry.seen_sessions(report.source, report.path)
     report.seen = len(seen)
-    if stamp and stamp == left_stamp:
-        report.skip(Skipped(**one) for one in left_skipped)
+    if stamp and stamp == last_stamp:
+        report.skip(Skipped(**one) for one in last_skipped)
         return report
-    if stamp != left_stamp or not _passes_over_all(reader, store, seen, report):
+    if stamp != last_stamp or not _skips_all(reader, store, seen, report):
         return None
-    report.keep(left_skipped, ())
-    return report if report.is_as_left(left_skipped) else None
+    report.keep(last_skipped, ())
+    return report if report.has_same_skipped(last_skipped) else None
 
 
-def _passes_over_all(reader: Source, store: Path, seen: Mapping[str, str], report: StoreReport) -> bool:
+def _skips_all(reader: Source, store: Path, seen: Mapping[str, str], report: StoreReport) -> bool:
     with closing(reader.sessions(store, seen)) as findings:  # type: ignore[type-var]
         for finding in findings:
             if isinstance(finding, FoundSession):

@@ -38,7 +38,7 @@ Progress = Callable[[StoreReport, int], None]
 """Called after each batch of a store, with the number of new sessions expected; 0: not known."""
 
 
-class Ongoing:
+class SingleTask:
     """Runs one sync at a time in the background; it ends with the program."""
 
     def __init__(self) -> None:
@@ -51,9 +51,9 @@ class Ongoing:
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         self._task = asyncio.create_task(work)
 
-    async def wait(self, patience_s: float) -> None:
+    async def wait(self, timeout_s: float) -> None:
         if self._task:
-            await asyncio.wait([self._task], timeout=patience_s)
+            await asyncio.wait([self._task], timeout=timeout_s)
 
     async def close(self) -> None:
         if self._task:
@@ -113,43 +113,43 @@ async def _sync_store(
 ) -> None:
     """Read a store that has changed. Its stamp is taken before it is read, never after."""
     stamp = await asyncio.to_thread(_stamp_of, reader, store)
-    which = report.source, report.path
-    (left_stamp, left_skipped), seen = await orchestrator.registry.read(
-        lambda tx: (store_as_left(tx, *which), seen_sessions(tx, *which))
+    store_key = report.source, report.path
+    (last_stamp, last_skipped), seen = await orchestrator.registry.read(
+        lambda tx: (store_as_left(tx, *store_key), seen_sessions(tx, *store_key))
     )
     report.seen = len(seen)
-    if stamp and stamp == left_stamp:
-        report.skip(Skipped(**one) for one in left_skipped)
+    if stamp and stamp == last_stamp:
+        report.skip(Skipped(**one) for one in last_skipped)
         return
     read_again: set[str] = set()
-    expected = await asyncio.to_thread(_expected, reader, store, report.seen) if progress else 0
+    expected = await asyncio.to_thread(_count_expected, reader, store, report.seen) if progress else 0
     batches = _batches(_findings(reader, store, seen, report), report, orchestrator)
-    while (batch := await _next(batches, orchestrator)) is not None:
-        for stored, new_count in await _stored(orchestrator, batch, report, access):
+    while (batch := await _next_batch(batches, orchestrator)) is not None:
+        for stored, new_count in await _store_batch(orchestrator, batch, report, access):
             read_again.update(one.key for one in stored)
             report.new_messages += new_count
             report.parsed += len(stored)
             report.seen += sum(one.key not in seen for one in stored)
         if progress:
             progress(report, expected)
-    report.keep(left_skipped, read_again)
+    report.keep(last_skipped, read_again)
     state = {name: getattr(report, name) for name in ("source", "path", "seen", "parsed")}
     state["stamp"] = stamp if report.is_complete else ""
     state["skipped"] = [asdict(one) for one in report.skipped]
-    report.has_news = report.parsed > 0 or any(one not in left_skipped for one in state["skipped"])
-    if report.has_news or state["stamp"] != left_stamp or not report.is_as_left(left_skipped):
+    report.has_news = report.parsed > 0 or any(one not in last_skipped for one in state["skipped"])
+    if report.has_news or state["stamp"] != last_stamp or not report.has_same_skipped(last_skipped):
         await orchestrator.registry.write(lambda tx: save_store(tx, **state))
 
 
-async def _next(batches: Iterator[list[FoundSession]], orchestrator: Orchestrator) -> list[FoundSession] | None:
+async def _next_batch(batches: Iterator[list[FoundSession]], orchestrator: Orchestrator) -> list[FoundSession] | None:
     """Read the next batch while no caller waits, if possible."""
-    await orchestrator.give_way()
+    await orchestrator.yield_to_callers()
     batch = await asyncio.to_thread(next, batches, None)
-    await orchestrator.give_way()
+    await orchestrator.yield_to_callers()
     return batch
 
 
-async def _stored(
+async def _store_batch(
     orchestrator: Orchestrator, batch: list[FoundSession], report: StoreReport, access: Access | None
 ) -> list[tuple[list[FoundSession], int]]:
     """Store a batch and return what could be stored and how many messages were new.
@@ -161,15 +161,15 @@ async def _stored(
     answer = await orchestrator.run(request, CLIENT, access=access)
     if answer["success"]:
         return [(batch, answer["new_count"])]
-    if len(batch) > 1 and await _is_there(orchestrator):
-        return [stored for one in batch for stored in await _stored(orchestrator, [one], report, access)]
+    if len(batch) > 1 and await _is_registry_available(orchestrator):
+        return [stored for one in batch for stored in await _store_batch(orchestrator, [one], report, access)]
     report.is_complete = False
     error = answer["error"]
     report.skip(Skipped(one.key, error["details"] or error["message"]) for one in batch)
     return []
 
 
-async def _is_there(orchestrator: Orchestrator) -> bool:
+async def _is_registry_available(orchestrator: Orchestrator) -> bool:
     try:
         await orchestrator.registry.read(lambda tx: None)
     except RegistryError:
@@ -177,7 +177,7 @@ async def _is_there(orchestrator: Orchestrator) -> bool:
     return True
 
 
-def _expected(reader: Source, store: Path, seen: int) -> int:
+def _count_expected(reader: Source, store: Path, seen: int) -> int:
     with suppress(RegistryError, OSError):  # the reading that follows says what is wrong
         return max(0, reader.count(store) - seen)
     return 0
@@ -216,7 +216,7 @@ def _batches(
         batch.append(finding)
         messages += len(finding.session.messages)
         characters += sum(_length(message.text) + _length(message.more) for message in finding.session.messages)
-        is_shared = orchestrator.seconds_since_asked < 10  # whoever asked may ask again
+        is_shared = orchestrator.seconds_since_request < 10  # whoever asked may ask again
         most = SHARED_BATCH_MESSAGES if is_shared else BATCH_MESSAGES
         if messages >= most or characters >= BATCH_CHARACTERS:
             yield batch
@@ -228,14 +228,14 @@ def _batches(
 def _length(value: Any) -> int:
     if isinstance(value, str):
         return len(value)
-    held = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-    return sum(map(_length, held))
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return sum(map(_length, parts))
 
 
-WORTH = 10
+PAUSE_FACTOR = 10
 """The stores are not checked again for this many times the duration of the last sync: nearly every question asks."""
-PATIENCE_S = 0.25  # seconds that a question waits for a sync, which then continues behind it
-FIRST_PATIENCE_S = 2.0  # seconds that it waits while stores are read for the first time
+MAX_WAIT_S = 0.25  # seconds that a question waits for a sync, which then continues behind it
+MAX_FIRST_WAIT_S = 2.0  # seconds that it waits while stores are read for the first time
 
 
 class Freshness:
@@ -243,8 +243,8 @@ class Freshness:
 
     def __init__(self, orchestrator: Orchestrator, home: Path, readers: Sequence[Source], places: Places) -> None:
         self._orchestrator, self._home, self._readers, self._places = orchestrator, home, readers, places
-        self._ongoing = Ongoing()
-        self._good_until = float("-inf")
+        self._sync_task = SingleTask()
+        self._fresh_until = float("-inf")
         self._stores: set[tuple[str, str]] | None = None
 
     async def refresh(self, is_about_now: bool = False) -> Syncing | None:
@@ -253,22 +253,22 @@ class Freshness:
         `is_about_now`: what was written this moment is needed, so the outcome of a moment ago does not do.
         """
         if is_about_now:
-            await self._ongoing.wait(FIRST_PATIENCE_S)
-        if not self._ongoing.is_running:
-            if not is_about_now and time.monotonic() < self._good_until:
+            await self._sync_task.wait(MAX_FIRST_WAIT_S)
+        if not self._sync_task.is_running:
+            if not is_about_now and time.monotonic() < self._fresh_until:
                 return None
-            self._ongoing.start(self._bring_in())
-        await self._ongoing.wait(FIRST_PATIENCE_S if is_about_now or await self._unread() else PATIENCE_S)
-        return await self._unread() if self._ongoing.is_running else None
+            self._sync_task.start(self._sync_all())
+        await self._sync_task.wait(MAX_FIRST_WAIT_S if is_about_now or await self._import_progress() else MAX_WAIT_S)
+        return await self._import_progress() if self._sync_task.is_running else None
 
     async def close(self) -> None:
-        await self._ongoing.close()
+        await self._sync_task.close()
 
-    async def _unread(self) -> Syncing | None:
+    async def _import_progress(self) -> Syncing | None:
         """Return how many stores of this machine were read, as long as one of them never was."""
         if self._stores is None:
-            there = await asyncio.to_thread(_stores, self._readers, self._places)
-            self._stores = {(reader.name, str(store)) for reader, store in there}
+            found = await asyncio.to_thread(_stores, self._readers, self._places)
+            self._stores = {(reader.name, str(store)) for reader, store in found}
         if not self._stores:
             return None
         read = await self._orchestrator.registry.read(list_stores)
@@ -278,7 +278,7 @@ class Freshness:
             return None
         return Syncing(done=len(self._stores) - len(left), left=len(left))
 
-    async def _bring_in(self) -> None:
+    async def _sync_all(self) -> None:
         started = time.monotonic()
         try:
             await drain(self._orchestrator, self._home)
@@ -287,4 +287,4 @@ class Freshness:
             logger.exception("The silent sync failed")
         finally:
             ended = time.monotonic()
-            self._good_until = ended + WORTH * (ended - started)
+            self._fresh_until = ended + PAUSE_FACTOR * (ended - started)

@@ -25,10 +25,10 @@ from sources.base import Places, Source
 
 logger = logging.getLogger(__name__)
 
-EVERY_S = 3.0  # seconds between two regular syncs if they are cheap and the system reports no changes ...
-SELDOM_S = 60.0  # ... and at most: where it reports changes, and after trouble.
+MIN_INTERVAL_S = 3.0  # seconds between two regular syncs if they are cheap and the system reports no changes ...
+MAX_INTERVAL_S = 60.0  # ... and at most: where it reports changes, and after trouble.
 
-Told = Callable[[list[StoreReport]], None]
+OnReports = Callable[[list[StoreReport]], None]
 Plan = dict[str, frozenset[str]]  # folder to the names of the readers to sync when it changes
 
 
@@ -37,7 +37,7 @@ async def watch(
     home: Path,
     readers: Sequence[Source],
     places: Places,
-    told: Told = lambda _: None,
+    on_reports: OnReports = lambda _: None,
     progress: Progress | None = None,
 ) -> None:
     """Sync now, then whenever something changes, until cancelled.
@@ -46,31 +46,33 @@ async def watch(
     of each store that has changed; `progress` is for the first sync.
     """
     is_first = True
-    named: frozenset[str] | None = None
+    changed: frozenset[str] | None = None
     async with aclosing(Notices()) as notices:
         while True:
             began = time.monotonic()
-            rest, every = EVERY_S, SELDOM_S
+            pause_s, timeout_s = MIN_INTERVAL_S, MAX_INTERVAL_S
             try:
                 folders = await asyncio.to_thread(plan, readers, places)
-                is_moved = await notices.watch({**folders, **_spool(home)})
+                has_new_plan = await notices.watch({**folders, **_spool(home)})
                 is_drained = await drain(orchestrator, home)
-                due = [reader for reader in readers if named is None or is_moved or reader.name in named]
-                reports = await sync(orchestrator, due, places, progress)
+                to_sync = [reader for reader in readers if changed is None or has_new_plan or reader.name in changed]
+                reports = await sync(orchestrator, to_sync, places, progress)
                 news = [report for report in reports if report.has_news or is_first]
                 if news or is_first:
-                    told(news)
+                    on_reports(news)
                 is_first, progress = False, None
                 if is_drained:
-                    took = time.monotonic() - began
-                    rest = min(took * 3, SELDOM_S) if named is not None else 0.0  # a quarter of a processor at most
+                    took_s = time.monotonic() - began
+                    pause_s = (
+                        min(took_s * 3, MAX_INTERVAL_S) if changed is not None else 0.0
+                    )  # a quarter of a processor at most
                     if not notices.is_watching:  # less than 2 % of a processor while nothing is new
                         is_idle = not any(report.parsed for report in reports)
-                        every = min(max(took * 50, EVERY_S), SELDOM_S) if is_idle else EVERY_S
+                        timeout_s = min(max(took_s * 50, MIN_INTERVAL_S), MAX_INTERVAL_S) if is_idle else MIN_INTERVAL_S
             except Exception:  # whatever is wrong with a store or the registry, it may be well at the next look
                 logger.exception("Keeping up with the clients failed")
-            await asyncio.sleep(rest)
-            named = await notices.next(every)
+            await asyncio.sleep(pause_s)
+            changed = await notices.next(timeout_s)
 
 
 def _spool(home: Path) -> Plan:
@@ -85,9 +87,9 @@ STEP_MS = 1000
 """Milliseconds between two looks at what the system reported, each a wake-up of an idle server. A burst of changes is
 reported after one or two looks."""
 
-MOST = 500  # folders watched of one store; changes in others are found by the regular sync
+MAX_FOLDERS = 500  # folders watched of one store; changes in others are found by the regular sync
 
-LEVELS = 7  # levels of folders watched of one store, its own included; deeper changes are found by the regular sync
+MAX_LEVELS = 7  # levels of folders watched of one store, its own included; deeper changes are found by the regular sync
 
 
 def plan(readers: Iterable[Source], places: Places) -> Plan:
@@ -101,21 +103,21 @@ def plan(readers: Iterable[Source], places: Places) -> Plan:
 
 def _folders_of(reader: Source, places: Places) -> list[str]:
     try:
-        return [folder for store in reader.find(places) for folder in _nearest(reader.watched(store))]
+        return [folder for store in reader.find(places) for folder in _folders_below(reader.watched(store))]
     except Exception:  # the sync, which follows, says what is wrong
         return []
 
 
-def _nearest(tops: Iterable[Path]) -> list[str]:
+def _folders_below(tops: Iterable[Path]) -> list[str]:
     """Return the folders in and below the given ones: upper levels first, on each level the latest changed first."""
     found: list[str] = []
     level = [str(top) for top in tops if os.path.isdir(top)]
-    for _ in range(LEVELS):
-        found += level[: MOST - len(found)]
-        if len(found) == MOST:
+    for _ in range(MAX_LEVELS):
+        found += level[: MAX_FOLDERS - len(found)]
+        if len(found) == MAX_FOLDERS:
             break
         below = [entry for folder in level for entry in _folders_in(folder)]
-        level = [entry.path for entry in sorted(below, key=_changed, reverse=True)]
+        level = [entry.path for entry in sorted(below, key=_changed_at, reverse=True)]
     return found
 
 
@@ -127,7 +129,7 @@ def _folders_in(folder: str) -> list[os.DirEntry[str]]:
         return []
 
 
-def _changed(folder: os.DirEntry[str]) -> float:
+def _changed_at(folder: os.DirEntry[str]) -> float:
     try:
         return folder.stat().st_mtime
     except OSError:
@@ -142,13 +144,13 @@ class Notices:
 
     def __init__(self) -> None:
         self._plan: Plan = {}
-        self._following: asyncio.Task[None] | None = None
-        self._told = asyncio.Event()
+        self._follow_task: asyncio.Task[None] | None = None
+        self._has_news = asyncio.Event()
         self._names: set[str] = set()
 
     @property
     def is_watching(self) -> bool:
-        return self._following is not None and not self._following.done()
+        return self._follow_task is not None and not self._follow_task.done()
 
     async def watch(self, plan: Plan) -> bool:
         """Watch these folders. Returns True if they have changed, so that notices may have been missed."""
@@ -156,7 +158,7 @@ class Notices:
             return False
         await self.aclose()
         self._plan = plan
-        self._following = asyncio.create_task(self._follow(plan))
+        self._follow_task = asyncio.create_task(self._follow(plan))
         await asyncio.sleep(0)  # it watches as soon as it is begun
         return True
 
@@ -164,10 +166,10 @@ class Notices:
         """Return the names concerned by changes since the last call; None after so many seconds without one."""
         try:
             async with asyncio.timeout(within_s):
-                await self._told.wait()
+                await self._has_news.wait()
         except TimeoutError:
             return None
-        self._told.clear()
+        self._has_news.clear()
         names, self._names = frozenset(self._names), set()
         return names
 
@@ -185,11 +187,11 @@ class Notices:
             async for changes in changed:
                 for _, path in changes:
                     self._names |= plan.get(path, frozenset()) | plan.get(dirname(path), frozenset())
-                self._told.set()
+                self._has_news.set()
         except OSError as exc:  # too many watches, or a folder that went away this moment
             logger.info("Not told of changes, so looking for them every few seconds: %s", exc)
 
     async def aclose(self) -> None:
-        if self._following:
-            self._following.cancel()
-            await asyncio.wait([self._following])
+        if self._follow_task:
+            self._follow_task.cancel()
+            await asyncio.wait([self._follow_task])

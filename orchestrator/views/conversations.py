@@ -91,29 +91,29 @@ def rail(tx: ReadTransaction) -> dict[str, Any]:
 def find_by_id(tx: ReadTransaction, pasted: str) -> tuple[str, str] | None:
     """Return ("channel" | "message" | "execution", id) of what a pasted id names; None if it names nothing."""
     try:
-        return _BY_PREFIX.get(pasted.partition("_")[0], _channel_called)(tx, pasted)
+        return _FINDERS.get(pasted.partition("_")[0], _find_channel)(tx, pasted)
     except RegistryError:
         return None
 
 
-def _channel_called(tx: ReadTransaction, pasted: str) -> tuple[str, str] | None:
+def _find_channel(tx: ReadTransaction, pasted: str) -> tuple[str, str] | None:
     row = resolve_session(tx, pasted)
     return ("channel", row.name) if pasted in (row.name, row.session_id, row.nickname) else None
 
 
-def _message_called(tx: ReadTransaction, pasted: str) -> tuple[str, str]:
+def _find_message(tx: ReadTransaction, pasted: str) -> tuple[str, str]:
     return "message", get_message(tx, pasted, include_deleted=True).id
 
 
-_BY_PREFIX: dict[str, Callable[[ReadTransaction, str], tuple[str, str] | None]] = {
-    "conv": _message_called,
-    "snap": _message_called,
+_FINDERS: dict[str, Callable[[ReadTransaction, str], tuple[str, str] | None]] = {
+    "conv": _find_message,
+    "snap": _find_message,
     "exec": lambda tx, id_: ("execution", get_execution(tx, id_)["id"]),
     "ext": lambda tx, id_: ("execution", get_result(tx, id_).metadata["execution_id"]),
 }
 
 
-class Stretch(NamedTuple):
+class MessageRange(NamedTuple):
     size: int  # messages in it
     ahead: int  # messages above the one of `at`
     at: str | None = None  # a message's id, or `latest`
@@ -122,7 +122,7 @@ class Stretch(NamedTuple):
     deleted: bool = False  # the deleted messages. A deleted conversation is shown with all its messages.
 
 
-def conversation(tx: ReadTransaction, name: str, wanted: Stretch, *, has_outline: bool = True) -> dict[str, Any]:
+def conversation(tx: ReadTransaction, name: str, wanted: MessageRange, *, has_outline: bool = True) -> dict[str, Any]:
     """Return a stretch of a conversation with what its page tells about it."""
     place = str(newest_place(tx))
     row = find_channel(tx, name)
@@ -151,7 +151,7 @@ def conversation(tx: ReadTransaction, name: str, wanted: Stretch, *, has_outline
     }
 
 
-def _window(tx: ReadTransaction, row: ChannelRow, wanted: Stretch) -> message_windows.Window:
+def _window(tx: ReadTransaction, row: ChannelRow, wanted: MessageRange) -> message_windows.Window:
     size, ahead, at, after, before, _ = wanted
     deleted = None if row.deleted else wanted.deleted
     if at and at != LATEST:

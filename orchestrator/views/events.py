@@ -53,14 +53,14 @@ class _NewestPlace:
     def __init__(self) -> None:
         self.turn = asyncio.Lock()
         self._place = Place()
-        self._looked_at = float("-inf")
+        self._read_at = float("-inf")
 
     async def get(self, registry: Registry) -> Place:
         """Return the place after the last event, at most POLL_S old."""
         began = time.monotonic()
-        if began - self._looked_at >= change_feed.POLL_S:
+        if began - self._read_at >= change_feed.POLL_S:
             self._place = await registry.read(newest_place)
-            self._looked_at = began
+            self._read_at = began
         return self._place
 
 

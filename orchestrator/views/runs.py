@@ -8,8 +8,8 @@ from typing import Any
 
 from orchestrator.answer.finding.relevance import CLOSE_SCORE, MIN_COVERAGE
 from orchestrator.recording.evaluation import SOURCE as EVALUATING
-from orchestrator.recording.evaluation import repeatable
-from orchestrator.recording.recorder import KEPT_ITEMS
+from orchestrator.recording.evaluation import repeatable_request
+from orchestrator.recording.recorder import MAX_ITEMS
 from orchestrator.views.conversations import described_deleted
 from registry.domain import format_time, names_message, now, preview_of
 from registry.monitor import statistics
@@ -48,7 +48,7 @@ def run_page(tx: ReadTransaction, execution_id: str, expected: str | None) -> di
     view = run_view(tx, execution_id)
     return {
         "view": view,
-        "case": case_file(tx, view),
+        "case": summarise_run(tx, view),
         "expected": expected_in(tx, view, expected) if expected else None,
         "useful": executions.rating_of(tx, execution_id),
     }
@@ -59,8 +59,8 @@ def unsure(tx: ReadTransaction, without_source: str, limit: int) -> list[dict[st
     return executions.unsure_executions(tx, now() - timedelta(days=30), (without_source, EVALUATING), limit)
 
 
-def keep_case(tx: WriteTransaction, run: dict[str, Any], message_id: str) -> None:
-    executions.keep_expectation(tx, repeatable(run), message_id)
+def save_case(tx: WriteTransaction, run: dict[str, Any], message_id: str) -> None:
+    executions.keep_expectation(tx, repeatable_request(run), message_id)
 
 
 def statistics_page(
@@ -102,7 +102,7 @@ class RunView:
         return [step["node"] for step in self.run["steps"]]
 
     def noted(self, node: str) -> Item:
-        return _noted(self.steps, node)
+        return _step_detail(self.steps, node)
 
 
 def run_view(tx: ReadTransaction, execution_id: str) -> RunView:
@@ -114,7 +114,7 @@ def run_view(tx: ReadTransaction, execution_id: str) -> RunView:
     found = {row.number: row for row in by_numbers(tx, [verdict["message"] for verdict in verdicts])}
     ids, is_complete = _delivered_ids(run, steps)
     rows = by_ids(tx, ids)
-    lookup = RecordedLookup(run["operation"], _noted(steps, "cr_query"), frozenset(ids), is_complete)
+    lookup = RecordedLookup(run["operation"], _step_detail(steps, "cr_query"), frozenset(ids), is_complete)
     judged = [lookup.judge(one, found.get(one["message"])) for one in verdicts]
     is_unsure = not run["delivered"] or run["status"] == "guessed"
     return RunView(
@@ -126,20 +126,20 @@ def run_view(tx: ReadTransaction, execution_id: str) -> RunView:
         lookup.missed(judged) if lookup.noted.get("words") and is_unsure else None,
         list(map(_message, rows)),
         len(ids) - len(rows),
-        _noted(steps, "cr_write").get("tokens"),
+        _step_detail(steps, "cr_write").get("tokens"),
     )
 
 
-def _noted(steps: Mapping[str, Item], node: str) -> Item:
+def _step_detail(steps: Mapping[str, Item], node: str) -> Item:
     return steps[node]["detail"] if node in steps else {}
 
 
 def _delivered_ids(run: Mapping[str, Any], steps: Mapping[str, Item]) -> tuple[list[str], bool]:
-    noted = _noted(steps, "cr_write").get("delivered")
+    noted = _step_detail(steps, "cr_write").get("delivered")
     given = noted if noted is not None else (run["result"] or {}).get("messages", [])
     given = given if isinstance(given, list) else []
     ids = [id for id in given if names_message(str(id))]
-    return ids, len(ids) == len(given) and len(ids) < KEPT_ITEMS
+    return ids, len(ids) == len(given) and len(ids) < MAX_ITEMS
 
 
 def _message(row: MessageRow) -> Item:
@@ -155,11 +155,11 @@ def _message(row: MessageRow) -> Item:
 def expected_in(tx: ReadTransaction, view: RunView, message_id: str) -> Item:
     """Return a message with the step that lost it (None: it was delivered), and why; NotFound if there is none."""
     row = get_message(tx, message_id)
-    step, why = _lost(view, row)
+    step, why = _find_loss(view, row)
     return {**_message(row), "step": step, "why": why}
 
 
-def _lost(view: RunView, row: MessageRow) -> tuple[str | None, str]:
+def _find_loss(view: RunView, row: MessageRow) -> tuple[str | None, str]:
     if any(one["id"] == row.id for one in view.delivered):
         return None, "It was delivered."
     verdict = next((one for one in view.verdicts if one["shown"] and one["shown"]["id"] == row.id), None)
@@ -177,9 +177,9 @@ def _lost(view: RunView, row: MessageRow) -> tuple[str | None, str]:
 
 
 DELIVERED, WITH_QUESTION, NO_ROOM, KEPT, DROPPED = "delivered", "with its question", "no room", "kept", "dropped"
-LISTS_HITS = ("search", "search_sessions")  # operations that show messages by what each of them holds itself
-GIVES_MESSAGES = ("search", "extract")
-LITTLE = "holds less of the request than a hit in a list must"
+LIST_OPERATIONS = ("search", "search_sessions")  # operations that show messages by what each of them holds itself
+MESSAGE_OPERATIONS = ("search", "extract")
+TOO_FEW_WORDS = "holds less of the request than a hit in a list must"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,18 +193,18 @@ class RecordedLookup:
 
     def judge(self, verdict: Mapping[str, Any], row: MessageRow | None) -> Item:
         query = self._query(int(verdict["wording"]))
-        held = matched_words(query, row.text) if row else ()
+        matched = matched_words(query, row.text) if row else ()
         similarity = verdict.get("similarity")
         name, reason = self._outcome(verdict, row.id if row else None)
-        if name == DELIVERED and not held and similarity is None:
+        if name == DELIVERED and not matched and similarity is None:
             name = WITH_QUESTION
         return {
             **verdict,
             "verdict": name,
             "reason": reason,
             "similarity": similarity,
-            "held": held,
-            "lacking": [word.text for word in query.words if word.text not in held] if row else [],
+            "held": matched,
+            "lacking": [word.text for word in query.words if word.text not in matched] if row else [],
             "shown": _message(row) if row else None,
         }
 
@@ -221,10 +221,10 @@ class RecordedLookup:
             return (DELIVERED if verdict["kept"] else WITH_QUESTION), None
         if not verdict["kept"]:
             return DROPPED, verdict["reason"]
-        is_weak = verdict["coverage"] < MIN_COVERAGE and verdict.get("similarity") is None
-        if self.operation in LISTS_HITS and is_weak:
-            return DROPPED, LITTLE
-        is_left_out = self.is_complete and self.operation in GIVES_MESSAGES
+        has_few_words = verdict["coverage"] < MIN_COVERAGE and verdict.get("similarity") is None
+        if self.operation in LIST_OPERATIONS and has_few_words:
+            return DROPPED, TOO_FEW_WORDS
+        is_left_out = self.is_complete and self.operation in MESSAGE_OPERATIONS
         return (NO_ROOM if is_left_out else KEPT), None
 
     def missed(self, judged: Sequence[Item]) -> Item:
@@ -233,17 +233,17 @@ class RecordedLookup:
         found = [Term(one["token"], one["weight"], 1) for one in terms if isinstance(one, dict)]
         words = parse_query(" ".join(map(str, self.noted.get("words", ())))).words
         return {
-            "unknown": [word.text for word in words if not match_test(ParsedQuery((word,)), found)(_own(word, found))],
+            "unknown": [word.text for word in words if not match_test(ParsedQuery((word,)), found)(_bits(word, found))],
             "nearest": max(judged, key=lambda one: float(one["coverage"]), default=None),
         }
 
 
-def _own(word: QueryWord, terms: Sequence[Term]) -> int:
+def _bits(word: QueryWord, terms: Sequence[Term]) -> int:
     """Return the bits of a word's own terms."""
     return sum(1 << place for place, term in enumerate(terms) if term.token in word.tokens)
 
 
-def case_file(tx: ReadTransaction, view: RunView) -> Item:
+def summarise_run(tx: ReadTransaction, view: RunView) -> Item:
     """Return a run's first screen: the answer, the runner-up, why it came before that one, and what was missed.
 
     `is_sure`: False for a guess, a miss, and an answer that holds none of the words. `is_tie`: a guess, since the
@@ -260,8 +260,8 @@ def case_file(tx: ReadTransaction, view: RunView) -> Item:
     words = [str(word) for word in noted.get("words", ())]
     answer, runner_up = (_candidate(tx, view, name, scores, words) if name else None for name in (first, second))
     is_tie = _is_tie(view, answer, runner_up)
-    decided, facts = ("", {}) if is_tie else _decided(answer, runner_up, is_named=is_named)
-    lacking = [word for word in words if word not in answer["held"]] if answer and _holds_much(view) else []
+    decided, facts = ("", {}) if is_tie else _ranking_reason(answer, runner_up, is_named=is_named)
+    missing_words = [word for word in words if word not in answer["held"]] if answer and _is_half_matched(view) else []
     is_similar = any(one["similarity"] is not None for one in view.verdicts)
     holds_words = not words or answer is None or answer["deleted"] or bool(answer["held"]) or is_similar
     is_good = run["status"] == "succeeded" and holds_words
@@ -275,7 +275,7 @@ def case_file(tx: ReadTransaction, view: RunView) -> Item:
         "is_sure": is_good,
         "holds_words": holds_words,
         "is_tie": is_tie,
-        "lacking": lacking,
+        "lacking": missing_words,
         "unknown": [] if is_good or not view.missed else view.missed["unknown"],
         "in_trash": in_trash,
     }
@@ -284,18 +284,18 @@ def case_file(tx: ReadTransaction, view: RunView) -> Item:
 def _in_trash(tx: ReadTransaction, words: Sequence[str], answer: Item | None) -> list[Item]:
     """Return conversations whose deleted part holds more words of the question than the answer does, or all of them."""
     longest = sorted(words, key=len, reverse=True)[:3]  # all deleted messages are read for them
-    held = sum(word in answer["held"] for word in longest) if answer else 0
-    return described_deleted(tx, items_of(tx, deleted_about(tx, longest, min(len(longest), max(2, held + 1)), 3)))
+    count = sum(word in answer["held"] for word in longest) if answer else 0
+    return described_deleted(tx, items_of(tx, deleted_about(tx, longest, min(len(longest), max(2, count + 1)), 3)))
 
 
 def _is_tie(view: RunView, answer: Item | None, runner_up: Item | None) -> bool:
     """Return whether the answer holds much of the question and the runner-up scores nearly as high."""
-    if not (_holds_much(view) and answer and runner_up and answer["score"] and runner_up["score"]):
+    if not (_is_half_matched(view) and answer and runner_up and answer["score"] and runner_up["score"]):
         return False
     return bool(runner_up["score"] >= CLOSE_SCORE * answer["score"])
 
 
-def _holds_much(view: RunView) -> bool:
+def _is_half_matched(view: RunView) -> bool:
     """Return whether a message holds at least half of the question, though the answer is unsure."""
     nearest = view.missed["nearest"] if view.missed else None
     return nearest is not None and nearest["coverage"] >= 0.5
@@ -309,12 +309,12 @@ def _candidate(
     if row is None:
         return None
     verdicts = [one for one in view.verdicts if one["shown"] and one["shown"]["channel"] == row.name]
-    held = list(dict.fromkeys(word for one in verdicts for word in one["held"]))
+    matched = list(dict.fromkeys(word for one in verdicts for word in one["held"]))
     if verdicts:
         line = max(verdicts, key=lambda one: (len(one["held"]), one["score"]))["shown"]["preview"]
     else:  # an extract judges the messages of its answer only
         places = {word: place for word in words for place in numbers_containing(tx, row.number, word, 1)}
-        held = list(places)
+        matched = list(places)
         line = next((preview_of(one.text, 160) for one in by_numbers(tx, list(places.values())[:1])), "")
     return {
         "channel": row.name,
@@ -324,12 +324,12 @@ def _candidate(
         "last": format_time(row.updated_at),
         "deleted": row.deleted,
         "score": scores.get(row.name),
-        "held": held,
+        "held": matched,
         "line": line,
     }
 
 
-def _decided(answer: Item | None, runner_up: Item | None, *, is_named: bool) -> tuple[str, Item]:
+def _ranking_reason(answer: Item | None, runner_up: Item | None, *, is_named: bool) -> tuple[str, Item]:
     if answer is None:
         return "", {}
     if is_named:

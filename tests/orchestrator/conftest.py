@@ -21,5 +21,5 @@ async def orchestrator(database_url: str) -> AsyncIterator[Orchestrator]:
 @pytest.fixture
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is outside and away is asked again at once."""
-    monkeypatch.setattr(graph, "OUTSIDE", graph.OUTSIDE._replace(initial_interval=0.01, jitter=False))
+    monkeypatch.setattr(graph, "OUTSIDE_RETRY", graph.OUTSIDE_RETRY._replace(initial_interval=0.01, jitter=False))
     monkeypatch.setattr(service, "build_graph", graph.build_graph.__wrapped__)  # the process's own keeps its pauses

@@ -14,7 +14,7 @@ from mcp.server import MCPServer
 from orchestrator import graph
 from orchestrator.operations import daily_briefing as briefing
 from orchestrator.outside import tools
-from orchestrator.outside.tools import PART, McpAction, filled
+from orchestrator.outside.tools import MAX_PART, McpAction, fill
 from orchestrator.service import Orchestrator
 from orchestrator.state import OUTSIDE_ATTEMPTS
 from registry.registry import Registry
@@ -57,7 +57,7 @@ class Pages:
 
 @pytest.fixture
 def pages(monkeypatch: pytest.MonkeyPatch) -> Pages:
-    monkeypatch.setattr(graph, "OUTSIDE", graph.OUTSIDE._replace(initial_interval=0.01))
+    monkeypatch.setattr(graph, "OUTSIDE_RETRY", graph.OUTSIDE_RETRY._replace(initial_interval=0.01))
     return Pages()
 
 
@@ -210,8 +210,8 @@ async def begun(orchestrator: Orchestrator, pages: Pages) -> Any:
     run = Run(orchestrator.registry, Recorder("daily_briefing", "test", None, None), actions=[pages])
     request = BriefingRequest.model_validate({"query": RUN["query"]})
     with run.recorder.step("external_action"):
-        day = await orchestrator.registry.read(lambda tx: briefing.the_day(tx, run, request))
-        return run, request, {"data": day, **await briefing.in_short(run, request, {"data": day})}
+        day = await orchestrator.registry.read(lambda tx: briefing.read_day(tx, run, request))
+        return run, request, {"data": day, **await briefing.write_text(run, request, {"data": day})}
 
 
 NOTES = """
@@ -272,13 +272,13 @@ async def test_a_refusal_that_a_server_hands_on_as_an_answer_is_a_failure(
 
 def test_what_stands_in_a_list_and_holds_a_part_comes_once_for_each_part() -> None:
     text = "line\n" * 500
-    made = filled({"children": [{"text": {"content": "{part}"}}, "end"]}, {"id": "1", "date": DAY, "text": text})
+    made = fill({"children": [{"text": {"content": "{part}"}}, "end"]}, {"id": "1", "date": DAY, "text": text})
     *parts, end = made["children"]
     assert (end, len(parts)) == ("end", 3)
-    assert all(len(one["text"]["content"]) <= PART for one in parts)
+    assert all(len(one["text"]["content"]) <= MAX_PART for one in parts)
     assert "".join(one["text"]["content"] for one in parts) == text
 
 
 def test_the_places_in_arguments_are_filled_however_deep() -> None:
     about = {"id": "brief_1", "date": DAY, "text": "{id}"}
-    assert filled({"a": [{"b": "{date}: {text}"}], "n": 1}, about) == {"a": [{"b": f"{DAY}: {{id}}"}], "n": 1}
+    assert fill({"a": [{"b": "{date}: {text}"}], "n": 1}, about) == {"a": [{"b": f"{DAY}: {{id}}"}], "n": 1}

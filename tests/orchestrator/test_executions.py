@@ -133,7 +133,7 @@ async def stuck(registry: Registry) -> AsyncIterator[None]:
 async def test_an_operation_past_its_limit_is_a_timeout_and_what_was_begun_is_whole(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorder, "RECORDING_S", 0.1)
+    monkeypatch.setattr(recorder, "MAX_WAIT_S", 0.1)
     registry = Registry(database_url)
     hurried = Orchestrator(registry, timeout_s=0.05)
     patient = Orchestrator(registry)
@@ -249,7 +249,7 @@ async def test_langsmith_is_never_told(orchestrator: Orchestrator, monkeypatch: 
 async def test_an_answer_does_not_wait_for_its_record_where_storage_is_stuck(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorder, "RECORDING_S", 0.5)
+    monkeypatch.setattr(recorder, "MAX_WAIT_S", 0.5)
     registry = Registry(database_url)
     hurried = Orchestrator(registry, timeout_s=0.1)
     try:

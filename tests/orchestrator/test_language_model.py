@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator.answer.delivery import tokens_in
 from orchestrator.outside.language_model import LanguageModel
-from orchestrator.outside.writing import MOST_PIECES, SYSTEM, pieces
+from orchestrator.outside.writing import MAX_PIECES, SYSTEM, pieces
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 
@@ -54,7 +54,7 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Endpoint:
 async def orchestrator(sqlite_url: str, endpoint: Endpoint) -> AsyncIterator[Orchestrator]:
     registry, model = (
         Registry(sqlite_url),
-        LanguageModel("http://llm.test/v1/", "llama", "key", patience_s=5, pause_s=0),
+        LanguageModel("http://llm.test/v1/", "llama", "key", timeout_s=5, pause_s=0),
     )
     yield Orchestrator(registry, writer=model)
     await model.close()
@@ -152,7 +152,7 @@ async def test_a_long_conversation_is_read_in_pieces_and_the_summary_keeps_its_s
     endpoint.answers = ["long words " * 500]
     texts = [f"{i} " + "many words of one long message " * 150 for i in range(12)]
     answer = await summary(orchestrator, *texts, max_tokens=50)
-    assert 1 < len(endpoint.asked) <= MOST_PIECES + 1
+    assert 1 < len(endpoint.asked) <= MAX_PIECES + 1
     assert tokens_in(answer["summary"]) <= 50
     longer = "\n".join(f"{i} " + "many words " * 2500 for i in range(12))
     assert [piece.split()[0] for piece in pieces(longer)] == ["0", "1", "2", "3", "8", "9", "10", "11"]

@@ -50,7 +50,7 @@ def test_a_wrong_rule_is_named_and_the_built_in_ones_stay(home: Path) -> None:
 
 async def test_a_server_looks_by_itself_for_what_the_rules_find_in_the_registry(empty_home: Path) -> None:
     settings = read_settings()
-    async with open_orchestrator(settings) as orchestrator, orchestrator.in_background():
+    async with open_orchestrator(settings) as orchestrator, orchestrator.run_background_work():
         with anyio.fail_after(60):
             while not read_last_scan(settings.home):  # noqa: ASYNC110 - a file says so
                 await anyio.sleep(0.01)

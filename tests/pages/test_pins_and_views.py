@@ -259,7 +259,7 @@ async def test_a_copy_of_a_registry_elsewhere_says_so(
     async def copy_of() -> Any:
         return copy
 
-    orchestrator.elsewhere, orchestrator.copy_of = ELSEWHERE, copy_of
+    orchestrator.remote_url, orchestrator.local_copy = ELSEWHERE, copy_of
     for address in ("/", "/settings"):
         assert said in (await http.get(address)).text
 

@@ -11,7 +11,7 @@ from backoffice.dependencies import SOURCE, Asking
 from backoffice.pages.rendering import address, render, see_other
 from backoffice.queries import Word
 from orchestrator.operations import operations
-from orchestrator.recording.evaluation import JUDGED, Outcome, evaluate, hit_rates, repeatable
+from orchestrator.recording.evaluation import SEARCH_OPERATIONS, Outcome, evaluate, hit_rates, repeatable_request
 from orchestrator.requests.field_types import Mode, RoleName
 from orchestrator.views import runs as views
 from registry.domain import new_id
@@ -30,7 +30,7 @@ async def try_page(request: Request, client: Asking, run: Annotated[Word | None,
     """Show the form, filled in with the request of `run` if one is named."""
     asked: dict[str, Any] = {}
     if run:
-        asked = repeatable(await client.view(views.get_execution, run))
+        asked = repeatable_request(await client.view(views.get_execution, run))
     return render(
         request,
         "flow/try.html",
@@ -38,7 +38,7 @@ async def try_page(request: Request, client: Asking, run: Annotated[Word | None,
         operation=asked.get("operation", "extract"),
         channel=asked.get("channel", ""),
         query=asked.get("query", {}),
-        operations=JUDGED,
+        operations=SEARCH_OPERATIONS,
         modes=get_args(Mode),
         roles=get_args(RoleName),
     )
@@ -62,8 +62,8 @@ async def try_it(request: Request, client: Asking) -> RedirectResponse:
 
 
 def _check_searches(operation: str) -> None:
-    if operation not in JUDGED:
-        allowed = ", ".join(JUDGED)
+    if operation not in SEARCH_OPERATIONS:
+        allowed = ", ".join(SEARCH_OPERATIONS)
         raise InvalidRequest("Nothing was searched for.", f"operation: given {operation!r}; allowed: {allowed}")
 
 
@@ -79,7 +79,7 @@ async def expect(client: Asking, execution_id: Annotated[Word, Path()], message:
         raise InvalidRequest("That names no message.", f"message: given {message!r}; allowed: its id or its address")
     run = await client.view(views.get_execution, execution_id)
     _check_searches(run["operation"])
-    await client.change(views.keep_case, run, named[0])
+    await client.change(views.save_case, run, named[0])
     return see_other(address(f"/flow/{execution_id}", expected=named[0]) + "#expected")
 
 

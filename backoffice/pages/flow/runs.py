@@ -15,7 +15,7 @@ from backoffice.pages.rendering import address, render, see_other
 from backoffice.pages.viewer.channels import PERIOD, ROWS, best_hits, chips, given_query
 from backoffice.queries import ChannelsQuery, ExecutionsQuery, Word
 from orchestrator.operations import operations, reading
-from orchestrator.recording.evaluation import JUDGED
+from orchestrator.recording.evaluation import SEARCH_OPERATIONS
 from orchestrator.views import runs as views
 from registry.domain import new_id
 from registry.errors import ErrorCode, InvalidRequest
@@ -94,7 +94,7 @@ async def execution_page(
     # where a time was given up and that found nothing better, the filter notes how the answer was read
     understood = view.noted("filter").get("understood") or view.noted("cr_query").get("understood", {})
     conditions = conditions_of(run["request"], understood)
-    can_be_tried = run["operation"] in JUDGED and bool(run["request"])
+    can_be_tried = run["operation"] in SEARCH_OPERATIONS and bool(run["request"])
     is_sure = shown["case"]["is_sure"] and (run["result"] or {}).get("confidence") == "high"
     is_unsure = can_be_tried and run["status"] != "failed" and not is_sure
     is_whole = "pane" not in request.headers

@@ -50,7 +50,7 @@ async def conversation_page(request: Request, client: Asking, channel: Name) -> 
     query = given_query(request, ConversationQuery)
     wanted = query.model_dump(include={"at", "after", "before", "deleted"})
     is_part = "hx-request" in request.headers  # a further stretch, hits, or the head: the page has the outline already
-    stretch = views.Stretch(STRETCH, AHEAD, **wanted)
+    stretch = views.MessageRange(STRETCH, AHEAD, **wanted)
     found = await client.view(views.conversation, channel, stretch, has_outline=not is_part)
     found["blocks"] = blocks_of([shown(message) for message in found.pop("messages")])
     found["earlier"] = _other(channel, query, before=found["earlier"])

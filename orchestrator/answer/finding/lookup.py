@@ -30,7 +30,7 @@ from registry.text.request.understanding import (
 from sources.clients import CLIENTS
 
 if TYPE_CHECKING:
-    from orchestrator.semantic.meaning import Meant
+    from orchestrator.semantic.meaning import QueryVector
 
 AnyRequest = TypeVar("AnyRequest", bound=Request)
 CONVERSATION_ROLES = ["user", "assistant"]  # roles that answers show
@@ -122,11 +122,11 @@ def find(tx: ReadTransaction, run: Run, parsed: ParsedRequest, scope: Scope, als
         scope = replace(scope, roles=[*CONVERSATION_ROLES, Role.TOOL])
     moment = local_time(None)
     others = [words for text in also if (words := parse_request(text, moment).search.words)]
-    compare = partial(_similar, run.meant) if run.meant else None
+    compare = partial(_similar, run.query_vector) if run.query_vector else None
     return find_messages(tx, parsed.search, scope, also=others, dates=parsed.dates, compare=compare)
 
 
-def _similar(meant: Meant, tx: ReadTransaction, scope: Scope) -> SimilarMessages:
+def _similar(meant: QueryVector, tx: ReadTransaction, scope: Scope) -> SimilarMessages:
     if meant.model is None:
         return SimilarMessages(note=meant.note)
     from registry.search.meaning import similar_messages  # imports numpy: slow

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import Turn
-from orchestrator.recording.recorder import KEPT_ITEMS
+from orchestrator.recording.recorder import MAX_ITEMS
 from registry.search.retrieval import FULL_COVERAGE, SearchResult
 from registry.search.scope import Scope
 from registry.text.ranking import weights
@@ -131,8 +131,8 @@ def describe_verdicts(verdicts: Sequence[JudgedMessage]) -> dict[str, Any]:
     """Describe the relevant messages and the best dropped ones, as recorded with the step of an execution."""
     relevant = [judged for judged in verdicts if judged.reason is None]
     dropped = [judged for judged in verdicts if judged.reason is not None]
-    best_dropped = dropped[: max(10, KEPT_ITEMS - len(relevant))]
-    shown = [judged.as_dict() for judged in (*relevant[: KEPT_ITEMS - len(best_dropped)], *best_dropped)]
+    best_dropped = dropped[: max(10, MAX_ITEMS - len(relevant))]
+    shown = [judged.as_dict() for judged in (*relevant[: MAX_ITEMS - len(best_dropped)], *best_dropped)]
     return {"kept": len(relevant), "dropped": len(dropped), "verdicts": shown}
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from cli.incoming.hook import answer, source_of, spooled
 from orchestrator.sync import spool
-from orchestrator.sync.spool import LONGEST, may_hold_secret, share_masking
+from orchestrator.sync.spool import MIN_KEY, may_hold_secret, share_masking
 from registry.settings import Settings, default_home
 from registry.text.privacy.rules import SHORTEST_KEY, load_rules
 from tests.cli.conftest import Ctxr, bare_ctxr
@@ -219,7 +219,7 @@ def test_the_rules_are_loaded_only_for_texts_that_may_hold_a_secret(empty_home: 
     rules = load_rules()
     keywords = [keyword for rule in rules.all if not rule.is_long for keyword in rule.keywords]
     assert [word for word in (*keywords, *rules.names) if not may_hold_secret(word, words)] == []
-    assert SHORTEST_KEY == LONGEST
+    assert SHORTEST_KEY == MIN_KEY
     assert {rule.kind for rule in rules.all if not rule.keywords} == {"resident-number", "card-number", "recovery-code"}
     for said in ("900101-1234568", "a <private>b</private> c", "they all had Summer2019! on them", "L0ckness_Monday"):
         assert may_hold_secret(said, words)

@@ -14,7 +14,7 @@ import pytest
 
 from orchestrator.background import running
 from orchestrator.remote import background_exchange
-from orchestrator.remote.background_exchange import copy_of, keep_exchanging
+from orchestrator.remote.background_exchange import keep_exchanging, local_copy_note
 from orchestrator.remote.client import RemoteRegistry, Unreachable
 from orchestrator.service import Orchestrator
 from registry.access import NOT_YOURS
@@ -171,7 +171,7 @@ async def test_a_machine_that_may_only_read_reads_as_often_as_ever(
 
     monkeypatch.setattr(line, "handle_async_request", watched)
     monkeypatch.setattr(background_exchange, "RemoteRegistry", partial(RemoteRegistry, transport=line))
-    monkeypatch.setattr(background_exchange, "EVERY_S", 0.01)
+    monkeypatch.setattr(background_exchange, "INTERVAL_S", 0.01)
     async with running(keep_exchanging(two.orchestrator, Settings(remote_url=URL))):
         with anyio.fail_after(60):
             await often.wait()  # pauses that grow each time would make it minutes
@@ -201,9 +201,9 @@ async def test_a_clock_that_was_a_day_ahead_holds_nothing_up_when_it_is_put_righ
         async with running(keep_exchanging(one.orchestrator, Settings(remote_url=URL))):
             await arrived.wait()
         await one.pull()
-    assert await copy_of(one.orchestrator.registry, URL)
+    assert await local_copy_note(one.orchestrator.registry, URL)
     await one.pull()  # which finds nothing new
-    assert await copy_of(one.orchestrator.registry, URL) is None
+    assert await local_copy_note(one.orchestrator.registry, URL) is None
     arrived = anyio.Event()
     await one.log("phone", "And on the phone?")
     with anyio.fail_after(60):

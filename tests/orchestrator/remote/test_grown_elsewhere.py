@@ -131,7 +131,7 @@ async def test_a_refused_edit_is_sent_again_after_an_outage_or_a_restart(
 
     outage = [httpx.ConnectError("it is replaced")] if is_watched else []
     monkeypatch.setattr(background_exchange, "RemoteRegistry", partial(RemoteRegistry, transport=line))
-    monkeypatch.setattr(background_exchange, "EVERY_S", 0.01)
+    monkeypatch.setattr(background_exchange, "INTERVAL_S", 0.01)
     await read_so_far(one, tmp_path, "It is kept")
     await one.push()
     await read_so_far(one, tmp_path, "It is kept for a week.")

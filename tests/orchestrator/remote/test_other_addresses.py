@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from orchestrator.remote.background_exchange import copy_of, exchange_status
+from orchestrator.remote.background_exchange import exchange_status, local_copy_note
 from orchestrator.remote.client import Unreachable
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
@@ -62,7 +62,7 @@ async def test_what_was_noted_before_ids_were_told_counts(
     assert (await one.exchange()).sent == 0
     one.address = OTHER_PORT
     assert (await one.exchange()).sent == 0
-    assert await copy_of(one.orchestrator.registry, OTHER_PORT) is None
+    assert await local_copy_note(one.orchestrator.registry, OTHER_PORT) is None
     assert await said(elsewhere) == {"basket": TEXTS}
 
 

@@ -8,7 +8,7 @@ import pytest
 from backoffice import quotas
 from backoffice.admission import Rules
 from orchestrator.remote import client
-from orchestrator.remote.client import TooOften
+from orchestrator.remote.client import RateLimited
 from orchestrator.service import Orchestrator
 from registry.access import Level
 from registry.storage.exchange import change_feed
@@ -75,6 +75,6 @@ async def test_a_machine_waits_a_minute_at_most_and_not_for_ever(
     one, _ = laptops
     await one.log("basket", *TEXTS)
     monkeypatch.setattr(one, "line", httpx.MockTransport(refuse))
-    with pytest.raises(TooOften, match="429"):
+    with pytest.raises(RateLimited, match="429"):
         await one.push()
     assert clock.waits == waits

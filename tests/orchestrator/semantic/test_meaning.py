@@ -254,7 +254,7 @@ async def test_a_slow_endpoint_does_not_keep_a_search(
 ) -> None:
     await embed(orchestrator)
     assert orchestrator.meaning
-    orchestrator.meaning.embedder.patience_s = 0.05
+    orchestrator.meaning.embedder.query_timeout_s = 0.05
     embedding_server.is_free.clear()
     assert await found(orchestrator, "feline") == ["pet"]
     note = (await explained(orchestrator, "cat food"))["cr_query"]["meaning"]["not_asked"]
@@ -328,7 +328,7 @@ async def test_an_answer_that_is_no_vector_is_a_model_that_does_not_answer(
 async def test_embedding_that_breaks_off_goes_on_where_it_was(
     orchestrator: Orchestrator, embedding_server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding, "LOOKED_AHEAD", 2)
+    monkeypatch.setattr(embedding, "READ_AHEAD", 2)
     embedding_server.dies_after = 4  # measuring the model, two batches
     progress: list[tuple[int, int]] = []
     assert orchestrator.meaning
@@ -351,7 +351,7 @@ async def test_a_write_never_waits_for_the_model(orchestrator: Orchestrator, emb
     await embed(orchestrator)
     await log(orchestrator, "more", ["vacation", "photos"])
     assert orchestrator.meaning
-    orchestrator.meaning.embedder.patience_s = 0.05
+    orchestrator.meaning.embedder.query_timeout_s = 0.05
     embedding_server.is_free.clear()
     embedding_server.is_asked.clear()
     async with orchestrator.meaning.embedding():
@@ -363,7 +363,7 @@ async def test_a_write_never_waits_for_the_model(orchestrator: Orchestrator, emb
 
 
 async def test_a_running_server_embeds_what_comes(orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding, "EVERY_S", 0.01)
+    monkeypatch.setattr(embedding, "INTERVAL_S", 0.01)
     assert orchestrator.meaning
     async with orchestrator.meaning.embedding():
         await eventually(orchestrator, "cat food", ["haustier", "pet"])
@@ -377,7 +377,7 @@ async def test_a_server_survives_a_model_that_is_gone_and_goes_on_when_it_is_bac
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(embedding, "EVERY_S", 0.01)
+    monkeypatch.setattr(embedding, "INTERVAL_S", 0.01)
     monkeypatch.setattr("orchestrator.semantic.meaning.FIRST_PAUSE_S", 0.01)
     embedding_server.status = 500
     assert orchestrator.meaning
@@ -399,7 +399,7 @@ async def test_one_process_embeds_at_a_time_unless_somebody_asks_for_it(orchestr
     assert await first.step(model) == 8
     await log(orchestrator, "more", ["vacation", "photos"])
     assert await second.step(model) == 0
-    assert await Embedding(registry, embedder, is_asked_for=True).step(model) == 2
+    assert await Embedding(registry, embedder, is_on_demand=True).step(model) == 2
 
 
 async def test_another_model_embeds_everything_anew_and_the_old_vectors_go(orchestrator: Orchestrator) -> None:
@@ -417,7 +417,7 @@ async def test_another_model_embeds_everything_anew_and_the_old_vectors_go(orche
 async def test_a_running_server_embeds_everything_anew_for_another_model(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding, "EVERY_S", 0.01)
+    monkeypatch.setattr(embedding, "INTERVAL_S", 0.01)
     await embed(orchestrator)
     assert orchestrator.meaning
     orchestrator.meaning.embedder.name = "other toy"
@@ -472,6 +472,6 @@ async def test_a_model_that_refuses_everything_marks_nothing_as_done(
     model = await work.model()
     embedding_server.longest = 1
     with pytest.raises(Unavailable, match="refuses"):
-        await Embedding(orchestrator.registry, orchestrator.meaning.embedder, is_asked_for=True).step(model)
+        await Embedding(orchestrator.registry, orchestrator.meaning.embedder, is_on_demand=True).step(model)
     embedding_server.longest = 1000
     assert await embed(orchestrator) == 2

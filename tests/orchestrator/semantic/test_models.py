@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from orchestrator.semantic import embedding, models
 from orchestrator.semantic.embedders import Embedder, Unavailable, Vectors
-from orchestrator.semantic.embedding import LONGEST, MOST, embed_all, passages
+from orchestrator.semantic.embedding import MAX_PASSAGE_LENGTH, MAX_PASSAGES, embed_all, passages
 from orchestrator.semantic.local import Loaded, LocalModel
 from orchestrator.semantic.meaning import Meaning
 from orchestrator.semantic.models import embedder_for, is_onnx_missing
@@ -156,8 +156,8 @@ async def test_any_model_in_onnx_is_taken_from_its_folder(registry: Registry, tm
 def test_a_long_message_is_cut_where_paragraphs_lines_or_sentences_end() -> None:
     text = "\n\n".join(f"{number}. " + "word " * 60 for number in range(30))
     parts = passages(text)
-    assert len(parts) == MOST
-    assert all(len(part) <= LONGEST and part[0].isdigit() for part in parts)
+    assert len(parts) == MAX_PASSAGES
+    assert all(len(part) <= MAX_PASSAGE_LENGTH and part[0].isdigit() for part in parts)
     assert passages("short") == ["short"]
     assert passages("  ") == []
     assert list(map(len, passages("x" * 2500))) == [1000, 1000, 500]
@@ -166,8 +166,8 @@ def test_a_long_message_is_cut_where_paragraphs_lines_or_sentences_end() -> None
 class Moody:
     """A model in this process that never ends with some texts, or with too many of them."""
 
-    name, cost, patience_s = "moody", "", 5.0
-    answer_s: float | None = None
+    name, cost, query_timeout_s = "moody", "", 5.0
+    batch_timeout_s: float | None = None
 
     def __init__(self, poison: str = "poison", most: int = 10_000) -> None:
         self.poison, self.most = poison, most
@@ -264,7 +264,7 @@ async def test_a_question_that_comes_while_the_model_is_loaded_is_answered_by_wo
     orchestrator, model = moody
     await log(orchestrator, "pet", "Our kitten wants kibble")
     await embed_all(registry, model, ignore)
-    monkeypatch.setattr("orchestrator.semantic.meaning.WARMING_S", 0.01)
+    monkeypatch.setattr("orchestrator.semantic.meaning.MAX_WARM_UP_WAIT_S", 0.01)
     model.loaded.clear()
     assert orchestrator.meaning
     async with orchestrator.meaning.embedding():

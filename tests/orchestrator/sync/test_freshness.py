@@ -48,8 +48,8 @@ async def test_a_question_does_not_wait_for_a_long_sync_and_the_next_one_has_it(
     empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(empty_home / ".claude", talk())
-    monkeypatch.setattr("orchestrator.sync.sync.FIRST_PATIENCE_S", 0.0)
-    monkeypatch.setattr("orchestrator.sync.sync.PATIENCE_S", 0.0)
+    monkeypatch.setattr("orchestrator.sync.sync.MAX_FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr("orchestrator.sync.sync.MAX_WAIT_S", 0.0)
     is_answered, read = threading.Event(), ClaudeCode.sessions
 
     def slowly(reader: ClaudeCode, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
@@ -78,7 +78,7 @@ async def test_what_was_written_after_a_sync_had_read_the_file_is_there_for_who_
         may_go_on.wait(60)
         yield from found
 
-    monkeypatch.setattr("orchestrator.sync.sync.FIRST_PATIENCE_S", 60.0)
+    monkeypatch.setattr("orchestrator.sync.sync.MAX_FIRST_WAIT_S", 60.0)
     monkeypatch.setattr(ClaudeCode, "sessions", early)
     async with open_orchestrator(Settings()) as orchestrator:
         assert orchestrator.before_reading
@@ -106,8 +106,8 @@ async def test_a_shared_registry_takes_nothing_from_a_person_s_folders_by_itself
 async def test_what_was_written_after_an_answer_is_in_the_next_one(
     empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.sync.sync.WORTH", 0)
-    monkeypatch.setattr("orchestrator.sync.sync.PATIENCE_S", 20.0)
+    monkeypatch.setattr("orchestrator.sync.sync.PAUSE_FACTOR", 0)
+    monkeypatch.setattr("orchestrator.sync.sync.MAX_WAIT_S", 20.0)
     async with open_orchestrator(Settings()) as orchestrator:
         assert not (await orchestrator.run(ASK))["success"]
         write(empty_home / ".claude", talk())
@@ -117,7 +117,7 @@ async def test_what_was_written_after_an_answer_is_in_the_next_one(
 async def test_a_chat_that_began_a_moment_ago_is_named_by_the_id_that_its_hooks_know(
     empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.sync.sync.WORTH", 1e6)
+    monkeypatch.setattr("orchestrator.sync.sync.PAUSE_FACTOR", 1e6)
     settings = Settings()
     async with open_orchestrator(settings) as orchestrator:
         await orchestrator.run(ASK)
@@ -139,8 +139,8 @@ async def test_while_the_first_import_runs_every_answer_says_how_far_it_is(
             yield from super().sessions(store, seen)
 
     monkeypatch.setattr("orchestrator.opening.READERS", (Slow(),))
-    monkeypatch.setattr("orchestrator.sync.sync.FIRST_PATIENCE_S", 0.0)
-    monkeypatch.setattr("orchestrator.sync.sync.WORTH", 0)
+    monkeypatch.setattr("orchestrator.sync.sync.MAX_FIRST_WAIT_S", 0.0)
+    monkeypatch.setattr("orchestrator.sync.sync.PAUSE_FACTOR", 0)
     async with open_orchestrator(Settings()) as orchestrator:
         say = {"role": "user", "text": "The basket items"}
         await orchestrator.run({"operation": "save", "channel": "c", "messages": [say]})
@@ -155,7 +155,7 @@ async def test_while_the_first_import_runs_every_answer_says_how_far_it_is(
             some = Access("ann", Level.READ, ("c",), ())
             seen = await orchestrator.run({"operation": "list", "query": {}}, access=some)
             go_on.set()
-            monkeypatch.setattr("orchestrator.sync.sync.FIRST_PATIENCE_S", 20.0)
+            monkeypatch.setattr("orchestrator.sync.sync.MAX_FIRST_WAIT_S", 20.0)
             later = await call("extract", query="basket items")
     assert early["result"]["metadata"]["syncing"] == listed["result"]["syncing"] == {"done": 0, "left": 1}
     assert "syncing" not in seen, "who may see some channels only is not told of others' histories"

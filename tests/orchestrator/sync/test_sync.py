@@ -278,7 +278,7 @@ async def test_a_sync_gives_way_to_those_who_wait_for_an_answer(
     orchestrator.before_reading = slow
     waiting = asyncio.create_task(orchestrator.run({"operation": "list", "query": {}}))
     await asked.wait()
-    await asyncio.wait_for(orchestrator.give_way(), 60)  # who asked waits for the sync itself
+    await asyncio.wait_for(orchestrator.yield_to_callers(), 60)  # who asked waits for the sync itself
     answered.set()
     await waiting
     orchestrator.before_reading = None
@@ -295,7 +295,7 @@ async def test_a_sync_gives_way_to_those_who_wait_for_an_answer(
         orchestrator.run({"operation": "conversation_log", "channel": "c", "source": "cursor", "messages": HELLO})
     )
     await asyncio.sleep(0)
-    giving_way = asyncio.create_task(orchestrator.give_way())
+    giving_way = asyncio.create_task(orchestrator.yield_to_callers())
     await asyncio.sleep(0)
     assert not giving_way.done()
     let_go.set()
@@ -309,11 +309,11 @@ async def test_a_sync_begins_to_read_when_it_may(
     write(claude, two_turns())
     called, quiet = asyncio.Event(), asyncio.Event()
 
-    async def give_way() -> None:
+    async def yield_to_callers() -> None:
         called.set()
         await quiet.wait()
 
-    monkeypatch.setattr(orchestrator, "give_way", give_way)
+    monkeypatch.setattr(orchestrator, "yield_to_callers", yield_to_callers)
     syncing = asyncio.create_task(run_sync(orchestrator, empty_home))
     await asyncio.wait_for(called.wait(), 60)
     assert await channels(orchestrator) == []

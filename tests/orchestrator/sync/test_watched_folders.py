@@ -52,7 +52,7 @@ def test_only_folders_with_conversations_are_watched_each_for_its_reader(empty_h
 def test_where_there_are_too_many_the_upper_and_the_latest_come_first(
     empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "MOST", 6)
+    monkeypatch.setattr(watch, "MAX_FOLDERS", 6)
     projects = empty_home / ".claude" / "projects"
     for number in range(4):
         session = projects / f"p-{number}" / "s"
@@ -63,7 +63,7 @@ def test_where_there_are_too_many_the_upper_and_the_latest_come_first(
 
 
 def test_folders_below_the_last_one_watched_are_not_listed(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "MOST", 6)
+    monkeypatch.setattr(watch, "MAX_FOLDERS", 6)
     projects = empty_home / ".claude" / "projects"
     made(*(projects / f"p-{number}" / "s" / "subagents" for number in range(5)))
     listed: list[str] = []

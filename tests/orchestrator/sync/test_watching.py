@@ -38,8 +38,8 @@ async def orchestrator(sqlite_url: str) -> AsyncIterator[Orchestrator]:
 def only_notices(monkeypatch: pytest.MonkeyPatch) -> None:
     """No regular look comes to the help."""
     monkeypatch.setattr("orchestrator.sync.watch.STEP_MS", 50)
-    monkeypatch.setattr("orchestrator.sync.watch.EVERY_S", SELDOM)
-    monkeypatch.setattr("orchestrator.sync.watch.SELDOM_S", SELDOM)
+    monkeypatch.setattr("orchestrator.sync.watch.MIN_INTERVAL_S", SELDOM)
+    monkeypatch.setattr("orchestrator.sync.watch.MAX_INTERVAL_S", SELDOM)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def no_notices(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError("no space left on device: inotify watches")
 
     monkeypatch.setattr("orchestrator.sync.watch.awatch", full)
-    monkeypatch.setattr("orchestrator.sync.watch.EVERY_S", 0.02)
+    monkeypatch.setattr("orchestrator.sync.watch.MIN_INTERVAL_S", 0.02)
 
 
 class Watcher:
@@ -192,7 +192,7 @@ def _skipped(reports: Mapping[str, StoreReport]) -> list[Skipped]:
 async def test_a_registry_that_fails_for_a_moment_has_it_all_later(
     orchestrator: Orchestrator, empty_home: Path, no_notices: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.sync.watch.SELDOM_S", 0.02)
+    monkeypatch.setattr("orchestrator.sync.watch.MAX_INTERVAL_S", 0.02)
     watcher, write_it = Watcher(), orchestrator.registry.write
     write(empty_home / ".claude", talk("Is the basket kept?"))
 

@@ -148,7 +148,7 @@ def page_of(tx: ReadTransaction, name: str) -> Any:
     if row is None:
         return None
     beside = usage_of_channel(tx, row.number)
-    return views.conversation(tx, name, views.Stretch(size=9, ahead=1)), beside
+    return views.conversation(tx, name, views.MessageRange(size=9, ahead=1)), beside
 
 
 def alike(tx: ReadTransaction) -> Any:
