@@ -1,6 +1,6 @@
-"""Build and run the graph; what a node does for an operation is in that operation's file.
+"""Build and run the graph. Each operation's file defines the work that a node does for it.
 
-The state decides the edges, and the picture is drawn from the compiled graph.
+The state decides the edges. `describe_graph` reads them from the compiled graph.
 """
 
 from collections.abc import Awaitable, Callable
@@ -29,7 +29,7 @@ from registry.storage.records.executions import save_execution
 from registry.storage.safety.visibility import admit, is_called, refuse_shared
 
 OUTSIDE_RETRY = RetryPolicy(max_attempts=OUTSIDE_ATTEMPTS, initial_interval=0.5)
-"""Retries `external_action` alone: what was read and made for it is not read and made again."""
+"""Retry only `external_action`; the earlier nodes do not run again."""
 
 Graph = CompiledStateGraph[GeneralState, Run, GeneralState, GraphOutput]
 
@@ -39,7 +39,7 @@ OUTPUT_KEYS = list(GraphOutput.__annotations__)
 class Node(NamedTuple):
     """A node of the graph."""
 
-    doing: str  # told to a client that shows progress
+    doing: str  # shown by clients as progress
     work: Callable[[GeneralState, Run], Awaitable[GeneralState]]  # return the change of the state
     after: Callable[[GeneralState], str]  # choose the next node, one of `targets`
     targets: tuple[str, ...]
@@ -57,7 +57,7 @@ def after_query(state: GeneralState) -> str:
 
 
 def after_filter(state: GeneralState) -> str:
-    """Ask again with less if it is not enough; else shorten it where that is asked for, and store its record."""
+    """Relax the request if the answer is too weak; else shorten the answer if requested, and store its record."""
     steps = steps_of(state["query"].operation)
     if steps.relax and "earlier" not in state and steps.relax(state["data"]):
         return "relax"
@@ -86,7 +86,7 @@ def build_graph() -> Graph:
 
 
 def _step(name: str, node: Node) -> Callable[..., Awaitable[Command[str]]]:
-    """Wrap a node: record it, and choose the next one. Measured at half the cost of a conditional edge."""
+    """Wrap a node so that it is recorded and returns the next node: half the measured cost of a conditional edge."""
 
     async def step(state: GeneralState, runtime: Runtime[Run]) -> Command[str]:
         run = _with_progress(runtime) if PROGRESS_LISTENER.get() else runtime.context
@@ -102,7 +102,7 @@ def _step(name: str, node: Node) -> Callable[..., Awaitable[Command[str]]]:
 
 
 def _with_progress(runtime: Runtime[Run]) -> Run:
-    context = copy_context()  # in a worker's thread the writer would find no stream
+    context = copy_context()  # a worker thread has no stream of its own
     return replace(runtime.context, report_progress=lambda part: context.run(runtime.stream_writer, part))
 
 
@@ -128,12 +128,12 @@ T = TypeVar("T")
 
 
 def _required(step: T | None) -> T:
-    assert step is not None  # noqa: S101, the edges lead it nowhere else
+    assert step is not None  # noqa: S101, the edges visit a node only if the operation has work for it
     return step
 
 
 async def plan(state: GeneralState, run: Run) -> GeneralState:
-    """Note the path; first sync what clients have written, and record a run that reaches outside."""
+    """Record the path, and a run with an external action; sync the clients' stores before reading."""
     request: Request = state["query"]
     run.recorder.explain(
         path=_path(request.operation, request.is_shortened),
@@ -151,7 +151,7 @@ async def plan(state: GeneralState, run: Run) -> GeneralState:
 
 
 async def cr_query(state: GeneralState, run: Run) -> GeneralState:
-    """Read from the registry, with the vector of what is asked for."""
+    """Embed the request, and read from the registry."""
     request: Request = state["query"]
     subject_of, query_vector = steps_of(request.operation).subject, None
     if run.meaning and subject_of and (subject := subject_of(request)):
@@ -165,7 +165,7 @@ async def _read(run: Run, request: Request) -> Any:
 
 
 async def filter_(state: GeneralState, run: Run) -> GeneralState:
-    """Keep what answers the request; if there is no such session, tell where and when there are some."""
+    """Keep the results that answer the request. If they are weak, count matches in other projects and times."""
     steps, request = steps_of(state["query"].operation), state["query"]
     try:
         outcome = AttemptOutcome(state["data"], await _required(steps.keep)(run, request, state["data"]), None)
@@ -183,7 +183,7 @@ async def filter_(state: GeneralState, run: Run) -> GeneralState:
 
 
 async def relax(state: GeneralState, run: Run) -> GeneralState:
-    """Relax the request: drop a time or place that it names in passing."""
+    """Relax the request: drop a time or project that it mentions in passing."""
     attempt = _required(steps_of(state["query"].operation).relax)(state["data"])
     run.recorder.explain(asks_again=attempt)
     earlier = AttemptOutcome(state["data"], state["result"], state.get("error"))
@@ -203,7 +203,7 @@ async def external_action(state: GeneralState, run: Run) -> GeneralState:
 
 
 async def cr_write(state: GeneralState, run: Run) -> GeneralState:
-    """Store, and record this execution in the same transaction."""
+    """Store the result, and the record of this execution, in one transaction."""
     steps = steps_of(state["query"].operation)
     write = _required(steps.write)
 
@@ -226,7 +226,7 @@ async def cr_write(state: GeneralState, run: Run) -> GeneralState:
             return {"result": await run.registry.read(lambda tx: work(WriteTransaction(tx)))}
         result = await run.registry.write(work, of=state["query"].write_target)
         run.recorder.is_stored = True
-    except StorageError:  # a question is answered also where nothing can be stored, and so is a trial run
+    except StorageError:  # answer reads and dry runs even if nothing can be stored
         is_trial = getattr(getattr(state["query"], "query", None), "dry_run", False)
         if not (is_trial or operations()[state["query"].operation].level is Level.READ):
             raise
@@ -249,7 +249,7 @@ NODES = {
 
 @cache
 def _path(operation: str, is_shortened: bool) -> list[str]:
-    """Return the nodes that a request goes through if all is found: those with work for its operation."""
+    """Return the nodes with work for an operation, which a successful request visits."""
     steps = steps_of(operation)
     work = {
         "plan": True,
@@ -268,7 +268,7 @@ def _name(operation: str, is_shortened: bool) -> str:
 
 
 async def run_graph(graph: Graph, request: Request, run: Run, listener: ProgressListener | None) -> GraphOutput:
-    """Run the graph and return its final output. `tell` is called for each node and each part that is done."""
+    """Run the graph and return its final output. `listener` is called for each node and each finished part."""
     path = _path(request.operation, request.is_shortened)
     start = GeneralState(operation=request.operation, source=request.source, channel=request.channel, query=request)
     modes: list[Any] = ["values", "tasks", "custom"] if listener else ["values"]

@@ -31,7 +31,7 @@ RunOperation = Callable[..., Coroutine[Any, Any, dict[str, Any]]]
 """`run(request, client's name, room=…)` of an orchestrator."""
 
 GrownChannels = Callable[[datetime], AsyncIterator[set[str]]]
-"""Yields the names of channels that grow since a moment (`orchestrator.views.events`)."""
+"""Yields the names of channels with messages newer than a moment (`orchestrator.views.events`)."""
 
 
 class LazyOrchestrator:
@@ -68,7 +68,7 @@ class LazyOrchestrator:
             yield names
 
     async def warm_up(self) -> None:
-        """Open ahead of the first request, and exclude what is loaded from garbage collection."""
+        """Open ahead of the first request, and exclude the loaded objects from garbage collection."""
         await asyncio.sleep(0.3)  # the handshake and the tool list go first
         try:
             await self._open()
@@ -82,7 +82,7 @@ class LazyOrchestrator:
 
     async def _open(self) -> Orchestrator:
         async with self._lock:
-            # Who is still at work on one that was read only until now ends there: it is closed with this one.
+            # Running operations finish on the read-only orchestrator; `close` closes both.
             if self._opened is None or self._opened.registry.can_be_written_by_now:
                 try:
                     self._opened = await asyncio.create_task(self._open_anew(), context=Context())

@@ -52,7 +52,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     limits = Limits(lock_s=10.0, statement_s=settings.timeout_s)
     keeping = Keeping(settings.unmasked_projects, settings.never_keep)
     registry = await asyncio.to_thread(Registry, settings.url, limits, keeping, settings.database_read_url)
-    with suppress(OSError):  # in a folder that cannot be written into, no hook leaves anything
+    with suppress(OSError):  # hooks write nothing into a read-only folder either
         key: bytes | None = await registry.read(find_key)
         share_masking(str(settings.home), key or b"", settings.unmasked_projects)
     meaning = open_meaning(settings, registry)
@@ -81,7 +81,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     if registry.is_embedded and not registry.is_read_only:
         orchestrator.background.append(lambda: running(rescan_if_rules_changed(registry, settings.home)))
     if settings.remote_url and not registry.is_read_only:
-        # An HTTP client that only who asked for it needs.
+        # imports an HTTP client, which is only needed here
         from orchestrator.remote.background_exchange import keep_exchanging, local_copy_note
 
         orchestrator.remote_url = settings.remote_url
@@ -105,7 +105,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
 def _writer(settings: Settings) -> LanguageModel | None:
     if not settings.llm_base_url:
         return None
-    from orchestrator.outside.language_model import LanguageModel  # an HTTP client that only who asked for it needs
+    from orchestrator.outside.language_model import LanguageModel  # imports an HTTP client
 
     key = settings.llm_api_key.get_secret_value()
     return LanguageModel(settings.llm_base_url, settings.llm_model, key, timeout_s=settings.llm_timeout_s)

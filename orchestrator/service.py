@@ -59,9 +59,7 @@ class Orchestrator:
         self._writer, self._shelf = writer, shelf
         self._graph = build_graph()
         self._records = Records(registry)
-        self._question_slots = asyncio.Semaphore(
-            8
-        )  # so many questions at a time; what is to be stored comes between them
+        self._question_slots = asyncio.Semaphore(8)  # concurrent questions; writes do not wait for them
         self._last_request_at = float("-inf")
         self._waiting_callers = 0
         self._running: dict[str, Recorder] = {}
@@ -69,12 +67,12 @@ class Orchestrator:
         """Called with every finished run of this process."""
         self.syncing = asyncio.Lock()  # held during a sync, so that only one runs
         self.before_reading: Callable[[bool], Awaitable[Syncing | None]] | None = None
-        """Brings the registry up to date before it is read; given True, with what was written this moment."""
+        """Syncs before the registry is read; with True, waits for what was written just now."""
         self.local_copy: Callable[[], Awaitable[LocalCopy | None]] | None = None
-        """Returns the note for answers while the remote registry, of which this one is a copy, does not answer."""
+        """Returns a note for answers while the remote registry does not answer; else None."""
         self.remote_url = ""  # the address of the remote registry
         self.background: list[Callable[[], AbstractAsyncContextManager[None]]] = []
-        """Background work of a process that lives for a while."""
+        """Context managers that run in the background of a server process."""
 
     async def run(
         self,
@@ -89,10 +87,10 @@ class Orchestrator:
     ) -> dict[str, Any]:
         """Run `{operation, channel, messages|query, source, metadata}`. A failure is an answer, never an exception.
 
-        `client`: name and version of the program that asks, for the record. `execution_id`: a new id, given by
-        a caller who will look the record up. `access`: what the caller's token allows; None for who needs none.
-        `door`: which way it came in. `room`: how much of an answer reaches the model that asks; None: all of it.
-        `is_recorded`: False for a search while somebody types, which is no execution.
+        `client`: name and version of the calling program, for the record. `execution_id`: a new id, for a caller that
+        reads the record later. `access`: the permissions of the caller's token; None if no token is needed.
+        `door`: the interface of the call. `room`: the client's size limits; None: no limits.
+        `is_recorded`: False for searches while the user is typing.
         """
         is_awaited = not isinstance(given, Request) or given.is_awaited
         if is_awaited:
@@ -155,7 +153,7 @@ class Orchestrator:
         return found
 
     async def change(self, write: Callable[..., T], *arguments: Any, access: Access | None = None, **named: Any) -> T:
-        """Store what an operator notes beside conversations; no execution."""
+        """Store an operator's change; it is not recorded as an execution."""
         if access:
             access.require(Level.WRITE)
         return await self.registry.seen_by(access).write(lambda tx: write(tx, *arguments, **named))
@@ -165,14 +163,14 @@ class Orchestrator:
         return [recorder.as_item() for recorder in reversed(self._running.values())]
 
     async def _sync_before_reading(self, access: Access | None, is_about_now: bool) -> Syncing | None:
-        """Sync; a restricted token is not told how much there is to read, which belongs to others."""
+        """Sync. A restricted token gets no progress: the counts include conversations of others."""
         with self._count_waiting(-1):
             syncing = await self.before_reading(is_about_now) if self.before_reading else None
         return None if access and access.is_restricted else syncing
 
     @contextmanager
     def _count_waiting(self, by: int) -> Iterator[None]:
-        """Change the number of callers that wait for an answer while the context is open."""
+        """Add `by` to the number of waiting callers while the context is open."""
         self._waiting_callers += by
         try:
             yield
@@ -180,7 +178,7 @@ class Orchestrator:
             self._waiting_callers -= by
 
     async def yield_to_callers(self) -> None:
-        """Wait until no caller waits for an answer, at most half a second: for background work."""
+        """Wait until no caller waits for an answer, at most 0.5 s. Called by background work."""
         for _ in range(50):
             if not self._waiting_callers:
                 return
@@ -191,7 +189,7 @@ class Orchestrator:
         return time.monotonic() - self._last_request_at
 
     async def _without_secrets(self, request: Request) -> Request:
-        """Replace secrets in the words of a request by their marks, so that no record shows them."""
+        """Mask secrets in the texts of a request, so that no record contains them."""
         query = getattr(request, "query", None)
         texts = {name: getattr(query, name, None) for name in ("text", "also")}
         if query is None or not any(map(holds_secret, texts.values())):
@@ -240,8 +238,8 @@ class Orchestrator:
             is_recorded=is_recorded,
         )
         try:
-            # LangSmith, which LangGraph brings along, would send every state to its servers if the host
-            # program's environment tells it to.
+            # LangSmith, a dependency of LangGraph, would send every state to its servers if the host program's
+            # environment enables it.
             with langsmith.tracing_context(enabled=False):
                 limit = None if request.takes_long else self._timeout_s
                 slot = self._question_slots if operation.syncs_first else nullcontext()
@@ -270,7 +268,7 @@ class Orchestrator:
 
 
 def _missing_reason(syncing: Syncing | None, copy: LocalCopy | None) -> str:
-    """Return why something may not be found although it exists; "" if nothing is missing."""
+    """Return why an existing message may not be found yet; "" if the registry is up to date."""
     if syncing:
         unread = f"{syncing['left']} of {syncing['left'] + syncing['done']} histories on this machine"
         return f"{unread} are still being read for the first time: ask again"
@@ -293,7 +291,7 @@ def _request_of(given: Mapping[str, Any] | Request | Refusal) -> Request:
 
 
 def _access_for(request: Request, operation: Operation, access: Access | None) -> Access | None:
-    """Return what an operation sees of the registry: no more than its token, and than what it is about."""
+    """Return the access an operation reads with: its token's, further limited to one owner or to logging."""
     if request.limited_to_owner is not None:
         return only_of(request.limited_to_owner, access)
     return access.for_logging() if access and operation.is_log else access
@@ -308,7 +306,7 @@ def _recorder_for(given: Mapping[str, Any] | Request | Refusal, client: str | No
 
 
 def _error_of(exc: Exception, execution_id: str) -> RegistryError:
-    """Return our errors as they are; log a bug, and tell the caller only where it is recorded."""
+    """Return a RegistryError unchanged; log any other exception, and give the caller only the execution's id."""
     if isinstance(exc, RegistryError):
         return exc
     logger.exception("Execution %s failed", execution_id)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from orchestrator.semantic.meaning import Meaning, QueryVector
 
 OUTSIDE_ATTEMPTS = 3
-"""Attempts at an outside system in one run: enough for one that restarts. The graph makes its retry policy of it, so
-that operations load without LangGraph."""
+"""Attempts at an outside system in one run: enough for a system that restarts. It is defined here, not with the retry
+policy in the graph, so that operations load without LangGraph."""
 
 
 class Syncing(TypedDict):
@@ -34,14 +34,14 @@ class Syncing(TypedDict):
 
 
 class LocalCopy(TypedDict):
-    """The note of an answer from this machine's copy: of which registry, and of which time."""
+    """Note of an answer from the local copy: the address of the remote registry, and the time of the last exchange."""
 
     of: str
     as_of: str | None
 
 
 class AttemptOutcome(NamedTuple):
-    """The outcome of one attempt at a request: what was read, and the answer (empty if none) or why there is none."""
+    """One attempt at a request: the data read, and the answer, or an empty answer and an error."""
 
     data: Any
     result: dict[str, Any]
@@ -49,15 +49,15 @@ class AttemptOutcome(NamedTuple):
 
 
 class GeneralState(TypedDict, total=False):
-    """The fields that nodes read and write; edges are decided by them."""
+    """The fields that nodes read and write, and that decide the edges."""
 
     operation: str
     source: str
     channel: str | None
     query: Request
     data: Any  # read by `cr_query`; its type depends on the operation
-    result: dict[str, Any]  # the answer: kept by `filter`, or made by `cr_write`
-    transformed_data: str  # the text for others that `transform` wrote
+    result: dict[str, Any]  # the answer of `filter` or `cr_write`
+    transformed_data: str  # the text that `transform` wrote for outside systems
     syncing: Syncing  # set while the first import runs
     error: NotFound | None  # set if nothing was found
     attempt: str  # the relaxation chosen by `relax`; not set for the original request
@@ -65,7 +65,7 @@ class GeneralState(TypedDict, total=False):
 
 
 class GraphOutput(TypedDict, total=False):
-    """The part of the state that leaves the graph."""
+    """The output of the graph."""
 
     result: dict[str, Any]
     error: NotFound | None
@@ -74,12 +74,12 @@ class GraphOutput(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """The folder of backups, the clients' stores on this machine, and drafts for clients that import files."""
+    """The files of this machine: backups, the clients' stores, and drafts for clients that import files."""
 
     folder: Path
     readers: Sequence[Source]
     places: Places
-    drafts: Path  # the folder of files that a client imports
+    drafts: Path  # folder of session files for a client to import
 
 
 class PartDone(NamedTuple):
@@ -99,7 +99,7 @@ class PartDone(NamedTuple):
 
 
 class ExternalAction(Protocol):
-    """Something done outside the registry with what an operation produced, such as publishing a briefing."""
+    """An action of an outside system on an operation's output, such as publishing a briefing."""
 
     name: str
 
@@ -107,26 +107,26 @@ class ExternalAction(Protocol):
         """Deliver {id, date, text}, and return the outcome. It is called again after a ConnectionError."""
 
     async def was_done(self, about: Mapping[str, str]) -> bool | None:
-        """Return whether the outside has it already; None where nobody can tell."""
+        """Return True if the outside system has it already; None if the system cannot tell."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The tools of one run, handed to every node beside the state."""
+    """The context of one run, which every node gets with the state."""
 
     registry: Registry
     recorder: Recorder
     room: Room | None = None  # the size limits of the asking client; None: no limits, as for pages and commands
     actions: Sequence[ExternalAction] = ()
     before_reading: Callable[[bool], Awaitable[Syncing | None]] | None = None
-    """Brings the registry up to date before it is read; given True, with what was written this moment."""
+    """Syncs before the registry is read; with True, waits for what was written just now."""
     meaning: Meaning | None = None
     writer: LanguageModel | None = None  # the configured language model
     shelf: Shelf | None = None  # the files of this machine; None if this program has none
     report_progress: Callable[[PartDone], None] = lambda _: None  # reports progress, from any thread
-    query_vector: QueryVector | None = None  # the request's vector, asked for before the registry is read
+    query_vector: QueryVector | None = None  # computed before the registry is read
     attempt: str = ""  # the relaxation to read with; "": none
-    is_recorded: bool = True  # record the run and its deliveries; False if the registry takes nothing
+    is_recorded: bool = True  # store the run and its deliveries
 
 
 def shelf_of(run: Run) -> Shelf:
@@ -149,11 +149,11 @@ class Steps(Generic[RequestT, DataT]):
     keep: Callable[[Run, RequestT, DataT], Awaitable[dict[str, Any]]] | None = None
     """Keep what answers the request (`filter`)."""
     relax: Callable[[DataT], str] | None = None
-    """Return the relaxation to try; "": none (`relax`)."""
+    """Return the relaxation to try next; "": none (`relax`)."""
     better: Callable[[Run, RequestT, AttemptOutcome, AttemptOutcome], AttemptOutcome] | None = None
     """Choose between the original and the relaxed attempt (`filter`)."""
     shorten: Callable[[Run, RequestT, GeneralState], Awaitable[GeneralState]] | None = None
-    """Write a shorter form (`transform`); after `filter` only if one is asked for."""
+    """Write a shorter form (`transform`); after `filter`, only on request."""
     write: Callable[[WriteTransaction, Run, RequestT, GeneralState], dict[str, Any]] | None = None
     """Store, in one write transaction (`cr_write`)."""
     afterwards: Callable[[Run, RequestT], Awaitable[None]] | None = None
@@ -169,18 +169,18 @@ class Operation:
     """An operation with its request, its work at each node, and the tools that run it."""
 
     request: type[Request]
-    level: Level  # the permission a token needs. A request that deletes for good needs `admin`, whatever this says.
+    level: Level  # the permission a token needs; requests that delete permanently always need `admin`
     steps: Steps[Any, Any]
     alias: str = ""
-    own_level: Level | None = None  # what a person's token needs for what is about the person's own chats alone
+    own_level: Level | None = None  # the permission needed if the request is limited to the token owner's chats
     syncs_first: bool = False  # sync the clients' stores before reading
     is_local: bool = False
-    """Work on files of this machine, or on the whole registry: not over HTTP, and only for unrestricted tokens."""
-    is_internal: bool = False  # not for doors: only this program requests it
-    needs_everything: bool = False  # only for tokens without restrictions
-    is_log: bool = False  # store what somebody said: an admin, too, adds it to no chat of another person
-    names_channel: bool = False  # change the channel of exactly the given name, whether it exists or not
-    instead: str = ""  # for refusals: why it is not done over HTTP, and what to run
+    """It uses files of this machine or the whole registry: not over HTTP, and only with unrestricted tokens."""
+    is_internal: bool = False  # not a public interface: only this program requests it
+    needs_everything: bool = False  # only for unrestricted tokens
+    is_log: bool = False  # it logs messages: even an admin cannot add any to a chat of another person
+    names_channel: bool = False  # it changes the channel of exactly the given name, whether it exists or not
+    instead: str = ""  # for refusals over HTTP: the reason, and the command to run instead
     tools: Sequence[Tool] = ()
     labels: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Labels of this request's own fields, in English and Korean; `labels.toml` has the shared ones."""

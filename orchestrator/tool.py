@@ -1,4 +1,4 @@
-"""A tool as AI clients see it: its texts, its arguments as one request, and the outcome as its result."""
+"""Define tools for AI clients: their texts, the request made from a call, and the result made from the outcome."""
 
 import json
 import re
@@ -34,7 +34,7 @@ class Caller(NamedTuple):
     client: str | None = None
     project: str | None = None
     is_local: bool = False
-    chat: str | None = None  # a name of the chat, where the client or the connection tells one chat from another
+    chat: str | None = None  # a name of the chat, if the client or the connection identifies chats
 
     @property
     def source(self) -> str:
@@ -42,10 +42,10 @@ class Caller(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A question to the user of a client that can show one; where nobody chooses, the call has its plain answer.
+    """A question to the user, for clients that can show one; without a choice the call is answered as it is.
 
-    `choices`: for each label of the form the arguments that the call gets beside its own, or None for the plain answer.
-    `note`: what the plain answer then says.
+    `choices`: for each label, the arguments to add to the call; None: answer the call as it is.
+    `note`: added to the answer if the user chose None.
     """
 
     text: str
@@ -54,15 +54,15 @@ class Question(NamedTuple):
 
 
 class ToolArguments(QueryShape):
-    """The arguments of a call. A tool's own class adds the fields, and says how they are one request."""
+    """The arguments of a call. Each tool's subclass adds the fields and builds the request."""
 
     request_type: ClassVar[type[Request]]
-    """The request of which these are the query, for a tool that has no `request` of its own."""
+    """The type of the request that has these arguments as its query; unused if `request` is overridden."""
 
     @model_validator(mode="before")
     @classmethod
     def _normalised(cls, given: Any) -> Any:
-        """Drop empty arguments, rename others, and parse JSON texts: models send all of these."""
+        """Drop empty arguments, replace synonyms, and parse JSON texts: models send all of these."""
         if not isinstance(given, Mapping):
             return given
         named = rename_arguments(unwrap(given), cls.names())
@@ -74,7 +74,7 @@ class ToolArguments(QueryShape):
 
     @classmethod
     def reshape(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments in the tool's own shape; a tool overrides it for shapes that models send."""
+        """Convert other shapes that models send to the tool's own; overridden by tools."""
         return given
 
     def request(self, caller: Caller) -> Request | dict[str, Any]:
@@ -85,11 +85,11 @@ class ToolArguments(QueryShape):
         return {name: value for name, value in outcome.items() if name != "success"}
 
     def rehearsal(self) -> Self:
-        """Return the arguments of the call whose result shows what to ask the user."""
+        """Return the arguments of a trial call; its result is passed to `question`."""
         return self
 
     def question(self, result: Mapping[str, Any]) -> Question | None:
-        """Return what the user has to decide, given the rehearsal's result."""
+        """Return the question to the user after the trial call; None: no question."""
         return None
 
 
@@ -105,11 +105,11 @@ SYNONYMS = (
     ("nickname", "name"),
     ("tags", "tag"),
 )
-"""Synonyms that models use for arguments; each means the first name in its group that the tool has."""
+"""Synonyms that models use for arguments; each stands for the first name in its group that the tool has."""
 
 
 def rename_arguments(given: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """Return the arguments that are not empty under the tool's names for them, also those in camel case."""
+    """Return the non-empty arguments, with synonyms and camel case replaced by the tool's names."""
     sent = {name: value for name, value in given.items() if value not in (None, "")}
     named = {name: value for name, value in sent.items() if name in names}
     for name, value in sent.items():
@@ -121,7 +121,7 @@ def rename_arguments(given: Mapping[str, Any], names: Collection[str]) -> dict[s
 
 
 def _parse_argument(field: FieldInfo | None, value: Any) -> Any:
-    """Parse an object or a list that was sent as text; take a text out of a list."""
+    """Parse an object or list that was sent as text; unwrap a text from a list of one."""
     if field is None or str not in (field.annotation, *get_args(field.annotation)):
         return value if field is None else parse_literal(value)
     return value[0] if isinstance(value, list) and len(value) == 1 else value
@@ -136,7 +136,7 @@ class Alias(NamedTuple):
     defaults: Mapping[str, Any] = {}
 
     def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a call's arguments as the tool takes them. Raises InvalidRequest."""
+        """Return a call's arguments under the tool's names. Raises InvalidRequest."""
         if missing := [name for name in self.required if name not in given]:
             raise invalid_request([{"type": "missing", "loc": (name,)} for name in missing])
         return {**self.defaults, **{self.renamed.get(name, name): value for name, value in given.items()}}
@@ -151,11 +151,11 @@ class Tool:
     description: str
     effect: Effect
     arguments: type[ToolArguments]
-    returns: Sequence[str]  # the fields of its result, as published; some may be missing
-    example: Mapping[str, Any]  # a correct call, shown to whoever makes a wrong one
-    toolset: str = "default"  # `default`, `history`, or a set that the user switches on: `archive`, `admin`
-    is_history: bool = True  # belongs to the toolset `history` too, unless the user has to switch its own on
-    quotes: bool = False  # its answers quote what was said
+    returns: Sequence[str]  # the published fields of its result; some may be missing
+    example: Mapping[str, Any]  # a correct call, shown after a wrong one
+    toolset: str = "default"  # `default`, `history`, or one that the user enables: `archive`, `admin`
+    is_history: bool = True  # it is in the toolset `history`, too; ignored if its own toolset has to be enabled
+    quotes: bool = False  # its answers quote messages
     aliases: Sequence[Alias] = field(default_factory=tuple)
 
     @property
@@ -184,7 +184,7 @@ def placeholders_in(value: Any) -> Iterator[str]:
 
 
 def select_fields(outcome: Outcome, *names: str) -> dict[str, Any]:
-    """Return the named parts of an outcome that are there."""
+    """Return the named fields that an outcome has."""
     return {name: outcome[name] for name in names if name in outcome}
 
 
@@ -193,7 +193,7 @@ WHEN = "ISO 8601 or words: yesterday, 7d, last week, 지난주"
 
 
 def _as_text(given: object) -> object:
-    """A bare number is a place in the list of sessions, too."""
+    """Accept an integer: a place in the list of sessions."""
     return str(given) if isinstance(given, int) else given
 
 

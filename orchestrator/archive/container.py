@@ -1,7 +1,7 @@
-"""Read and write backup files: a zip of small parts, each listed with its SHA-256, so that damage stays in its part.
+"""Read and write backup files: a zip of small parts, each listed with its SHA-256, so that damage affects one part.
 
 The same content gives the same bytes. If the zip's directory is lost, the parts are found by their own headers.
-The clients' stores are copied into it while clients write.
+The clients' stores are copied while the clients may be writing.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ _SIGNATURE = b"PK\x03\x04"
 
 
 class DamagedPart(StorageError):
-    """A part of a backup is not what was written."""
+    """A part of a backup is missing or damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Damage:
 
 
 class ArchiveWriter:
-    """Writes a backup under a temporary name; it gets its real name when it is complete and on the disk."""
+    """Writes a backup under a temporary name, and renames it when it is complete and synced to disk."""
 
     def __init__(self, path: Path, about: dict[str, Any]) -> None:
         """`about` is written first, so that it survives if the end of the file is lost, and again in the manifest."""
@@ -63,14 +63,14 @@ class ArchiveWriter:
         self._parts.append({"name": name, "size": len(content), "sha256": digest, **more})
 
     def add_lines(self, name: str, lines: Iterator[bytes]) -> int:
-        """Add lines in as many parts as they need, and return how many lines."""
+        """Add lines, split into parts; return the number of lines."""
         count, pending, size = 0, [], 0
         number = 1
         for line in lines:
             pending.append(line)
             size += len(line)
             count += 1
-            if size >= 2**15:  # bytes; deflate looks no further back
+            if size >= 2**15:  # bytes: the window of deflate
                 self.add(_part_name(name, number), b"".join(pending), rows=len(pending))
                 pending, size, number = [], 0, number + 1
         if pending or number == 1:
@@ -78,12 +78,12 @@ class ArchiveWriter:
         return count
 
     def add_file(self, name: str, path: Path) -> int:
-        """Add a file's bytes, up to its present size, in as many parts as they need; return the size."""
+        """Add a file, up to its present size, split into parts; return the size."""
         with path.open("rb") as file:
             left = size = os.fstat(file.fileno()).st_size
             number = 1
             while number == 1 or left > 0:
-                content = file.read(min(left, 2**19))  # more is never lost with one part
+                content = file.read(min(left, 2**19))  # bytes: the most that one damaged part can lose
                 if not content and number > 1:
                     break
                 self.add(_part_name(name, number), content, file=name)
@@ -122,7 +122,7 @@ def _part_name(name: str, number: int) -> str:
 
 @dataclass(slots=True)
 class Archive:
-    """A readable backup: all its parts, or those that are left."""
+    """A backup opened for reading; parts of it may be damaged."""
 
     path: Path
     about: dict[str, Any] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class Archive:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open a backup. Raises StorageError if it cannot be read or is none; `check` finds damaged parts."""
+        """Open a backup. Raises StorageError if it cannot be read or is no backup. `check` finds damaged parts."""
         archive = cls(path)
         try:
             archive._locations = _locations_from_directory(path)
@@ -161,7 +161,7 @@ class Archive:
 
     @property
     def names(self) -> list[str]:
-        """Return all parts there should be; where the manifest is lost, all there are."""
+        """Return the names of all parts in the manifest; without a manifest, of all parts found."""
         listed = [part["name"] for part in self.about.get("parts", ())]
         return listed or [name for name in self._locations if _is_part(name)]
 
@@ -178,7 +178,7 @@ class Archive:
         return self.damaged
 
     def _manifest_mismatches(self) -> list[Damage]:
-        """Return parts that the manifest does not know, and rows of which it names no part."""
+        """Return parts that are not in the manifest, and tables whose parts have another number of rows than stated."""
         if not (parts := self.about.get("parts")):
             return []
         listed = {part["name"] for part in parts}
@@ -203,13 +203,13 @@ class Archive:
         return content
 
     def lines(self, name: str) -> Iterator[bytes]:
-        """Return the lines of all whole parts of a name, in order."""
+        """Yield the lines of all undamaged parts of a name, in order."""
         for part in (one for one in self.names if _PART_NUMBER.sub("", one) == name):
             with suppress(DamagedPart):
                 yield from self.read(part).splitlines()
 
     def files(self) -> dict[str, list[str]]:
-        """Return the parts of each file of a client's store, by its name."""
+        """Return the parts of each store file, by the file's name."""
         found: dict[str, list[str]] = {}
         for name in self.names:
             if name.startswith("stores/"):
@@ -256,7 +256,7 @@ _PART_NUMBER = re.compile(r"\.\d{4,}$")
 
 
 def _locations_from_directory(path: Path) -> dict[str, tuple[int, int, int]]:
-    """Return the places of the parts by the zip's own list; none where that is damaged."""
+    """Locate the parts by the zip's directory; {} if that is damaged."""
     locations = {}
     try:
         with ZipFile(path) as archive, path.open("rb") as file:
@@ -271,7 +271,7 @@ def _locations_from_directory(path: Path) -> dict[str, tuple[int, int, int]]:
 
 
 def _locations_from_headers(path: Path) -> dict[str, tuple[int, int, int]]:
-    """Return the places of the parts by the header that each of them has."""
+    """Locate the parts by their own headers."""
     content = path.read_bytes()
     locations: dict[str, tuple[int, int, int]] = {}
     offset = content.find(_SIGNATURE)
@@ -289,7 +289,7 @@ def _locations_from_headers(path: Path) -> dict[str, tuple[int, int, int]]:
 def add_stores(
     writer: ArchiveWriter, readers: Sequence[Source], places: Places, report_progress: Callable[[PartDone], None]
 ) -> list[dict[str, Any]]:
-    """Add every file of every store, and return what was added of each store and what could not be read."""
+    """Add every file of every store; return for each store its counts and the files that could not be read."""
     added = []
     for done, reader in enumerate(readers):
         report_progress(PartDone(done, len(readers), f"histories of {reader.name}"))
@@ -325,7 +325,7 @@ def _add_file(writer: ArchiveWriter, path: Path, name: str) -> int:
 
 
 def restore_stores(archive: Archive, folder: Path) -> list[str]:
-    """Write the stores' files into a new or empty folder, and return the damaged ones, which are left out.
+    """Write the stores' files into a new or empty folder; return the names of damaged ones, which are left out.
 
     The clients' own folders are never written to.
     """

@@ -40,7 +40,7 @@ def as_pdf(session: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) ->
 def _message(message: Mapping[str, Any]) -> Node:
     text = message["text"]
     folded = message["role"] in FOLDED
-    # paper cannot be unfolded
+    # a PDF cannot be unfolded
     body = [{"is": "block", "text": _breakable(preview_of(text, 400))}] if folded else nodes_of(text)
     return {"role": message["role"], "time": time_of(message), "body": body}
 
@@ -57,12 +57,12 @@ def _markdown() -> Any:
 
 
 def nodes_of(text: str) -> list[Node]:
-    """Return a Markdown text as the nodes that the template shows."""
+    """Parse a Markdown text into nodes for the template."""
     from markdown_it.tree import SyntaxTreeNode
 
     tokens = _markdown().parse(text)
     depth = max((inner.level for token in tokens for inner in (token, *(token.children or ()))), default=0)
-    if depth > 14:  # Typst fails at 16 quotes in each other
+    if depth > 14:  # Typst fails at 16 nested quotes
         return [{"is": "block", "text": _breakable(text)}]
     return [node for child in SyntaxTreeNode(tokens).children for node in _nodes(child)]
 

@@ -1,4 +1,4 @@
-"""Remove personal data and secrets from a session for others to read. Pure."""
+"""Remove personal data and secrets from a session before it is shared. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from registry.text.privacy.secrets import is_secret_value, mask, mask_secrets
 
 # a home folder; its group is the user
 _HOME = re.compile(r"(?:/(?:home|Users)|[A-Za-z]:\\{1,2}Users)(?:/|\\{1,2})([^/\\\s\"'`:*?<>|,;)\]}]+)")
-# home folders that name nobody
+# home folders whose name is no person's
 _GENERIC_NAMES = frozenset({"user", "users", "you", "me", "name", "username", "shared", "public", "default", "runner"})
 _REST = r"(?:[/\\]+[^/\\\s\"'`:*?<>|,;()\[\]{}]+)*"
 _UNDER_HOME = re.compile(_HOME.pattern + _REST)
@@ -26,8 +26,8 @@ def for_others(
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the session without secrets, home folders, user names, e-mail addresses and telephone numbers.
 
-    The project's folder becomes its name, any other folder below a home becomes [path]. `names`: further words to
-    remove, in any case, such as other people's names.
+    The project's folder is replaced by its name, any other folder below a home by [path]. `names`: further words to
+    remove, such as other people's names; case is ignored.
     """
     masked_value = _Mask(session, messages, names)
     masked = {name: masked_value(value, name) for name, value in session.items()}

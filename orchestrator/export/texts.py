@@ -1,4 +1,4 @@
-"""Write a session as a document: Markdown, JSON, HTML or PDF; read one in JSON back."""
+"""Export a session as Markdown, JSON, HTML or PDF; convert an exported JSON document to requests."""
 
 import json
 import re
@@ -40,7 +40,7 @@ def export(to: ExportFormat, session: Item, messages: Sequence[Item]) -> bytes:
     if to != "json":
         messages = [{**message, "text": with_attachments(message)} for message in messages]
     if to == "pdf":
-        from orchestrator.export.pdf import as_pdf  # an extra, which only who asks for a PDF needs
+        from orchestrator.export.pdf import as_pdf  # needs an extra
 
         return as_pdf(session, messages)
     return _DOCUMENTS[to](session, messages).encode()
@@ -65,9 +65,9 @@ def document_name(session: Item, to: ExportFormat) -> str:
 
 
 def document_path(given: str, to: ExportFormat, folder: str | None) -> Path:
-    """Return the file that is meant. Raises InvalidRequest if it is no document, or relative to no known folder.
+    """Return the path to write to. Raises InvalidRequest for another suffix, or a relative path without a folder.
 
-    Only a document's name may be written to: what is in a session must not become a program or a setting.
+    Only documents may be written: text of a session must not become a program or a setting.
     """
     path = Path(given).expanduser()
     allowed = {ENDINGS[to], *{"markdown": [".markdown"], "html": [".htm"]}.get(to, [])}
@@ -103,7 +103,7 @@ def as_json(session: Item, messages: Sequence[Item]) -> str:
 
 
 def as_markdown(session: Item, messages: Sequence[Item]) -> str:
-    """Return a head in YAML and a section for each turn: texts word for word, tools and thinking folded."""
+    """Return YAML front matter and a section for each turn: full texts; tools and thinking folded."""
     # JSON values are a part of YAML
     head = [f"{name}: {json.dumps(session[name], ensure_ascii=False)}" for name in HEAD if session.get(name)]
     parts = ["\n".join(["---", *head, "---"]), f"# {title_of(session)}"]
@@ -118,7 +118,7 @@ def as_markdown(session: Item, messages: Sequence[Item]) -> str:
 
 
 def _folded(role: str, text: str) -> str:
-    fence = "`" * max([2, *map(len, _BACKTICKS.findall(text))]) + "`"  # nothing in the text closes it
+    fence = "`" * max([2, *map(len, _BACKTICKS.findall(text))]) + "`"  # longer than any fence in the text
     summary = escape(preview_of(text, 80), quote=False)
     return f"<details>\n<summary>{role.capitalize()}: {summary}</summary>\n\n{fence}text\n{text}\n{fence}\n\n</details>"
 
@@ -138,7 +138,7 @@ _FACTS = {
 
 
 def as_html(session: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return the page; all text of the session is escaped."""
+    """Return the HTML page; all text of the session is escaped."""
     from jinja2 import Template  # imported here because it is slow and only HTML exports need it
 
     template = Path(__file__).with_name("session.html").read_text(encoding="utf-8")
@@ -149,7 +149,7 @@ def as_html(session: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -
 
 
 def title_of(session: Mapping[str, Any]) -> str:
-    """Return the session's title on one line, else its first words or its channel."""
+    """Return the session's title, else its first words or its channel, on one line."""
     return " ".join((session["title"] or session["first_message_preview"] or session["channel"]).split())
 
 
@@ -181,7 +181,7 @@ class FencedPassage(NamedTuple):
 
 
 def passages(text: str) -> Iterator[FencedPassage]:
-    """Yield prose and code in turn, without the fences and without empty prose."""
+    """Split a text into prose and code blocks, without fences and without empty prose."""
     lines: list[str] = []
     fence = ""
     for line in text.split("\n"):
@@ -203,7 +203,7 @@ def _passage(lines: list[str], *, is_code: bool, fence: str = "") -> Iterator[Fe
 
 
 def closed(text: str) -> str:
-    """Close the last code block of a text, so that what follows is not part of it."""
+    """Close an open code block at the end of a text, so that appended text is not part of it."""
     fences = [passage.fence for passage in passages(text)]
     return f"{text}\n{fences[-1]}" if fences and fences[-1] else text
 

@@ -27,12 +27,12 @@ def operations() -> Mapping[str, Operation]:
 
 @cache
 def aliases() -> Mapping[str, str]:
-    """Return the operations' names by their other names."""
+    """Return the operations' names by alias."""
     return {operation.alias: name for name, operation in operations().items() if operation.alias}
 
 
 def reading() -> list[str]:
-    """Return the names of operations that answer from what is stored: only these can be run again."""
+    """Return the names of operations that only read conversations, and so can be run again."""
     return [name for name, operation in operations().items() if operation.syncs_first]
 
 
@@ -47,7 +47,7 @@ def operation_of(tool: str) -> Operation:
 
 @cache
 def labels() -> Mapping[str, tuple[str, str]]:
-    """Return what the monitor calls the fields of requests and records, in English and Korean."""
+    """Return the monitor's labels for fields of requests and records, in English and Korean."""
     shared = tomllib.loads(files(__name__).joinpath("labels.toml").read_text(encoding="utf-8"))
     own = {field: label for operation in operations().values() for field, label in operation.labels.items()}
     return {**{field: (english, korean) for field, (english, korean) in shared.items()}, **own}

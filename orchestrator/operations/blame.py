@@ -1,4 +1,4 @@
-"""blame: the conversations in which a line, a file or a commit came about; and the commits made in a conversation."""
+"""blame: find the conversations behind a line, a file or a commit; or the commits made in a conversation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -46,7 +46,7 @@ class BlameRequest(Request):
 
 @dataclass(slots=True)
 class Traced:
-    """The commits, and the evidence for each channel; or the commits of one session."""
+    """Commits, and the conversations with evidence for them."""
 
     commits: list[git.Commit]
     about: dict[str, Any]
@@ -54,7 +54,7 @@ class Traced:
 
 
 def trace(tx: ReadTransaction, run: Run, request: BlameRequest) -> Traced:
-    """Compare git's history with what was said and done at that time. Raises NotFound, InvalidRequest."""
+    """Compare git's history with the messages and tool calls of that time. Raises NotFound, InvalidRequest."""
     query = request.query
     if sum(map(bool, (query.file, query.commit, query.session_id))) != 1:
         raise InvalidRequest("Either a file, a commit or a session.", "give one of: file, commit, session_id")
@@ -99,7 +99,7 @@ def _conversations(
     best: dict[int, tuple[Evidence, git.Commit]] = {}
     rows: dict[int, ChannelRow] = {}
     for one, change in changes:
-        # of each conversation the last 400 messages before the commit
+        # the last 400 messages of each conversation
         messages_around = messages_between(tx, change.at - BEFORE, change.at + AFTER, 400)
         rows |= channels_by_number(tx, list(messages_around))
         found = {

@@ -1,4 +1,4 @@
-"""complete: names of sessions, tags, projects and clients that begin with a text."""
+"""complete: return names of sessions, tags, projects and clients that begin with a text."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""conversation_log: store what a tool, a hook or another registry sends, each message once."""
+"""conversation_log: store messages from a tool, a hook or another registry, each once."""
 
 import secrets
 from dataclasses import replace
@@ -73,7 +73,7 @@ class PulledRequest(LogRequest):
 def conversation_log(
     tx: WriteTransaction, run: Run, request: LogRequest | HookRequest, _state: GeneralState
 ) -> dict[str, Any]:
-    """Store what is new of a conversation. Raises Unauthorized for a chat that the token does not see."""
+    """Store the new messages of a conversation. Raises Unauthorized for a chat that the token cannot see."""
     if request.channel:
         admit(tx, own_name(tx, request.channel), is_log=True)
     result = _ingest(tx, run, request)
@@ -109,7 +109,7 @@ def _ingest(tx: WriteTransaction, run: Run, request: LogRequest | HookRequest) -
 
 
 def _refuse_remembered(request: LogRequest) -> None:
-    """Raise InvalidRequest for the source of sentences to remember, unless their channel is imported or exchanged."""
+    """Raise InvalidRequest for the source of remembered sentences, unless their channel is imported or exchanged."""
     is_import = not request.is_from_chat and (request.channel or "").startswith(REMEMBERED)
     if request.source == REMEMBERED and not is_import:
         allowed = (
@@ -119,7 +119,7 @@ def _refuse_remembered(request: LogRequest) -> None:
 
 
 def _channel_for(tx: WriteTransaction, request: LogRequest) -> tuple[str, str]:
-    """Return the channel to write to, and whose the named one is where it is another one: client or project."""
+    """Return the channel to write to; if the named one belongs to another client or project, also which of the two."""
     if request.channel is None:
         chat = request.chat or f"{now():%Y%m%d_%H%M%S}_{secrets.token_hex(2)}"
         return f"{request.source}_session_{chat}"[:200], ""
@@ -137,7 +137,7 @@ def _channel_for(tx: WriteTransaction, request: LogRequest) -> tuple[str, str]:
 
 
 def _ingest_pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> dict[str, Any]:
-    """Store messages from another registry, and note their ids there in the same transaction."""
+    """Store messages from another registry, and their ids there in the same transaction."""
     name = request.channel or ""
     edit = Edit("", None, now(), (name,), request.source, request.metadata.model_dump().get("session_id"))
     messages = {there: _to_message(sent) for there, sent in zip(request.ids, request.messages, strict=True)}
@@ -190,7 +190,7 @@ class LogArguments(ToolArguments):
 
     @classmethod
     def reshape(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Take a single message, and facts of the conversation, that a model puts at the top level."""
+        """Accept a single message, and fields of `meta`, at the top level."""
         message = {name: given.pop(name) for name in (*ROLES, *TEXTS, *ROLE_KEYS) if name in given}
         if message and "id" in given:
             message["id"] = given.pop("id")

@@ -1,4 +1,4 @@
-"""create_backup: write the registry and the clients' histories into one file."""
+"""create_backup: write the registry and the clients' histories to one file."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -68,7 +68,7 @@ def free_names(folder: Path, label: str) -> Iterator[Path]:
 
 
 def manifest_of(archive: Archive) -> dict[str, Any]:
-    """Return a backup's manifest with the size of its file, without the list of its parts, which may be long."""
+    """Return a backup's manifest with the size of its file, but without the long list of parts."""
     manifest = {name: value for name, value in archive.about.items() if name != "parts"}
     return {**manifest, "stats": {**archive.about.get("stats", {}), "fileSize": archive.path.stat().st_size}}
 
@@ -108,7 +108,7 @@ async def complete_backup(run: Run, request: CreateBackupRequest, data: ArchiveW
 
 
 def refuse_remote_path(caller: Caller, path: str, *, is_new: bool = False) -> None:
-    """Raise InvalidRequest for a path of a caller elsewhere: no files are read or written for others."""
+    """Raise InvalidRequest for a path from a remote caller: it may only name a backup."""
     if not caller.is_local and (is_new or "/" in path or "\\" in path):
         raise InvalidRequest(
             "This server reads and writes no files for others.",

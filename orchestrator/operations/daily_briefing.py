@@ -1,4 +1,4 @@
-"""daily_briefing: what was decided, left open and worked on in a day; delivered to outside systems once, and kept."""
+"""daily_briefing: summarise a day's decisions, open questions and work; store it, and deliver it to outside systems."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -98,7 +98,7 @@ class TalksOfDay:
 def read_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> TalksOfDay:
     zone = timezone(timedelta(minutes=request.query.utc_offset_minutes))
     start = datetime.combine(request.query.date, time(), zone)
-    # of a channel that says more in a day, the last 1000 messages
+    # at most the last 1000 messages of a channel
     rows = messages_between(tx, start, start + timedelta(days=1, milliseconds=-1), 1000)
     wanted = {number: [message_dict(row) for row in some if _is_wanted(row, request)] for number, some in rows.items()}
     by_channel = {number: messages for number, messages in wanted.items() if messages}
@@ -121,7 +121,7 @@ def read_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> TalksOf
 
 
 def _is_wanted(row: MessageRow, request: BriefingRequest) -> bool:
-    """Return whether a message is of the requested kinds: from Notion, or said by somebody."""
+    """Return True if a message has a requested type: a Notion snapshot or a conversation's message."""
     kind = "notion_snapshots" if row.record_type == SNAPSHOT else "conversation_summaries"
     return kind in request.query.data_types and not row.payload.get("injected")
 
@@ -174,7 +174,7 @@ def compose_text(talks: list[TalkOfDay], date: str, language: str) -> str:
 
 
 def _decided_later(talk: TalkOfDay, points: Sequence[tuple[TalkOfDay, Mapping[str, list[str]]]]) -> list[str]:
-    """Return what was decided in conversations of the same project that began later."""
+    """Return the decisions of later conversations of the same project."""
     return [
         line
         for other, found in points
@@ -192,9 +192,9 @@ def _work_of(talk: TalkOfDay, found: Mapping[str, list[str]], words: Mapping[str
 
 
 async def publish(run: Run, request: BriefingRequest, state: GeneralState) -> GeneralState:
-    """Deliver the briefing to the outside systems, each once; a delivery is noted before it begins.
+    """Deliver the briefing to each outside system once; a delivery is recorded before it starts.
 
-    A system that cannot be reached is tried again by the graph; one that fails, by the next run of the day.
+    If a system cannot be reached, the graph retries; if it fails, the next run of the day does.
     """
     briefing = await run.registry.write(lambda tx: _store_briefing(tx, run, request, state))
     actions: dict[str, dict[str, str]] = briefing["metadata"]["actions"]
@@ -222,17 +222,17 @@ ALREADY_DONE = {"status": "done", "result": "was there already"}
 
 
 async def _was_done(action: ExternalAction, about: Mapping[str, str]) -> bool | None:
-    """Return whether an unfinished delivery arrived; None if the system cannot tell."""
+    """Return True if an unfinished delivery has arrived; None if the system cannot tell."""
     try:
         return await action.was_done(about)
-    except Exception:  # it cannot be asked; the action itself says what is wrong
+    except Exception:  # the action itself reports the error
         return None
 
 
 async def _perform(run: Run, briefing: Mapping[str, Any], action: ExternalAction, about: Mapping[str, str]) -> None:
     try:
         outcome = {"status": "done", "result": await action.perform(about)}
-    except Exception as exc:  # whatever is wrong outside must not cost the briefing
+    except Exception as exc:  # an error of an outside system must not lose the briefing
         outcome = {"status": "failed", "error": preview_of(f"{type(exc).__name__}: {exc}", 300)}
         attempts = sum(step.node == "external_action" for step in run.recorder.steps)
         if isinstance(exc, ConnectionError) and attempts < OUTSIDE_ATTEMPTS:
@@ -258,7 +258,7 @@ def _store_briefing(tx: WriteTransaction, run: Run, request: BriefingRequest, st
 
 
 def to_result(_tx: WriteTransaction, run: Run, _request: BriefingRequest, state: GeneralState) -> dict[str, Any]:
-    """Return the briefing's answer; the briefing itself is stored already."""
+    """Return the answer; `publish` has stored the briefing already."""
     stored = state["data"]
     about = stored["metadata"]
     actions = [{"name": name, **outcome} for name, outcome in about["actions"].items()]

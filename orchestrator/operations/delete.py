@@ -1,4 +1,4 @@
-"""delete: hide a message or a channel, or erase it for good."""
+"""delete: hide a message or a channel, or erase it permanently."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -42,7 +42,7 @@ class DeleteQuery(QueryShape):
     def _for_good(self) -> Self:
         if self.soft and self.model_fields_set & {"owner", "project", "before", "matching", "trash", "dry_run"}:
             raise ValueError("owner, project, before, matching, trash and dry_run with soft = false")
-        if self.owner and self.matching:  # words are taken out of titles and records too, whosever these are
+        if self.owner and self.matching:  # words are also erased from titles and records of other people
             raise ValueError("either owner or matching")
         return self
 
@@ -63,7 +63,7 @@ class DeleteRequest(Request):
     def summary(self) -> dict[str, Any]:
         if not self.is_permanent:
             return super().summary()
-        # a full record would name what is forgotten
+        # a full record would name the erased data
         conditions = sorted(self.query.model_dump(exclude_defaults=True, exclude={"soft", "dry_run"}))
         by = {"by": conditions} if conditions else {}
         return {"soft": False, **by, "dry_run": self.query.dry_run}
@@ -88,7 +88,7 @@ def delete(tx: WriteTransaction, run: Run, request: DeleteRequest, _state: Gener
 
 
 def _forget(tx: WriteTransaction, run: Run, request: DeleteRequest) -> dict[str, Any]:
-    """Erase for good; the record holds only the receipt."""
+    """Erase permanently; only the receipt is recorded."""
     query = request.query
     run.recorder.channel = None
     wanted = Wanted(
@@ -111,14 +111,14 @@ def _forget(tx: WriteTransaction, run: Run, request: DeleteRequest) -> dict[str,
 
 
 def with_receipt(run: Run, figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the receipt with the backups that may hold what is erased now, and note it."""
+    """Record the receipt, and return it with the backups that may contain the erased data."""
     run.recorder.explain(receipt=figures)
     backups = sorted(path.name for path in run.shelf.folder.glob("*.zip")) if run.shelf else []
     return {"receipt": {**figures, "backups": backups}}
 
 
 def files_of(tx: WriteTransaction, run: Run, found: Affected, matching: str | None) -> list[Path]:
-    """Return the files in our folder that hold a forgotten conversation for another client, or the words."""
+    """Return the session drafts of the erased conversations, and those that contain the words."""
     if run.shelf is None or not run.shelf.drafts.is_dir():
         return []
     written, words = set(resume_files(tx, sources_of(tx, found))), spellings(matching)

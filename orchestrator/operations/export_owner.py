@@ -1,4 +1,4 @@
-"""export_owner: write all conversations of one person into one file, each as `ctxr import` reads it back."""
+"""export_owner: write all conversations of one person to a file that `ctxr import` can read."""
 
 from importlib.metadata import version
 from typing import Any
@@ -37,7 +37,7 @@ class ExportOwnerRequest(Request):
 
 
 def write_all(tx: ReadTransaction, run: Run, request: ExportOwnerRequest) -> dict[str, Any]:
-    """Write every conversation in one read transaction, one after the other; what is in the trash stays out."""
+    """Write every conversation that is not deleted, in one read transaction."""
     owner, path = request.query.owner, new_zip(request.query.path)
     rows = channels_of_owner(tx, owner)
     if not rows:

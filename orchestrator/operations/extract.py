@@ -1,4 +1,4 @@
-"""Extract: read the part of one conversation that answers a request, and record what was delivered."""
+"""extract: read the part of one conversation that answers a request, and record the delivery."""
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -77,9 +77,8 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction |
         span = format_span(scope, query.utc_offset_minutes)
         note = f"Nothing of it is from {span}, so that time was given up."
         relaxed = " and ".join(filter(None, ["time", data.relaxed]))
-        confidence = (
-            data.confidence if parsed.is_continuation else Confidence.LOW
-        )  # who continues names a time in passing
+        # in a request to continue, the time was only mentioned in passing
+        confidence = data.confidence if parsed.is_continuation else Confidence.LOW
         run.recorder.explain(understood=describe_request(parsed, data.result, relaxed=relaxed))
         return replace(data, relaxed=relaxed, confidence=confidence, note=note)
     is_enough = row is not None or not parsed.is_continuation or _is_sure(data)
@@ -124,7 +123,7 @@ def pick_attempt(run: Run, request: ExtractRequest, earlier: AttemptOutcome, rel
 
 
 def _record_attempt(run: Run, data: Extraction) -> None:
-    """Record this attempt, and not the one after it."""
+    """Record the original attempt, overwriting the record of the relaxed one."""
     run.recorder.channel = data.channel.name
     run.recorder.explain(
         channel=data.channel.name,
@@ -136,7 +135,7 @@ def _record_attempt(run: Run, data: Extraction) -> None:
 
 
 def _is_sure(data: Extraction) -> bool:
-    """Return True if the confidence is not low, also without what narrowed the search."""
+    """Return True if the confidence is not low even without the filters of the request."""
     if data.result is None:
         return False
     scores = [one.score for one in data.result.channels]
@@ -146,7 +145,7 @@ def _is_sure(data: Extraction) -> bool:
 def _ranking_place(cursor: str | None) -> dict[str, Any] | None:
     """Return the position in a stored ranking, if the cursor names one."""
     for shape in ({"x": str, "o": int}, {"x": str, "o": int, "h": int}):
-        with suppress(InvalidRequest):  # it names a time, or is invalid: its reader reports that
+        with suppress(InvalidRequest):  # it is another kind of cursor, or invalid, which is reported later
             return decode_cursor(cursor, **shape) if cursor else None
     return None
 
@@ -177,7 +176,7 @@ def _next_page(tx: ReadTransaction, run: Run, request: ExtractRequest, place: di
 
 
 async def keep(run: Run, request: ExtractRequest, data: Extraction | NothingFound) -> dict[str, Any]:
-    """Compose the answer within the requested size and the client's room; NotFound if nothing is left."""
+    """Compose the answer within the requested size and the client's limit. Raises NotFound."""
     if isinstance(data, NothingFound):
         raise data.error
     request = request.for_selection()
@@ -206,7 +205,7 @@ async def shorten(run: Run, request: ExtractRequest, state: GeneralState) -> Gen
 
 
 def _as_digest(result: dict[str, Any], data: Extraction, tokens: int) -> dict[str, Any]:
-    """Shorten the messages; those that there is no room for even so are counted as left out."""
+    """Shorten the messages; count those that still do not fit as left out."""
     short = digest_of(result["messages"], tokens)
     places = {seq: place for place, seq in enumerate(data.seqs)}
     metadata = {**result["metadata"], "filtered_count": len(short)}
@@ -221,7 +220,7 @@ def _as_digest(result: dict[str, Any], data: Extraction, tokens: int) -> dict[st
 
 
 def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: GeneralState) -> dict[str, Any]:
-    """Record which messages were delivered to whom: ids, never texts."""
+    """Record which messages were delivered to which client: ids, never texts."""
     found: dict[str, Any] = state["result"]
     ids = [message["id"] for message in found["messages"]]
     about = {
@@ -234,17 +233,17 @@ def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: Genera
     if run.is_recorded:
         delivery = {"channel": found["channel"], "items": ids, "result_type": request.query.mode}
         run.recorder.record_delivery(tx, result_id, "extract_result", about, **delivery)
-    # A summary stands for its messages; their ids are kept with the result.
+    # A summary replaces its messages; their ids are stored with the result.
     shown = [] if "summary" in found else [deliver(message) for message in found["messages"]]
     texts = [str(found["summary"])] if "summary" in found else [message["text"] for message in shown]
     run.recorder.explain(extract_result=result_id, delivered=ids, tokens=sum(map(tokens_in, texts)))
     answer = {name: part for name, part in found.items() if name not in _NOT_SENT}
-    if not run.is_recorded and "ranking" in found:  # further pages are read from it
+    if not run.is_recorded and "ranking" in found:  # the cursor needs the stored ranking
         answer["metadata"] = {name: part for name, part in answer["metadata"].items() if name != "next_cursor"}
     return {**answer, "messages": shown}
 
 
-_NOT_SENT = ("ranking", "extract_id")  # stored with the answer, and not sent
+_NOT_SENT = ("ranking", "extract_id")  # recorded, but not sent
 
 _QUERY_NAMES = [field.alias or name for name, field in ExtractQuery.model_fields.items()]
 
@@ -263,7 +262,7 @@ class ExtractArguments(ToolArguments):
 
     @classmethod
     def reshape(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Move the parts of a query that a model puts at the top level into `query`, and the other way round."""
+        """Move query fields from the top level into `query`, and `channel` and `project` out of it."""
         query = given.pop("query", {})
         if not isinstance(query, Mapping | str | list):
             return {**given, "query": query}
@@ -296,14 +295,14 @@ class ExtractArguments(ToolArguments):
         return extract_result(outcome)
 
     def question(self, result: Mapping[str, Any]) -> Question | None:
-        """Ask which of several conversations that fit equally is meant."""
+        """Ask the user to choose between conversations with about equal scores."""
         others = [one for one in result.get("candidates", ()) if one.get("score", 0) >= MIN_EQUAL_SHARE]
         first = {**result, "when": result["metadata"]["last_activity"]}
         named = {_label(one): {"channel": one["channel"]} for one in (first, *others)}
         return Question("Which conversation do you mean?", named) if len(named) > 1 else None
 
 
-MIN_EQUAL_SHARE = 0.9  # share of the best conversation's score from which on another one fits as well
+MIN_EQUAL_SHARE = 0.9  # share of the best score from which a candidate is offered in the question
 
 
 def _label(one: Mapping[str, Any]) -> str:
@@ -312,7 +311,7 @@ def _label(one: Mapping[str, Any]) -> str:
 
 
 def extract_result(outcome: Outcome) -> dict[str, Any]:
-    """Return the conversation's facts before its messages: some clients show only the beginning of an answer."""
+    """Put the conversation's facts before its messages: some clients show only the beginning of an answer."""
     counts = outcome["metadata"]
     more = ("next_cursor", "understood", "newer_messages", "left_out", "syncing", "local_copy")
     metadata = {

@@ -1,4 +1,4 @@
-"""fetch: one session's messages, as an answer or a document."""
+"""fetch: return one session's messages, as an answer or a document."""
 
 import asyncio
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class FetchRequest(Request):
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A session and the messages read from it. `has_more`: there are more after the last one."""
+    """A session and the messages read from it. `has_more`: more messages follow."""
 
     session: dict[str, Any]
     messages: list[delivery.MessageDict]
@@ -55,7 +55,7 @@ class Fetched:
 
 
 def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetched:
-    """Read a session's last messages, those after a cursor or from the beginning, or one message."""
+    """Read a session's last messages, a page from its beginning or after a cursor, or one message."""
     query = request.query
     row = resolve_session(tx, query.session_id)
     run.recorder.channel = row.name
@@ -83,7 +83,7 @@ def _piece_place(cursor: str | None) -> dict[str, Any]:
     try:
         return decode_cursor(cursor, m=str, o=int) if cursor else {}
     except InvalidRequest:
-        return {}  # it names a place in the session, or nothing: who reads that says so
+        return {}  # it is another kind of cursor, or invalid, which is reported later
 
 
 def _message_of(tx: ReadTransaction, row: ChannelRow, message_id: str) -> MessageRow:
@@ -98,19 +98,19 @@ def _describe_session(tx: ReadTransaction, row: ChannelRow) -> dict[str, Any]:
 
 
 def document_of(tx: ReadTransaction, row: ChannelRow) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return a session and its messages, with all that is kept of them."""
+    """Return a session and its messages with all stored fields."""
     messages = map(delivery.message_dict, messages_of(tx, row.number))
     return _describe_session(tx, row), [{**delivery.full_message(one), "sequence": one["seq"] + 1} for one in messages]
 
 
 def other_names(tx: ReadTransaction, row: ChannelRow) -> dict[str, list[str]]:
-    """Return the channel's other names and possible duplicates; empty ones are left out."""
+    """Return the channel's other names and possible duplicates, without empty lists."""
     known = {"also_known_as": aliases_of(tx, row.number), "maybe_same_as": links_of(tx, row.number)}
     return {name: names for name, names in known.items() if names}
 
 
 async def keep_fetched(run: Run, request: FetchRequest, data: Fetched) -> dict[str, Any]:
-    """Return the messages in order with their sequence numbers; with `is_folded`, shorten what tools said."""
+    """Return the messages in order with their sequence numbers; with `is_folded`, shorten tool and thinking texts."""
     query = request.query
     messages = [{**_deliver(query, message), "sequence": message["seq"] + 1} for message in data.messages]
     if query.message_id is not None or _piece_place(query.cursor):
@@ -130,9 +130,9 @@ async def keep_fetched(run: Run, request: FetchRequest, data: Fetched) -> dict[s
 
 
 def _deliver(query: FetchQuery, message: delivery.MessageDict) -> delivery.MessageDict:
-    """Return the message; with the whole tool call if no size is given, or if one small message is wanted.
+    """Return the message for the answer.
 
-    Without a size it names its attachments, too.
+    Without a size limit, or for a single small message, it has the whole tool call; without a limit, attachments, too.
     """
     if query.is_complete:
         return delivery.full_message(message)
@@ -143,7 +143,7 @@ def _deliver(query: FetchQuery, message: delivery.MessageDict) -> delivery.Messa
 
 
 def _piece_result(run: Run, query: FetchQuery, session: dict[str, Any], message: dict[str, Any]) -> dict[str, Any]:
-    """Return one message, or as much of it as fits, and where it continues."""
+    """Return one message, or the part of it that fits, with a cursor to the rest."""
     if query.max_tokens is None:
         return {"messages": [message]}
     offset = min(max(_piece_place(query.cursor).get("o", 0), 0), len(message["text"]))
@@ -191,7 +191,7 @@ class FetchArguments(ToolArguments):
     max_tokens: Annotated[int, Field(ge=1)] = 6000
 
     def request(self, caller: Caller) -> FetchRequest:
-        """Return the request; from the start of a session it is complete."""
+        """Return the request; with a cursor, messages are not folded and have no limit."""
         is_complete = self.cursor is not None and self.message_id is None
         is_whole_message = self.message_id is not None and "max_tokens" not in self.model_fields_set
         query = FetchQuery(

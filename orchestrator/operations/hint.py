@@ -1,4 +1,4 @@
-"""hint: tell a model what a past conversation clearly says about a prompt, a command or an edit, before it goes on."""
+"""hint: quote a past conversation that clearly answers a prompt, or warns against a command or edit."""
 
 from collections import defaultdict
 from typing import Any
@@ -26,7 +26,7 @@ from registry.text.request.syntax import Search
 from registry.text.request.understanding import ParsedRequest
 
 NO_HINT: dict[str, Any] = {"hint": "", "channel": None, "told_of": []}
-MIN_EVIDENCE = 8.0  # evidence from which on a prompt is answered; see `evidence_in`
+MIN_EVIDENCE = 8.0  # least evidence for a hint on a prompt; see `evidence_in`
 DISMISSED = "a hint from it was called not useful in this project"
 
 
@@ -44,16 +44,16 @@ class HintRequest(Request):
     query: HintQuery
 
     def summary(self) -> dict[str, Any]:
-        """Leave out what an edit writes."""
+        """Summarise the request without the contents of an edit."""
         return self.model_dump(
             mode="json", exclude_none=True, exclude={"metadata": True, "source": True, "query": {"act"}}
         )
 
 
 def evidence_in(found: SearchResult) -> float:
-    """Return the rarity of the words that the best conversation holds in one place, times its lead over the next.
+    """Return the weight of the words that match in the best conversation, times its relative lead over the next one.
 
-    How much of the prompt they are says little: a task names much that is new.
+    The share of matched words is not used, since a prompt contains many new words.
     """
     scores = [one.score for one in found.channels[:2]]
     if not scores:
@@ -67,7 +67,7 @@ def _project(query: HintQuery) -> str | None:
 
 
 def read_hint(tx: ReadTransaction, run: Run, request: HintRequest) -> dict[str, Any]:
-    """Return the hint with the channel and messages it is made of; "" if it is better to be silent."""
+    """Return the hint with the channel and messages that it quotes; "" without clear evidence."""
     query = request.query
     excluded = numbers_of(tx, query.session_id)
     return _before_act(tx, run, query, query.act, excluded) if query.act else _with_prompt(tx, run, query, excluded)
@@ -105,7 +105,7 @@ def _with_prompt(tx: ReadTransaction, run: Run, query: HintQuery, excluded: list
 def _before_act(tx: ReadTransaction, run: Run, query: HintQuery, act: Act, excluded: list[int]) -> dict[str, Any]:
     recorder = run.recorder
     scope = Scope(project=query.folder, exclude_numbers=excluded, roles=(Role.USER, Role.TOOL))
-    found = _lookup(tx, run, act.subject[:1000], scope).find()  # more words find nothing better
+    found = _lookup(tx, run, act.subject[:1000], scope).find()  # characters; more do not improve the results
     places: dict[int, set[int]] = defaultdict(set)
     for one in found.ranked[:15]:
         candidate = one.candidate
@@ -130,7 +130,7 @@ def _before_act(tx: ReadTransaction, run: Run, query: HintQuery, act: Act, exclu
 
 
 def _lookup(tx: ReadTransaction, run: Run, text: str, scope: Scope) -> Lookup[ExtractQuery]:
-    # No word of a task is a time or a place to look in.
+    # Words of a prompt are never parsed as a time or a project.
     return Lookup(tx, run, ExtractQuery(text=text), ParsedRequest(Search(words=text)), scope)
 
 
@@ -139,7 +139,7 @@ def write_hint(tx: WriteTransaction, run: Run, request: HintRequest, state: Gene
     hint: dict[str, Any] = state["result"]
     if not (hint["hint"] and run.is_recorded):
         return hint
-    reader = request.query.session_id  # a hint is made for a chat, as other results are for a client
+    reader = request.query.session_id  # hints are recorded for a chat instead of a client
     about = {"client": reader, "source": request.source, "folder": _project(request.query)}
     run.recorder.record_delivery(tx, new_id("ext"), HINT, about, channel=hint["channel"], items=hint["told_of"])
     return hint
@@ -153,6 +153,6 @@ OPERATION = Operation(
         query=read_hint,
         keep=as_read,
         write=write_hint,
-        subject=lambda request: "" if request.query.act else request.query.text,  # of an act, the very words count
+        subject=lambda request: "" if request.query.act else request.query.text,  # acts are matched by exact words
     ),
 )

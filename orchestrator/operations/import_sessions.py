@@ -33,7 +33,7 @@ class ImportRequest(Request):
 
 
 def import_sessions(tx: WriteTransaction, run: Run, request: ImportRequest, _state: GeneralState) -> dict[str, Any]:
-    """Store new messages of a store's sessions, and note that the sessions were read."""
+    """Store the new messages of a store's sessions, and mark the sessions as read."""
     with_messages = [found for found in request.found if found.session.messages]
     stored = ingest_all(tx, request.source, [found.session for found in with_messages])
     numbers = iter([saved.channel_number or None for saved in stored])

@@ -1,4 +1,4 @@
-"""list_backups: the backups in the folder of backups."""
+"""list_backups: list the backups in the folder of backups."""
 
 import asyncio
 from collections.abc import Iterator

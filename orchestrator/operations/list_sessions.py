@@ -1,4 +1,4 @@
-"""list: sessions by last activity."""
+"""list: return sessions by last activity."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -41,7 +41,7 @@ def list_sessions(tx: ReadTransaction, run: Run, request: ListRequest) -> Listed
 
 
 def _number(tx: ReadTransaction, query: ListQuery, items: Iterable[dict[str, Any]]) -> None:
-    """Set the number by which `#3` names a session: its place among all sessions."""
+    """Set `index`, the number in references such as `#3`: the place among all sessions."""
     if not (query.project or query.source or query.tag or query.tagged_only or query.until):
         for place, one in enumerate(items, query.offset + 1):
             one["index"] = place
@@ -53,7 +53,7 @@ def _number(tx: ReadTransaction, query: ListQuery, items: Iterable[dict[str, Any
 
 
 async def keep_list(run: Run, request: ListRequest, data: Listed) -> dict[str, Any]:
-    """Return the page, or as much of it as the client allows."""
+    """Return the page, or the part of it that fits the client's limit."""
     query = request.query
     shown = [line_of(item, now()) for item in data.items] if query.as_lines else data.items
     items = fit_client(run, shown) if query.is_sized else shown
@@ -80,7 +80,7 @@ class ListArguments(ToolArguments):
     full: Annotated[bool, Field(description="all facts of each session, not one line")] = False
 
     def request(self, caller: Caller) -> ListRequest | BlameRequest:
-        """Return the request; with a file or a commit, that of `blame`."""
+        """Return a list request; with a file or a commit, a `blame` request."""
         folder = project_of(self.project, caller.project)
         if self.file or self.commit:
             where = folder or caller.project or "."
@@ -110,7 +110,7 @@ def line_of(session: Mapping[str, Any], moment: datetime) -> str:
 
 
 def age_of(at: datetime, moment: datetime) -> str:
-    """Return how long ago something was; after two months its day."""
+    """Return the age in words; after two months, the date."""
     minutes = max(int((moment - at).total_seconds() // 60), 0)
     if minutes >= 60 * 24 * 60:
         return f"{at:%Y-%m-%d}"
@@ -121,7 +121,7 @@ def age_of(at: datetime, moment: datetime) -> str:
 
 
 def as_sessions(traced: Outcome) -> dict[str, Any]:
-    """Return the conversations in which a change came about as a list of sessions with their evidence."""
+    """Convert a result of `blame` to a list of sessions with their evidence."""
     evidence = ("confidence", "why", "message_id", "commit")
     sessions = [{**found["session"], **select_fields(found, *evidence)} for found in traced["found"]]
     return {"sessions": sessions, "pagination": pagination(len(sessions), len(sessions), 0, len(sessions))}

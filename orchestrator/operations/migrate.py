@@ -1,4 +1,4 @@
-"""migrate: move sessions to another project folder, also in Cursor's own database."""
+"""migrate: move sessions to another project folder, optionally in Cursor's database, too."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -83,9 +83,9 @@ def _move_result(moved: Moves, *, dry_run: bool) -> dict[str, Any]:
 
 
 def _move_in_cursor(run: Run, moved: Moves, result: dict[str, Any], mode: str) -> dict[str, Any]:
-    """Move or copy in Cursor's databases, in the same transaction as ours; return the path of the journal.
+    """Move or copy sessions in Cursor's databases, during our transaction; return the path of the journal.
 
-    A copy is a new conversation: the next sync imports it, and nothing moves here.
+    A copy is a new conversation, which the next sync imports; nothing moves here.
     """
     shelf = shelf_of(run)
     users = [store.parents[1] for store in CursorIde().find(shelf.places)]

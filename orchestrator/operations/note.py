@@ -1,4 +1,4 @@
-"""note: tell a new chat about the latest conversations of its folder."""
+"""note: summarise the latest conversations of a folder for a new chat, or a compacted chat for itself."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ class NoteRequest(Request):
 
 
 def read_note(tx: ReadTransaction, run: Run, request: NoteRequest) -> dict[str, Any]:
-    """Return the note: what a compaction dropped, or the folder's latest conversations and sentences to remember."""
+    """Return the note: facts lost by a compaction, or the folder's latest conversations and remembered sentences."""
     query = request.query
     sentences = [one["text"] for one in remembered(tx, query.folder)]
     if query.is_compacted and query.session_id:
@@ -56,7 +56,7 @@ def read_note(tx: ReadTransaction, run: Run, request: NoteRequest) -> dict[str, 
 
 
 def latest_of(tx: ReadTransaction, folder: str, session_id: str | None) -> tuple[list[SessionState], int]:
-    """Return the folder's latest conversations without the new chat, and how many the folder has."""
+    """Return the folder's latest conversations without the new chat, and the number of all."""
     some, total = some_channels(tx, project=folder, limit=SESSIONS_READ, offset=0)
     others = recent_sessions(some, session_id)
     numbers = numbers_of(tx, [each["channel"] for each in others[:SESSIONS_WITH_STATE]])

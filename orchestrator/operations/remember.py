@@ -1,6 +1,6 @@
-"""remember: sentences that the user wants every later chat to know, of one project or everywhere.
+"""remember: store sentences for every later chat of a project, or of all projects.
 
-They are messages of a channel of their own: search, extract, export, deletion and tokens treat them as any other.
+They are messages of a separate channel: search, extract, export, deletion and tokens treat them like any message.
 """
 
 from typing import Annotated, Any
@@ -21,7 +21,7 @@ from registry.storage.database import WriteTransaction
 from registry.storage.exchange.edits import DELETED, standing
 from registry.storage.safety.masking import masked
 
-Sentence = Annotated[str, Field(min_length=1, max_length=500)]  # more characters are a conversation
+Sentence = Annotated[str, Field(min_length=1, max_length=500)]  # characters
 
 
 class RememberQuery(QueryShape):
@@ -38,7 +38,7 @@ class RememberRequest(Request):
 
 
 def remember(tx: WriteTransaction, run: Run, request: RememberRequest, _state: GeneralState) -> dict[str, Any]:
-    """Keep a sentence once, take back the one it replaces, and return all that hold."""
+    """Store a sentence if it is new, delete the one it replaces, and return all that are valid."""
     text, project = request.query.text, request.query.project
     if request.query.replaces:
         _delete_sentence(tx, request.query.replaces)
@@ -54,7 +54,7 @@ def remember(tx: WriteTransaction, run: Run, request: RememberRequest, _state: G
 
 
 def _delete_sentence(tx: WriteTransaction, sentence_id: str) -> None:
-    """Delete a sentence here and, by the exchange, elsewhere. Raises NotFound if that is none."""
+    """Delete a sentence here and, by the exchange, in other registries. Raises NotFound for another message."""
     sentence = get_message(tx, sentence_id, include_deleted=True)
     if sentence.source != REMEMBERED:
         raise NotFound("No such sentence", f"No sentence {sentence_id!r} is remembered")

@@ -1,4 +1,4 @@
-"""restore_backup: replace everything that is stored by a backup."""
+"""restore_backup: replace the whole registry by a backup."""
 
 import asyncio
 from contextlib import ExitStack
@@ -42,7 +42,7 @@ class RestoreBackupRequest(Request):
 
 @dataclass(slots=True)
 class Rehearsed:
-    """A backup restored into a temporary place, and the copy of what it will replace."""
+    """A backup restored into a temporary folder, and the path of the safety copy."""
 
     archive: Archive
     file: Path
@@ -53,7 +53,7 @@ class Rehearsed:
 
 
 def rehearse_restore(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) -> Rehearsed:
-    """Check the backup, restore it into a temporary place, and back up what is stored. Raises StorageError."""
+    """Check the backup, restore it into a temporary folder, and back up the current registry. Raises StorageError."""
     shelf, query = shelf_of(run), request.query
     archive = Archive.open(existing_backup(shelf, query.path))
     if "owner" in archive.about:
@@ -98,7 +98,7 @@ def rehearse_restore(tx: ReadTransaction, run: Run, request: RestoreBackupReques
 
 
 async def write_stores(_run: Run, request: RestoreBackupRequest, data: Rehearsed) -> dict[str, Any]:
-    """Write the clients' stores back, and return the figures of the restored registry."""
+    """Write the clients' stores to the given folder, and return the figures of the restored registry."""
     query, damaged = request.query, list[str]()
     written = 0
     if query.stores_to and not query.dry_run:
@@ -121,7 +121,7 @@ async def write_stores(_run: Run, request: RestoreBackupRequest, data: Rehearsed
 
 
 def replace_all(tx: WriteTransaction, run: Run, request: RestoreBackupRequest, state: GeneralState) -> dict[str, Any]:
-    """Replace what is stored, in one transaction; what was forgotten or revoked since the backup stays so."""
+    """Replace the registry in one transaction; later erasures and revocations are applied again."""
     data: Rehearsed = state["data"]
     forgotten_again = 0
     with data.folder:

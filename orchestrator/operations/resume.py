@@ -53,7 +53,7 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 @dataclass(frozen=True, slots=True)
 class Resumable:
-    """A conversation, and the session that was written of it before."""
+    """A conversation, and the session that was written for the client before."""
 
     row: ChannelRow
     messages: list[MessageDict]
@@ -62,7 +62,7 @@ class Resumable:
 
 
 def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> Resumable:
-    """Find the conversation. Raises InvalidRequest for a client that sessions cannot be written for."""
+    """Find the conversation. Raises InvalidRequest for an unsupported client."""
     query = request.query
     _writer_for(query.client)
     row = resolve_session(tx, query.session_id)
@@ -70,13 +70,13 @@ def find_conversation(tx: ReadTransaction, run: Run, request: ResumeRequest) -> 
     written = latest_result(tx, row.name, RESUMED, query.client)
     messages = [] if query.undo else [message_dict(message) for message in messages_of(tx, row.number)]
     run.recorder.explain(channel=row.name, candidates=len(messages))
-    beginning = (row.session_id or row.name)[:8]  # so many characters are in the names of all clients' files
+    beginning = (row.session_id or row.name)[:8]  # the file names of all clients have this many characters of the id
     own_keys = [key for key in keys_of_channel(tx, row.number, query.client) if beginning in key]
     return Resumable(row, messages, written, own_keys)
 
 
 async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dict[str, Any]:
-    """Return the new session's files, not yet written; or only the command if the client has the session itself."""
+    """Return the new session's files, not yet written; only the command if the client has the session already."""
     query, row = request.query, data.row
     writer = _writer_for(query.client)
     about = {"channel": row.name, "client": query.client, "title": row.title}
@@ -87,7 +87,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
     shelf = shelf_of(run)
     folder = _folder(query, row)
     is_deleted = 0 < len(data.own_keys) == await asyncio.to_thread(count_missing_files, data.own_keys)
-    # Some clients find a session only in its own folder, which may be gone.
+    # Some clients find a session only from its own folder, which may be deleted.
     is_elsewhere = bool(row.project_path) and Path(folder) != Path(row.project_path or "")
     if row.source == query.client and row.session_id and not (is_deleted or is_elsewhere):
         run.recorder.explain(by="the client's own session")
@@ -117,7 +117,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
 
 
 def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state: GeneralState) -> dict[str, Any]:
-    """Store where the conversation continues, then write the files; if that fails, nothing is stored."""
+    """Store the new session id, then write the files; if that fails, nothing is stored."""
     result = dict(state["result"])
     files, questions = result.pop("files", {}), result.pop("questions", [])
     if request.query.undo:
@@ -157,7 +157,7 @@ def _undo(tx: WriteTransaction, data: Resumable, result: dict[str, Any], files: 
 
 
 def remove_imported(tx: ReadTransaction, drafts: Path) -> None:
-    """Remove the files that a client has imported: its own store has the session by now."""
+    """Remove drafts that a client has imported into its own store."""
     if drafts.is_dir() and any(drafts.iterdir()):
         for path in map(Path, imported_files(tx)):
             if path.parent == drafts:
@@ -178,9 +178,9 @@ def _folder(query: ResumeQuery, row: ChannelRow) -> str:
 
 
 def _version(writer: Writer) -> str:
-    """Return the installed client's version, the tested one if it takes too long to tell.
+    """Return the installed client's version; the tested version if the command times out.
 
-    Raises InvalidRequest if it is not installed, or of a major version whose files are not known.
+    Raises InvalidRequest if the client is not installed, or has another major version than the tested one.
     """
     program = shutil.which(writer.program)
     if program is None:
@@ -206,7 +206,7 @@ def _version(writer: Writer) -> str:
 
 
 def _write_session_file(path: Path, text: str) -> None:
-    """Write a new file that only the user can read. Raises StorageError."""
+    """Write a new file that only this user can read. Raises StorageError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with open(

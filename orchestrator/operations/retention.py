@@ -1,4 +1,4 @@
-"""retention: forget the conversations that a policy names, for good."""
+"""retention: permanently erase the conversations that a policy selects."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-BATCH_SIZE = 50  # conversations in one transaction, so that others can write in between
+BATCH_SIZE = 50  # conversations in one transaction, so that other writers are not blocked
 COUNTED = ("channels", "messages", "vectors", "executions", "results", "cases", "views", "texts")
 
 
@@ -61,7 +61,7 @@ def find_expired(tx: ReadTransaction, _run: Run, request: RetentionRequest) -> d
 
 
 async def apply_policy(run: Run, request: RetentionRequest, data: dict[int, int]) -> dict[str, Any]:
-    """Forget the conversations, some at a time; one that cannot be forgotten does not hold up the others."""
+    """Erase the conversations in batches; if a batch fails, its conversations are erased one by one."""
     receipt = "" if request.query.dry_run else new_id(BY_POLICY)
     figures = asdict(Receipt(receipt, format_time(now()), len(data), sum(data.values()), is_dry_run=True))
     if request.query.dry_run:
@@ -100,7 +100,7 @@ def _forget(
 
 
 PAUSE = timedelta(hours=1)
-MAX_PAUSE = timedelta(days=30)  # without any record, or between two checks; after more, the clock may be far ahead
+MAX_PAUSE = timedelta(days=30)  # without any record, or between two checks; after a longer one, the clock may be wrong
 
 
 def applying(orchestrator: Orchestrator, policies: Sequence[RetentionPolicy]) -> AbstractAsyncContextManager[None]:
@@ -113,7 +113,7 @@ async def _apply_hourly(orchestrator: Orchestrator, policies: Sequence[Retention
     while now() - latest <= MAX_PAUSE:
         latest = now()
         for policy in policies:
-            answer = await _run_policy(orchestrator, policy, dry_run=True, is_recorded=False)  # nothing to do is no act
+            answer = await _run_policy(orchestrator, policy, dry_run=True, is_recorded=False)  # a check is not recorded
             if answer["success"]:
                 answer = await _run_policy(orchestrator, policy)
             if not answer["success"] and answer["error"]["code"] != ErrorCode.NOT_FOUND:

@@ -1,4 +1,4 @@
-"""revoke_token: end an access token, or the sessions of a person on the pages."""
+"""revoke_token: revoke an access token, or end the web sessions of a person."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ class RevokeTokenRequest(Request):
 
 
 def revoke(tx: WriteTransaction, run: Run, request: RevokeTokenRequest, _state: GeneralState) -> dict[str, Any]:
-    """End it in one transaction; what it opened is closed at the next request."""
+    """Revoke it in one transaction; open sessions end at their next request."""
     ended = revoke_token(tx, request.query.name)
     run.recorder.explain(revoked=ended["name"])
     return {"revoked": ended}

@@ -1,4 +1,4 @@
-"""search: messages by what they say."""
+"""search: find messages by words."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Search sessions by what was said in them."""
+"""search_sessions: find sessions by words in their messages."""
 
 from dataclasses import replace
 from typing import Annotated, Any
@@ -43,7 +43,7 @@ from registry.text.ranking.confidence import Confidence
 
 
 def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> SessionsFound:
-    """Parse the search and run it. A time that was named holds: words are given up before it is."""
+    """Parse the search and run it. A given time is kept: words are relaxed before it."""
     query = request.query
     inside = resolve_session(tx, request.channel) if request.channel else None
     run.recorder.channel = inside.name if inside else None
@@ -95,7 +95,7 @@ def _search(lookup: Lookup[SessionsQuery]) -> SessionsFound:
 
 
 def _is_sure(data: SessionsFound) -> bool:
-    """Return True if the confidence in the first session is not low, also without what narrows the search."""
+    """Return True if the confidence in the first session is not low even without the filters of the request."""
     return bool(data.best) and _confidence(data) is not Confidence.LOW
 
 
@@ -140,7 +140,7 @@ def _describe_match(match: OtherTimeMatch) -> dict[str, Any]:
 
 
 def _confidence_shown(run: Run, data: SessionsFound) -> dict[str, Any]:
-    """Return the confidence in the first session; nothing if no words were looked for."""
+    """Return the confidence in the first session; {} if no words were searched."""
     if data.latest or not data.best:
         return {}
     parsed = data.found.parsed
@@ -179,7 +179,7 @@ class SearchArguments(ToolArguments):
 
     @classmethod
     def reshape(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Take a `query` apart that is an object, as `extract` has it."""
+        """Accept a `query` object, as in `extract`."""
         query = given.get("query")
         if not isinstance(query, dict) or "text" not in query:
             return given

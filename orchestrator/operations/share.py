@@ -1,4 +1,4 @@
-"""share: let others read a conversation, or no longer."""
+"""share: share a conversation with others, or stop sharing it."""
 
 from typing import Any, Literal, Self
 
@@ -39,7 +39,7 @@ class ShareRequest(Request):
 
 
 def share(tx: WriteTransaction, run: Run, request: ShareRequest, _state: GeneralState) -> dict[str, Any]:
-    """Share a channel of the asker. What another machine said is ignored if something later is known."""
+    """Share a channel of the caller. An edit from another registry is ignored if a later one is known."""
     row, query = resolve_session(tx, request.channel), request.query
     run.recorder.set_channel(row.name)
     if query.until and not request.timestamp and query.until <= now():

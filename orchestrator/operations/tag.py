@@ -44,7 +44,7 @@ class TagRequest(Request):
 
 
 def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: GeneralState) -> dict[str, Any]:
-    """Name a channel. A name from another machine is ignored if a later one is known."""
+    """Name a channel. An edit from another registry is ignored if a later one is known."""
     target = resolve_session(tx, request.channel) if request.channel else current_channel(tx, request)
     run.recorder.channel = target.name
     tags = tags_of(tx, [target.number])[target.number]
@@ -66,7 +66,7 @@ def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: GeneralStat
 
 
 def current_channel(tx: WriteTransaction, request: TagRequest) -> ChannelRow:
-    """Return the one chat of this client, in this folder, that was active within the hour. Raises InvalidRequest."""
+    """Return the only chat of this client and folder that was active within the hour. Raises InvalidRequest."""
     source = None if request.source == UNKNOWN else request.source
     lately = now() - timedelta(hours=1)
     found, total = some_channels(tx, source=source, project=request.folder, from_=lately, limit=3, offset=0)
@@ -84,13 +84,13 @@ _TAGS = {"tags", "add_tags", "remove_tags"}
 
 def _tag_edits(tags: Sequence[str], query: TagQuery) -> dict[str, bool]:
     all_of_them = {} if query.tags is None else {name: name in query.tags for name in (*tags, *query.tags)}
-    # earlier versions stored tags with the spaces around them
+    # earlier versions stored tags with surrounding spaces
     removed = [*query.remove_tags, *(name for name in tags if name.strip() in query.remove_tags)]
     return all_of_them | dict.fromkeys(query.add_tags, True) | dict.fromkeys(removed, False)
 
 
 def _tags_after(tags: Sequence[str], news: Mapping[str, Any]) -> list[str] | None:
-    """Return all tags the channel gets; None: unchanged."""
+    """Return all new tags of the channel; None: unchanged."""
     has_tag = {name.removeprefix(TAGGED): is_held for name, is_held in news.items() if name.startswith(TAGGED)}
     kept = [name for name in tags if has_tag.get(name, True)]
     return [*kept, *(name for name, is_held in has_tag.items() if is_held)] if has_tag else None

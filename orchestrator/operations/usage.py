@@ -1,4 +1,4 @@
-"""usage: the tokens that clients have counted, and their list price."""
+"""usage: sum the tokens that clients have counted, and their list price."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ class UsageRequest(Request):
 
 
 def count(tx: ReadTransaction, run: Run, request: UsageRequest) -> dict[str, Any]:
-    """Return the rows with the most expensive first (days: the newest), their total, and what is not known."""
+    """Return rows with the most expensive first (days: the newest), the total, and what has no price or count."""
     check_prices()
     query = request.query
     row = resolve_session(tx, request.channel) if request.channel else None

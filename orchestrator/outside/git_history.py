@@ -1,4 +1,4 @@
-"""Ask git for the commits of files and lines. Changes nothing in a repository, and runs nothing from it."""
+"""Run git to find the commits of files and lines. It neither changes the repository nor runs programs from it."""
 
 import os
 import re
@@ -45,7 +45,7 @@ def repository_of(folder: Path) -> Path:
 
 
 def parse_reference(reference: str, folder: Path) -> tuple[Path, int | None]:
-    """Parse `FILE` or `FILE:LINE`; a file whose name ends in `:LINE` is recognised."""
+    """Parse `FILE` or `FILE:LINE`; an existing file named `…:LINE` is taken as a file."""
     name, colon, line = reference.rpartition(":")
     if colon and _LINE.fullmatch(line) and not (folder / reference).exists():
         return (folder / name).resolve(), int(line)
@@ -64,7 +64,7 @@ def commit_of_line(top: Path, file: Path, line: int) -> tuple[Commit, str]:
 
 
 def commits_of_file(top: Path, file: Path) -> list[Commit]:
-    """Return the latest commits of a file, with the lines that they added to it."""
+    """Return the latest 20 commits of a file, with the lines that they added to it."""
     name = _relative_path(top, file)
     return list(_commits(_git(top, "log", "--max-count=20", "--follow", *_SHOW, "--patch", "--", name)))
 
@@ -80,7 +80,7 @@ def commit(top: Path, name: str) -> Commit:
 
 
 def commits_between(top: Path, since: datetime, until: datetime) -> list[Commit]:
-    """Return the commits of all branches in a time, the latest first."""
+    """Return the commits of all branches in a time span, latest first."""
     span = f"--since={since.isoformat()}", f"--until={until.isoformat()}"
     return list(_commits(_git(top, "log", "--all", "--max-count=200", *span, *_SHOW, "--patch")))
 

@@ -1,6 +1,6 @@
-"""An OAuth authorization server: its metadata, its keys, and what its tokens allow here.
+"""Verify the JWTs of an OAuth authorization server, and map their claims to access.
 
-Its tokens are JWTs. Only a server whose settings name an issuer loads this, because it needs the extra `oauth`.
+Imported only if the settings name an issuer, because it needs the extra `oauth`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,18 +18,18 @@ from registry.errors import StorageError, Unauthorized
 from registry.settings import GROUP_RULE
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""With a public key each: an issuer's key must never be a secret that we share."""
+"""Only algorithms with a public key: a shared secret would let us sign tokens."""
 REQUIRED = ("exp", "iss", "aud", "sub")
 SCOPES = {f"registry:{level}": level for level in (Level.READ, Level.WRITE, Level.ADMIN)}
-"""The scopes that we know, and what they allow; of several the largest holds."""
+"""Known scopes and their levels; of several the highest applies."""
 CHANNELS, PROJECTS = "registry_channels", "registry_projects"
-"""Claims that restrict a token to some channels or projects, as `ctxr token create` does."""
+"""Claims that restrict a token to channels or projects, like `ctxr token create`."""
 GROUPS = "groups"
 _RANK = list(Level).index
 
 
 class Issuer:
-    """An authorization server, and its metadata and keys as it publishes them.
+    """An authorization server, with its published metadata and keys.
 
     `groups`: the rules of CTXR_OAUTH_GROUPS. The methods block; they raise StorageError if the server does not answer.
     """
@@ -40,7 +40,7 @@ class Issuer:
         self._keys: jwt.PyJWKClient | None = None
 
     def claims_of(self, token: str, audience: str) -> dict[str, Any]:
-        """Return a token's claims; raise Unauthorized if it is not valid, or not made for the audience."""
+        """Return a token's claims; raise Unauthorized if it is invalid or made for another audience."""
         try:
             if self._keys is None:
                 self._keys = jwt.PyJWKClient(self.endpoint("jwks_uri"), timeout=TIMEOUT_S)
@@ -54,16 +54,16 @@ class Issuer:
                 leeway=30,
                 options={"require": list(REQUIRED)},
             )
-        except (jwt.PyJWKClientConnectionError, JSONDecodeError) as exc:  # a proxy's page in place of the keys
+        except (jwt.PyJWKClientConnectionError, JSONDecodeError) as exc:  # an error page instead of the keys
             raise unreachable_error(str(exc)) from exc
         except jwt.PyJWTError as exc:
             raise Unauthorized("The token is not good.", str(exc)) from exc
         return claims
 
     def access_of(self, claims: Mapping[str, Any]) -> Access | None:
-        """Return what a person with these claims may do; None without one of our scopes or groups.
+        """Return the access for these claims; None without one of our scopes or groups.
 
-        Where there are rules for groups, these say who may do what, and a scope only lessens it.
+        If there are rules for groups, they decide the level, and a scope can only lower it.
         """
         claim = claims.get("scope", claims.get("scp"))
         names = claim.split() if isinstance(claim, str) else claim if isinstance(claim, list) else ()
@@ -80,7 +80,7 @@ class Issuer:
         return Access(name, level, channels, projects or allowed, owner=name)
 
     def _group_access(self, claims: Mapping[str, Any]) -> tuple[Level | None, tuple[str, ...]]:
-        """Return the largest level that a person's groups give, and the projects that they give it for; () is all."""
+        """Return the highest level of the person's groups, and the projects it applies to; (): all."""
         groups = _claim_texts(claims, GROUPS) or ()
         rules = [found for rule in self._groups if (found := GROUP_RULE.fullmatch(rule)) and found["group"] in groups]
         level = max((Level(rule["level"]) for rule in rules), key=_RANK, default=None)
@@ -88,7 +88,7 @@ class Issuer:
         return level, () if None in projects else tuple(projects)
 
     def endpoint(self, name: str) -> str:
-        """Return an address of the metadata. It may be in a private network only where the issuer itself is."""
+        """Return an address of the metadata. A private address is refused unless its host is the issuer's."""
         address = str(self.metadata().get(name))
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -104,7 +104,7 @@ class Issuer:
 
     def _fetch_metadata(self) -> dict[str, Any]:
         parts = urlsplit(self.address)
-        well_known = f"/.well-known/oauth-authorization-server{parts.path}"  # RFC 8414; it need not name userinfo
+        well_known = f"/.well-known/oauth-authorization-server{parts.path}"  # RFC 8414; userinfo is optional there
         rfc_address = urlunsplit((parts.scheme, parts.netloc, well_known, "", ""))
         for address in (f"{self.address}/.well-known/openid-configuration", rfc_address):
             try:
@@ -112,7 +112,7 @@ class Issuer:
                 found: dict[str, Any] = answer.json() if answer.is_success else {}
             except httpx.HTTPError as exc:
                 raise unreachable_error(f"{address}: {exc}") from exc
-            except ValueError:  # a page for people
+            except ValueError:  # an HTML page
                 continue
             if "jwks_uri" in found and str(found.get("issuer")).rstrip("/") == self.address:
                 return found
@@ -120,12 +120,12 @@ class Issuer:
 
 
 def unreachable_error(why: str) -> StorageError:
-    """Return the error of an issuer that does not answer as it should."""
+    """Return the error for an issuer that does not answer correctly."""
     return StorageError("The issuer of tokens cannot be reached.", f"CTXR_OAUTH_ISSUER: {why}")
 
 
 def _claim_texts(claims: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
-    """Return the texts of a claim; None if it is no list of texts: a restriction is never ignored."""
+    """Return the texts of a claim, () if it is missing; None if it is malformed, so that no restriction is ignored."""
     if name not in claims:
         return ()
     value = claims[name]

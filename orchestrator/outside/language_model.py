@@ -9,7 +9,7 @@ import httpx
 from orchestrator.answer.delivery import truncate
 from orchestrator.outside.writing import NOTES, SYSTEM, WriterUnavailable, as_quote, pieces
 
-_TRANSIENT_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504})  # statuses that are worth another attempt
+_TRANSIENT_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504})  # statuses to retry
 
 
 class LanguageModel:
@@ -18,7 +18,7 @@ class LanguageModel:
     def __init__(
         self, base_url: str, name: str, key: str = "", *, timeout_s: float = 60.0, pause_s: float = 0.5
     ) -> None:
-        """`patience_s`: how long an answer waits for a text. `pause_s`: before the second attempt, then doubled."""
+        """`timeout_s`: limit for a whole text. `pause_s`: pause before the second attempt, doubled for the third."""
         self.name, self.timeout_s = name, timeout_s
         self._url = f"{base_url.rstrip('/')}/chat/completions"
         headers = {"Authorization": f"Bearer {key}"} if key else {}
@@ -45,7 +45,7 @@ class LanguageModel:
                 {"role": "system", "content": SYSTEM},
                 {"role": "user", "content": as_quote(task, material)},
             ],
-            "max_tokens": max_tokens + 64,  # `within` cuts what is over
+            "max_tokens": max_tokens + 64,  # `truncate` removes the rest
             "temperature": 0.2,
         }
         error = ""

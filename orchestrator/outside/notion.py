@@ -1,4 +1,4 @@
-"""Read Notion's pages through its own MCP server: a snapshot of each changed page, as Markdown."""
+"""Read Notion pages through Notion's MCP server: a Markdown snapshot of each changed page."""
 
 import json
 import os
@@ -22,7 +22,7 @@ CallTool = Callable[[str, Mapping[str, Any]], dict[str, Any]]
 
 
 class Notion(Source):
-    """A reader like those of the clients: a page is a session, and each of its snapshots a message."""
+    """A reader of pages as sessions; each snapshot of a page is a message."""
 
     name = "notion"
 
@@ -33,11 +33,11 @@ class Notion(Source):
         yield Path("Notion")
 
     def stamp(self, store: Path) -> str:
-        """Return nothing: only Notion knows what has changed."""
+        """Return "": changes can only be found by asking Notion."""
         return ""
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
-        """Yield the pages that were edited since they were read. Raises StorageError."""
+        """Yield the pages that were edited since the last sync. Raises StorageError."""
         try:
             with self._connected() as call:
                 for page in _pages(call):
@@ -56,7 +56,7 @@ class Notion(Source):
 
 
 def _pages(call: CallTool) -> Iterator[dict[str, Any]]:
-    """Yield the pages that the integration may see and has not made itself (our briefings), the last edited first."""
+    """Yield the pages that the integration can see, last edited first, without its own (our briefings)."""
     own_user_id = call(WHO, {})["id"]
     wanted: dict[str, Any] = {"filter": {"property": "object", "value": "page"}, "page_size": 100}  # Notion's maximum
     wanted["sort"] = {"timestamp": "last_edited_time", "direction": "descending"}
@@ -77,7 +77,7 @@ def _snapshot(call: CallTool, page: Mapping[str, Any]) -> FoundSession | Skipped
     id_, edited = page["id"], page["last_edited_time"]
     try:
         text = str(call(READ, {"page_id": id_}).get("markdown") or "")
-    except ToolRefused as exc:  # one page that may not be read is no hindrance to the others
+    except ToolRefused as exc:  # the other pages can still be read
         return Skipped(id_, f"it could not be read: {exc}")
     title = _title(page)
     message = Message(Role.ASSISTANT, text or title, parse_time(edited), more={"native_id": f"{id_}@{edited}"})

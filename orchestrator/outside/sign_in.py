@@ -27,7 +27,7 @@ def _random() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A sign-in under way in one browser, which keeps it in a cookie, so that no other one can end it."""
+    """An unfinished sign-in, stored in a cookie, so that only the same browser can complete it."""
 
     next: str
     state: str = field(default_factory=_random)
@@ -39,7 +39,7 @@ class Attempt:
 
     @classmethod
     def from_cookie(cls, cookie: str, state: str) -> Attempt | None:
-        """Return the browser's attempt; None if it has none, or the answer that came back belongs to another one."""
+        """Parse the cookie; None if it is invalid, or `state` belongs to another attempt."""
         parts = cookie.split(".", 3)
         if len(parts) < 4 or not compare_digest(parts[0].encode(), state.encode()):
             return None
@@ -48,7 +48,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A person whom the issuer knows; `access` is None if nothing is allowed to them here."""
+    """A signed-in person; `access` is None if they have no permission here."""
 
     name: str
     groups: tuple[str, ...]
@@ -56,13 +56,13 @@ class Person:
 
 
 class SignIn:
-    """This server as a client of the issuer. The methods block; they raise StorageError if it does not answer."""
+    """OAuth client of the issuer. The methods block; they raise StorageError if the issuer does not answer."""
 
     def __init__(self, issuer: Issuer, client_id: str, client_secret: str, redirect_uri: str) -> None:
         self._issuer, self._id, self._secret, self._redirect_uri = issuer, client_id, client_secret, redirect_uri
 
     def address(self, attempt: Attempt) -> str:
-        """Return the issuer's page on which the person signs in."""
+        """Return the address of the issuer's sign-in page."""
         page = self._issuer.endpoint("authorization_endpoint")
         knows_groups = "groups" in self._issuer.metadata().get("scopes_supported", ())  # else it may refuse the scope
         params = {
@@ -78,7 +78,7 @@ class SignIn:
         return f"{page}{'&' if '?' in page else '?'}{urlencode(params)}"
 
     def person(self, attempt: Attempt, code: str) -> Person:
-        """Exchange the code that the browser brought back; raise Unauthorized if it is not good."""
+        """Exchange the authorization code; raise Unauthorized if the answer is not valid."""
         answer = self._exchange(attempt, code)
         claims = self._issuer.claims_of(str(answer.get("id_token")), self._id)
         if not compare_digest(str(claims.get("nonce")).encode(), attempt.nonce.encode()):
@@ -92,7 +92,7 @@ class SignIn:
         return Person(f"oauth:{claims['sub']}", names, self._issuer.access_of(claims))
 
     def _user_info(self, access_token: str, subject: str) -> dict[str, Any]:
-        """Return the claims that the issuer keeps out of its ID token, as several do with groups."""
+        """Return the claims of the userinfo endpoint: some issuers leave groups out of the ID token."""
         claims = self._answer("GET", "userinfo_endpoint", headers={"Authorization": f"Bearer {access_token}"})
         if claims.get("sub") != subject:
             raise Unauthorized("The token is not good.", "userinfo: it tells of another person")

@@ -25,7 +25,7 @@ async def connected(
     name: str, server: McpServerSettings, environment: Mapping[str, str] = os.environ
 ) -> AsyncIterator[CallTool]:
     """Connect to the server, to call its tools by name. Raises ConnectionError; a call raises `ToolRefused`."""
-    from mcp import Client  # loaded only where an outside system is configured
+    from mcp import Client  # slow to import; needed only if an outside system is configured
 
     is_connected = False
     try:
@@ -42,7 +42,7 @@ async def connected(
             yield call
     except Exception as exc:
         cause: BaseException = exc
-        while isinstance(cause, BaseExceptionGroup):  # a client's tasks raise theirs as one of a group
+        while isinstance(cause, BaseExceptionGroup):  # tasks of the client raise exception groups
             cause = cause.exceptions[0]
         if is_connected:
             raise cause from None
@@ -50,7 +50,7 @@ async def connected(
 
 
 def _reports_failure(text: str) -> bool:
-    """Some servers pass on the refusal of the system behind them as if it were an answer."""
+    """Return True for an error object in a successful answer: some servers forward errors like this."""
     try:
         answer = json.loads(text) if text.startswith("{") else None
     except ValueError:
@@ -71,7 +71,7 @@ class McpAction:
             return (await call(self._settings.tool, fill(self._settings.arguments, about)))[:500]
 
     async def was_done(self, about: Mapping[str, str]) -> bool | None:
-        """Return True if the other system has it already; None without a configured check."""
+        """Return True if the outside system has it already; None without a configured check."""
         check = self._settings.check
         if check is None:
             return None
@@ -96,7 +96,7 @@ def _target(server: McpServerSettings, environment: Mapping[str, str]) -> Any:
 def fill(template: Any, about: Mapping[str, str]) -> Any:
     """Fill {id}, {date} and {text} into a tool's arguments at any depth.
 
-    An element of a list with {part} is repeated for each part. Inserted text is not searched again: it may hold braces.
+    A list element with {part} is repeated for each part. Inserted text is not searched again: it may contain braces.
     """
     match template:
         case str():
@@ -110,7 +110,7 @@ def fill(template: Any, about: Mapping[str, str]) -> Any:
 
 
 def _has_part_field(value: Any) -> bool:
-    """Lists inside the value are not searched: their elements are repeated on their own."""
+    """Return True if a value contains {part}; nested lists are not searched, because `fill` repeats their elements."""
     if isinstance(value, Mapping):
         return any(map(_has_part_field, value.values()))
     return isinstance(value, str) and "{part}" in value
@@ -126,5 +126,5 @@ def parts_of(text: str) -> Iterator[str]:
 
 
 def _with_variables(text: str, environment: Mapping[str, str]) -> str:
-    """Replace environment variables in a setting, so that no secret has to be in a file."""
+    """Replace environment variables in a setting: secrets need not be in the file."""
     return _VARIABLE.sub(lambda name: environment.get(name[1], ""), text)

@@ -1,4 +1,4 @@
-"""Prompts for a language model that writes about conversations, which it reads as quotes, not as instructions."""
+"""Prompts for a language model that summarises conversations. Their text is quoted, so that it is not obeyed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from orchestrator.outside.language_model import LanguageModel
     from orchestrator.recording.recorder import Recorder
 
-PIECE_TOKENS, MAX_PIECES = 6000, 8  # a longer text is read in pieces; of more pieces the first and the last half
+PIECE_TOKENS, MAX_PIECES = 6000, 8  # longer texts are split; of too many pieces the first and last ones are used
 
 SYSTEM = """\
 You write for a registry of conversations. The user's message holds material between two lines that carry the same \
@@ -30,7 +30,7 @@ BRIEFING = """\
 Write a briefing of the day in Markdown: first what was decided, then open questions, then what comes next, then what \
 was worked on by project and client. No preamble."""
 
-# marks of models' chat templates: a server may read them as the end of a turn anywhere in a text
+# markers of chat templates: a server may take them for the end of a turn
 _TURN_MARKS = re.compile(
     r"<(?=[|｜][^|｜>\n]{1,40}[|｜]>|/?s>|(?:start|end)_of_turn>|/?(?:im_start|im_end)>|</?SYS>>)|\[(?=/?INST\])"
 )
@@ -43,7 +43,7 @@ class WriterUnavailable(Exception):
 async def written_by(
     model: LanguageModel | None, recorder: Recorder, task: str, material: str, max_tokens: int
 ) -> tuple[str, str]:
-    """Return the model's text and its name; without a text "" and `WRITER`, with the reason noted in the step."""
+    """Return the model's text and name; if it fails, "" and `WRITER`, with the reason noted in the step."""
     if model is None:
         return "", WRITER
     try:
@@ -55,14 +55,14 @@ async def written_by(
 
 
 def as_quote(task: str, material: str) -> str:
-    """Return the task and the material between two marks that it cannot contain: its own hash."""
+    """Return the task, and the material between two lines with its hash, which it cannot contain."""
     quoted = _TURN_MARKS.sub(r"\g<0> ", material)
     mark = sha256(quoted.encode(errors="replace")).hexdigest()[:16]
     return f"{task}\n\n=== material {mark} ===\n{quoted}\n=== end of material {mark} ==="
 
 
 def pieces(material: str) -> list[str]:
-    """Split the material between lines; of too many parts the first and the last are returned."""
+    """Split the material at line ends; of more than MAX_PIECES, return the first and last half."""
     parts: list[str] = []
     lines: list[str] = []
     size = 0
@@ -80,6 +80,6 @@ def pieces(material: str) -> list[str]:
 
 
 def transcript(messages: Iterable[Mapping[str, Any]]) -> str:
-    """Format messages for a model. Other lines are indented, so no text can pretend to be a message of another role."""
+    """Format messages for a model. Further lines are indented, so that no text can fake another message."""
     lines = (f"[{one['role']}, {one['timestamp']}] " + "\n  ".join(str(one["text"]).splitlines()) for one in messages)
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Evaluate the registry: ask the kept test cases again, each by its own operation."""
+"""Evaluate searches: run the saved test cases again."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from registry.storage.records.executions import list_expectations
 from registry.storage.records.extract_results import EVALUATION, save_result
 
 SOURCE = "eval"
-SEARCH_OPERATIONS = ("extract", "search", "search_sessions")  # operations that find something by words
+SEARCH_OPERATIONS = ("extract", "search", "search_sessions")  # operations that search by words
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A case and the place at which what was expected came, the first being 1; None where it did not come."""
+    """A test case, and the rank of the expected item in its answer (1 is first); None if it was not found."""
 
     case: Mapping[str, Any]
     place: int | None
@@ -40,7 +40,7 @@ class Outcome:
 async def evaluate(
     orchestrator: Orchestrator, client: str | None = None, access: Access | None = None
 ) -> list[Outcome]:
-    """Ask the cases that a token may see again, one after the other, and keep how many of all were found."""
+    """Run the test cases that a token may see, one after the other, and store the hit rates."""
     cases = await orchestrator.registry.seen_by(access).read(list_expectations)
     outcomes = [Outcome(case, await _find_rank(orchestrator, case, client, access)) for case in cases]
     if outcomes and not orchestrator.registry.is_read_only and not (access and access.is_restricted):
@@ -64,7 +64,7 @@ def _rank_in(found: Iterable[str], expected: str) -> int | None:
 
 
 def hit_rates(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Return how many cases were found, and how many of them first: of all, and by operation."""
+    """Return how many cases were found, and how many at rank 1: in total and by operation."""
     operations = sorted({outcome.operation for outcome in outcomes})
     by_operation = {name: _rates([one for one in outcomes if one.operation == name]) for name in operations}
     return {**_rates(outcomes), "operations": by_operation}
@@ -81,7 +81,7 @@ def _rates(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def repeatable_request(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a recorded run's request, starting from the beginning."""
+    """Return a recorded run's request without its cursor, to run it again."""
     request = run["request"]
     query = {name: value for name, value in (request.get("query") or {}).items() if name != "cursor"}
     fields = {"operation": run["operation"], "channel": request.get("channel"), "query": query}

@@ -1,6 +1,6 @@
-"""Record a run: its steps and the resulting execution, and store it.
+"""Record runs as executions with their steps.
 
-Records are stored in batches behind the answers. While the registry takes none, they are held and tried again.
+Records are stored in batches after the answers. If the registry cannot store them, they are queued and retried.
 Reading the conversations of other people is recorded, too. Old executions are rolled up into figures.
 """
 
@@ -31,12 +31,12 @@ from registry.text.privacy.masking import holds_secret
 
 logger = logging.getLogger(__name__)
 
-MAX_ITEMS = 30  # items kept of a long list in a step's detail (candidates, ids)
+MAX_ITEMS = 30  # items recorded of a long list (candidates, ids)
 
 
 @dataclass(slots=True)
 class RecordedStep:
-    """The record of one node. `detail` explains it; times in milliseconds."""
+    """The record of one node; times in milliseconds."""
 
     node: str
     started_at: str
@@ -68,8 +68,8 @@ class Recorder:
         self.door: Door = "inside"
         self.request: dict[str, Any] = {}
         self.steps: list[RecordedStep] = []
-        self.summaries: list[MadeSummary] = []  # summaries made during the run: stored together with its record
-        self.is_stored = False  # the record was stored in the transaction of what the operation stored
+        self.summaries: list[MadeSummary] = []  # summaries written during the run, stored with its record
+        self.is_stored = False  # the operation's own transaction has stored the record
         self.started_at = now()
         self._started = time.perf_counter()
 
@@ -90,7 +90,7 @@ class Recorder:
             step.duration_ms = _ms_since(step.started)
 
     def note_change(self, change: Mapping[str, Any]) -> None:
-        """Note the sizes of the state's parts that the running node changed, never their texts."""
+        """Note the sizes of the state fields that the running node changed, never their texts."""
         if change:
             answer = change.get("result", {})
             noted = {name: _sizes(value) for name, value in change.items() if name != "result"}
@@ -101,13 +101,13 @@ class Recorder:
         self.explain(channel=name)
 
     def explain(self, **detail: Any) -> None:
-        """Note details of the running node; long lists are cut."""
+        """Note details of the running node; long lists are truncated."""
         self.steps[-1].detail |= {name: _truncated(value) for name, value in detail.items()}
 
     def record_delivery(
         self, tx: WriteTransaction, result_id: str, kind: str, about: Mapping[str, Any], **fields: Any
     ) -> dict[str, Any]:
-        """Store what this run delivered, as `save_result` does, and return its metadata."""
+        """Store the run's delivery by `save_result`, and return its metadata."""
         metadata = {"execution_id": self.id, **about}
         save_result(tx, result_id, record_type=kind, metadata=metadata, token=self.token, **fields)
         return metadata
@@ -132,7 +132,7 @@ class Recorder:
         )
 
     def as_item(self) -> dict[str, Any]:
-        """Return the unfinished run as lists show it; `steps`: the nodes so far."""
+        """Return the unfinished run as an item of a list; `steps`: the nodes so far."""
         item = execution_item(self.finished(None))
         text = None if holds_secret(item["asked"]) else item["asked"]
         unfinished = {"status": "running", "finished_at": None, "asked": text}
@@ -146,7 +146,7 @@ def _outcome(error: Mapping[str, str] | None, result: Mapping[str, Any] | None =
 
 
 def _sizes(value: Any) -> Any:
-    """Return how much of what a part of the state holds: the answer's fields and those of a record one by one."""
+    """Return the size of a state field; of a dataclass, the size of each of its fields."""
     if is_dataclass(value):
         return {part.name: _size(getattr(value, part.name)) for part in fields(value)}
     return _size(value)
@@ -162,14 +162,14 @@ def _size(value: Any) -> Any:
 
 
 def _truncated(value: Any) -> Any:
-    """Cut a long list, and note how many items are missing."""
+    """Truncate a long list, and append the number of omitted items."""
     if isinstance(value, list) and len(value) > MAX_ITEMS:
         return [*value[:MAX_ITEMS], f"… and {len(value) - MAX_ITEMS} more"]
     return value
 
 
 def describe(exc: BaseException) -> dict[str, str]:
-    """Return an exception for a step: ours in full, of a bug only its kind and message."""
+    """Return an exception for a step: a RegistryError in full, any other by its type and message."""
     if isinstance(exc, RegistryError):
         return exc.as_dict()
     if isinstance(exc, CancelledError):
@@ -195,7 +195,7 @@ def result_summary(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _TEXT_KEYS = ("newer", "stands_at", "title", "text", "summary", "first_message_preview", "note", "hint")
-"""Parts of an answer that may quote messages: they are not recorded, so that a deleted message is gone."""
+"""Fields of an answer that may quote messages; not recorded, so that no record quotes a deleted message."""
 
 
 def _summary(value: Any) -> Any:
@@ -207,11 +207,11 @@ def _summary(value: Any) -> Any:
     return value
 
 
-MAX_WAIT_S = 0.5  # seconds that an answer waits for its record; the end of a program waits four times as long
+MAX_WAIT_S = 0.5  # seconds that an answer waits for its record; at exit the program waits four times as long
 
 
 class Records:
-    """Stores the records of runs, some in one transaction. What cannot be stored is tried again with the next."""
+    """Queue of records to store, in batches. A failed batch is retried with the next record."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -225,7 +225,7 @@ class Records:
             self.retry()
 
     async def store(self, run: Execution, made: Sequence[MadeSummary] = ()) -> None:
-        """Store a record, and wait for it; not if the run failed while the registry takes no records."""
+        """Store a record and wait for it, unless the run failed and the registry cannot store records."""
         self.add(run, made)
         if self._writing and not (self._is_blocked and run.error):
             await asyncio.wait([self._writing], timeout=MAX_WAIT_S)
@@ -235,7 +235,7 @@ class Records:
             self._writing = asyncio.create_task(self._write())
 
     async def settle(self) -> None:
-        """Wait for the records on their way; what cannot be stored in time is lost with this process."""
+        """Wait until the queue is stored; records that are not stored in time are lost."""
         self.retry()
         if self._writing:
             await asyncio.wait([self._writing], timeout=4 * MAX_WAIT_S)
@@ -259,18 +259,18 @@ class Records:
                 return
             self._is_blocked = False
             for stored in batch:
-                with suppress(ValueError):  # pushed out meanwhile
+                with suppress(ValueError):  # dropped from the full queue meanwhile
                     self._pending.remove(stored)
 
 
 _QUOTE_KEYS = frozenset({"text", "messages", "matches", "line"})
-"""Keys of what quotes a conversation; a list of titles is no reading."""
+"""Keys of quoted messages. Listing titles does not count as reading."""
 
 
 async def record_readings(
     records: Records, registry: Registry, answer: Any, access: Access | None, run: Recorder, door: Door
 ) -> None:
-    """Keep a run of `fetch` for each channel of another person that an answer quotes, besides the run's own."""
+    """Record a `fetch` for each channel of another person that an admin's answer quotes, except the run's own."""
     if access is None or access.owner is None or access.level is not Level.ADMIN:
         return
     owner, names = access.owner, set(_quoted_channels(answer)) - {run.channel}
@@ -279,7 +279,7 @@ async def record_readings(
         reading = Recorder("fetch", run.source, run.client, name)
         reading.token, reading.door, reading.request = access.name, door, {"by": run.operation}
         readings.append(reading.finished({}))
-    for at in range(0, len(readings), 500):  # of more than a thousand the first would be pushed out
+    for at in range(0, len(readings), 500):  # the queue holds 1000
         await asyncio.gather(*map(records.store, readings[at : at + 500]))
 
 
@@ -296,16 +296,16 @@ def _quoted_channels(value: Any) -> Iterator[str]:
 
 
 async def roll_up_older(registry: Database, days: int) -> int:
-    """Roll up all runs older than some days, and return how many.
+    """Roll up all runs older than `days`, and return their number.
 
-    If it is stopped, each run is either still there or counted.
+    If it is interrupted, each run is either still there or counted.
     """
     before = (now() - timedelta(days=days)).replace(minute=0, second=0, microsecond=0)
     rolled = 0
-    # 500 take about 20 ms, in which nobody else can write to SQLite
+    # 500 take about 20 ms, during which SQLite accepts no other writes
     while batch := await registry.write(lambda tx: roll_up(tx, before, 500)):
         rolled += batch
-        await asyncio.sleep(0.1)  # between two batches others come first
+        await asyncio.sleep(0.1)  # let other writers in
     return rolled
 
 
@@ -318,6 +318,6 @@ async def _roll_up_hourly(registry: Database, days: int) -> None:
     while True:
         try:
             await roll_up_older(registry, days)
-        except Exception:  # the server goes on; what is left is rolled up next time
+        except Exception:  # the rest is rolled up next time
             logger.exception("Old executions could not be rolled up")
         await asyncio.sleep(3600)

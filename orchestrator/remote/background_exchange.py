@@ -1,6 +1,6 @@
-"""Exchange with a registry elsewhere in the background, and tell how old the copy here is.
+"""Exchange with the remote registry in the background, and report the age of the local copy.
 
-Several processes may exchange for one registry at once: what is sent or received twice is recognised.
+Several processes may exchange for one registry at once: messages that are sent or received twice are recognised.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-INTERVAL_S = 5.0  # between two exchanges
-MAX_BACKOFF_S = 60.0  # the longest backoff while the other registry does not answer
+INTERVAL_S = 5.0  # seconds between two exchanges
+MAX_BACKOFF_S = 60.0  # seconds, while the remote registry does not answer
 
 
 async def local_copy_note(registry: Database, url: str) -> LocalCopy | None:
-    """Return the note for answers from the local copy; None while the other registry answers."""
+    """Return the note for answers from the local copy; None if the remote registry answered within the last minute."""
     moment = await registry.read(lambda tx: reached(tx, known_address(tx, url)).answered_at)
-    if moment and abs(now() - moment) < timedelta(seconds=60.0):  # a clock that was ahead has been put right
+    if moment and abs(now() - moment) < timedelta(seconds=60.0):  # `abs`: the clock may have been set back
         return None
     return {"of": url, "as_of": format_time(moment) if moment else None}
 
 
 async def keep_exchanging(orchestrator: Orchestrator, settings: Settings) -> None:
-    """Exchange with the other registry until cancelled."""
+    """Exchange with the remote registry until cancelled."""
     pause, pushes_at, is_reconnected = INTERVAL_S, time.monotonic(), True
     async with RemoteRegistry(settings.remote_url, settings.token.get_secret_value()) as remote:
         while True:
@@ -60,20 +60,20 @@ async def keep_exchanging(orchestrator: Orchestrator, settings: Settings) -> Non
             except Unreachable as exc:
                 logger.warning("The registry elsewhere does not answer: %s", exc)
                 pause, is_reconnected = min(2 * pause, MAX_BACKOFF_S), True
-            except Exception:  # whatever it is, what waits is still there at the next try
+            except Exception:  # unsent messages stay until the next attempt
                 logger.exception("The exchange with the registry elsewhere failed")
                 pause = min(2 * pause, MAX_BACKOFF_S)
             await asyncio.sleep(pause)
 
 
 async def exchange_status(registry: Database, url: str) -> dict[str, Any]:
-    """Return how much waits for the registry at `url`, and whether answers come from the local copy."""
+    """Return how much is still to be sent to the registry at `url`, and whether answers come from the local copy."""
     waiting = await registry.read(lambda tx: waiting_for(tx, known_address(tx, url)))
     return {**waiting, "local_copy": await local_copy_note(registry, url) is not None}
 
 
 async def retry_refused(registry: Registry, url: str) -> None:
-    """Send again what the registry at `url` refused: it may accept it by now."""
+    """Mark everything that the registry at `url` refused as unsent: it may accept it by now."""
     notes_url = await registry.read(lambda tx: known_address(tx, url))
     for again in (tell_again, send_again):
         await registry.write(partial(again, url=notes_url))

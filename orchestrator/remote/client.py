@@ -20,15 +20,15 @@ from registry.storage.exchange.edits import Edit
 
 logger = logging.getLogger(__name__)
 
-MAX_BYTES = 64 * 2**20  # of an unpacked answer, as much as a registry takes in a request
+MAX_BYTES = 64 * 2**20  # of an unpacked answer; a registry accepts requests of the same size
 _MISSING, _TOO_LARGE, _TOO_MANY = 404, 413, 429
-_MAX_WAITS = 10  # for one request; other processes with the same token may have taken the turn that was waited for
+_MAX_WAITS = 10  # for one request: other processes with the same token share the rate limit
 _MAX_WAIT_S = 60
 _REFUSAL_STATUSES = frozenset({400, _MISSING, _TOO_LARGE, 422})
-"""Statuses that refuse the request: sending it again would be refused again."""
+"""Statuses that refuse the request permanently."""
 _ALWAYS_FOUND = frozenset({("POST", "/bo/conversations"), ("GET", "/bo/changes")})
 """Requests to which a registry never answers NOT_FOUND."""
-_BUSY_STATUSES = frozenset({_TOO_MANY, 502, 503, 504})  # statuses of a proxy while the registry behind it is away
+_BUSY_STATUSES = frozenset({_TOO_MANY, 502, 503, 504})  # statuses of a proxy while the registry behind it is down
 
 
 class Unreachable(Exception):
@@ -40,7 +40,7 @@ class AccessRefused(Unreachable):
 
 
 class RateLimited(Unreachable):
-    """The other registry takes no more requests for now."""
+    """The other registry limits the rate of requests."""
 
 
 class RemoteRefused(Exception):
@@ -56,15 +56,15 @@ class NotGrown(RemoteRefused):
 
 
 _REFUSALS_BY_MESSAGE = {NOT_YOURS: ChannelRefused, NOT_GROWN: NotGrown}
-"""Exceptions by the message of the refusal; any other message raises RemoteRefused."""
+"""Exceptions by message of the refusal; otherwise RemoteRefused."""
 _OUTAGES_BY_STATUS = {401: AccessRefused, 403: AccessRefused, _TOO_MANY: RateLimited}
-"""Exceptions by the status of an answer that does not refuse the request; any other status raises Unreachable."""
+"""Exceptions by status of an answer that does not refuse the request; otherwise Unreachable."""
 
 
 class RemoteRegistry:
     """Client of the registry at an address. An async context manager.
 
-    `known_as`: the address under which the notes of that registry are kept, for it may have been met at another one.
+    `notes_url`: the address in our notes about that registry, which may have been reached at another one before.
     """
 
     def __init__(self, url: str, token: str = "", transport: httpx.AsyncBaseTransport | None = None) -> None:
@@ -84,7 +84,7 @@ class RemoteRegistry:
 
     async def changes(self, after: int) -> Changes[dict[str, Any]]:
         found = await self._answer("GET", "/bo/changes", "is_all", after=after)
-        about = found["starts_over"], found.get("registry", "")  # an older server tells no id
+        about = found["starts_over"], found.get("registry", "")  # older servers send no id
         return Changes(found["items"], found["place"], found["is_all"], *about)
 
     async def channel(self, name: str) -> dict[str, Any]:
@@ -108,14 +108,14 @@ class RemoteRegistry:
         return Changes([_edit(item) for item in found["items"]], found["place"], found["is_all"])
 
     async def apply_edits(self, edits: Sequence[Edit]) -> list[str | None]:
-        """Send edits, and return for each why it was not done."""
+        """Send edits, and return for each the error, or None."""
         answer = await self._answer("POST", "/bo/edits", "items", {"items": [edit.as_dict() for edit in edits]})
         return [item["why"] for item in answer["items"]]
 
     async def _answer(
         self, method: str, path: str, expected_field: str, body: Mapping[str, Any] | None = None, **params: Any
     ) -> dict[str, Any]:
-        """Return the answer; only a registry's answer has the field `holding`."""
+        """Return the answer, which a registry sends with the field `expected_field`."""
         try:
             headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"} if body is not None else {}
             content = gzip.compress(as_json(body).encode(), mtime=0) if body is not None else None
@@ -130,7 +130,7 @@ class RemoteRegistry:
         raise self._failure(answer, found.get("error") if can_be_missing else None)
 
     async def _send(self, request: httpx.Request) -> httpx.Response:
-        """Send a request, and send it again each time the other registry says when it would be taken."""
+        """Send a request; if it is rate limited, wait and retry."""
         for _ in range(_MAX_WAITS):
             answer = await self._read(await self._client.send(request, stream=True))
             wait_s = _retry_after_s(answer)
@@ -141,7 +141,7 @@ class RemoteRegistry:
         return await self._read(await self._client.send(request, stream=True))
 
     async def _read(self, answer: httpx.Response) -> httpx.Response:
-        """Read an answer up to the size limit: a small one may unpack to any size."""
+        """Read an answer up to the size limit: a small one may be unpacked to any size."""
         content = bytearray()
         try:
             async for part in answer.aiter_bytes():
@@ -163,7 +163,7 @@ class RemoteRegistry:
                 return RemoteRefused(why)
             return _OUTAGES_BY_STATUS.get(answer.status_code, Unreachable)(why)
         why = f"{prefix} {answer.reason_phrase}"
-        if answer.status_code == _TOO_LARGE:  # a proxy takes less than the registry behind it
+        if answer.status_code == _TOO_LARGE:  # a proxy may accept less than the registry behind it
             return RemoteRefused(why)
         if answer.status_code in _BUSY_STATUSES:
             return _OUTAGES_BY_STATUS.get(answer.status_code, Unreachable)(why)
@@ -172,7 +172,7 @@ class RemoteRegistry:
 
 
 def _retry_after_s(answer: httpx.Response) -> int | None:
-    """Return how many seconds a refused request shall wait; None if it was not refused for that, or for too long."""
+    """Return the seconds to wait before a retry; None if the request is not rate limited, or the wait is too long."""
     seconds = re.fullmatch(r"[0-9]{1,2}", answer.headers.get("Retry-After", ""))
     if answer.status_code != _TOO_MANY or not seconds or int(seconds[0]) > _MAX_WAIT_S:
         return None

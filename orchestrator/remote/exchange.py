@@ -1,7 +1,7 @@
-"""Send new messages and edits to another registry, and bring in its new ones.
+"""Send new messages and edits to the remote registry (push), and store its new ones here (pull).
 
-Both are logged like every conversation, so each side recognises what it has: what is sent twice, or from two machines
-with the same history, is stored once. The notes in `registry.storage.exchange` only save sending it again.
+Messages are logged as usual, so each side recognises duplicates: messages that are sent twice, or by two machines with
+the same history, are stored once. The notes in `registry.storage.exchange` only save repeated transfers.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ logger = logging.getLogger(__name__)
 MAX_MESSAGES = 200  # messages in one request
 CLIENT = "ctxr pull"
 _TRANSIENT = {error.code: error for error in (StorageError, OperationTimeout)}
-"""Errors that pass: what failed with one of these is asked for again."""
+"""Errors that end the exchange; it is repeated later."""
 _SENT_APART = frozenset({"role", "text", "timestamp", "context"})
 
 
@@ -68,17 +68,17 @@ class Exchanged:
 
 
 async def push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> None:
-    """Send what is not there yet, oldest first. Raises Unreachable; the rest waits."""
+    """Send messages and edits that the remote registry does not have, oldest first. Raises Unreachable."""
     registry = orchestrator.registry
     stored_key = await registry.read(find_key)
     key = stored_key if stored_key else await registry.write(key_of)
     url = remote.notes_url = await registry.read(lambda tx: notes.known_address(tx, remote.url))
-    # all messages up to that number are there; after a restoration it is not known
+    # all messages up to this number were sent; 0 after a restoration
     sent = await registry.read(lambda tx: 0 if is_anything_restored(tx, url) else notes.reached(tx, url).sent)
     after = sent
 
     def find(tx: ReadTransaction) -> notes.Unsent | None:
-        # behind the last ones first: to walk over all that went already, each time, would be most of the work
+        # continue after the last batch first: scanning all sent messages each time would take longest
         return notes.next_unsent(tx, url, MAX_MESSAGES, after) or (
             notes.next_unsent(tx, url, MAX_MESSAGES, sent) if after > sent else None
         )
@@ -110,7 +110,7 @@ async def _push_edits(registry: Registry, remote: RemoteRegistry, key: bytes, do
         grown = {number: await _push_grown(registry, remote, number, edits.pop(number), key) for number in numbers}
         try:
             answers = await remote.apply_edits(list(edits.values())) if edits else []
-        except RemoteRefused as exc:  # the token may not
+        except RemoteRefused as exc:  # not allowed by the token
             logger.warning("Names, tags and deletions stay here: %s", exc)
             return
         errors = dict.fromkeys(unsent) | grown | dict(zip(edits, answers, strict=True))
@@ -120,14 +120,14 @@ async def _push_edits(registry: Registry, remote: RemoteRegistry, key: bytes, do
 
 
 async def _push_grown(registry: Registry, remote: RemoteRegistry, number: int, edit: Edit, key: bytes) -> str | None:
-    """Send a message again that its client has extended; return why it must be tried again."""
+    """Send a message that its client has extended; return an error if it must be retried."""
     unsent = await registry.read(lambda tx: notes.grown_message(tx, number, edit.value["id"]))
     if unsent:
         try:
             await remote.log({**await _conversation(replace(unsent, key=key)), "grows": edit.value["id"]})
-        except NotGrown as exc:  # it has other words by now
+        except NotGrown as exc:  # its text was changed there
             logger.warning("What was added to a message is not wanted elsewhere: %s", exc)
-        except RemoteRefused as exc:  # the token may not
+        except RemoteRefused as exc:  # not allowed by the token
             logger.warning("What was added to a message is not taken elsewhere: %s", exc)
             return str(exc)
     return None
@@ -146,11 +146,11 @@ async def _send(
         done.refused, done.why = done.refused + len(new), str(exc)
         return {row.number: None for row in new}
     stored = answer["stored_ids"][unsent.known :]
-    if not stored:  # it is not kept there: private, forgotten, or by a rule
+    if not stored:  # not stored there: private, forgotten, or excluded by a rule
         done.refused, done.why = done.refused + len(new), answer.get("not_kept")
         return {row.number: None for row in new}
     name, number = str(answer["channel"]), unsent.channel.number
-    if name != unsent.channel.name:  # its name is another person's there: what comes back is called so
+    if name != unsent.channel.name:  # the name belongs to another person there; answers use the new one
         known = {
             row.number: id_ for row, id_ in zip(unsent.messages, answer["stored_ids"][: unsent.known], strict=False)
         }
@@ -167,7 +167,7 @@ async def _send(
 async def _send_one_by_one(
     registry: Registry, remote: RemoteRegistry, unsent: notes.Unsent, done: Exchanged
 ) -> dict[int, str | None]:
-    """Send messages one by one, each after those that were taken."""
+    """Send messages one by one, each with the accepted ones before it as context."""
     taken = list(unsent.messages[: unsent.known])
     ids: dict[int, str | None] = {}
     for row in unsent.messages[unsent.known :]:
@@ -205,10 +205,10 @@ def _as_sent(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def pull(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> None:
-    """Bring in what is new there.
+    """Store the new messages and edits of the remote registry here.
 
-    Raises Unreachable, also if another registry answers in the middle; StorageError or OperationTimeout if it cannot be
-    stored here. The rest comes next time.
+    Raises Unreachable, also if another registry answers in between; StorageError or OperationTimeout if it cannot be
+    stored here. The next pull continues.
     """
     registry = orchestrator.registry
     changes = await _new_changes(registry, remote)
@@ -222,12 +222,12 @@ async def pull(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
 
 
 async def check_place(registry: Registry, remote: RemoteRegistry) -> None:
-    """Check the place before a push without a pull: what is gone there is sent again."""
+    """Before a push without a pull, detect a replaced registry, so that missing messages are sent again."""
     await _new_changes(registry, remote)
 
 
 async def _new_changes(registry: Registry, remote: RemoteRegistry) -> Changes[dict[str, Any]]:
-    """Return what is new there since the last exchange, also if that was at another address."""
+    """Return the changes since the last exchange, even if the registry had another address then."""
     remote.notes_url = await registry.read(lambda tx: notes.known_address(tx, remote.url))
     changes = await remote.changes(await _place(registry, remote))
     if changes.registry and changes.registry != await registry.read(lambda tx: notes.registry_at(tx, remote.notes_url)):
@@ -245,7 +245,7 @@ async def _place(registry: Registry, remote: RemoteRegistry) -> int:
 async def _compare_if_replaced(
     registry: Registry, remote: RemoteRegistry, first: Changes[dict[str, Any]]
 ) -> Changes[dict[str, Any]]:
-    """Return these changes; compare everything if the other registry was replaced or restored from a backup."""
+    """Return the changes. If the registry was replaced or restored from a backup, compare all its messages first."""
     changes = first
     if first.starts_over:
         logger.warning("The registry elsewhere is another one, so it is compared from the beginning: %s", remote.url)
@@ -258,7 +258,7 @@ async def _compare_if_replaced(
 
 
 async def _changes_after(remote: RemoteRegistry, before: Changes[dict[str, Any]]) -> Changes[dict[str, Any]]:
-    """Return the changes behind these. Raises Unreachable if another registry answers by now: its places are others."""
+    """Return the next changes. Raises Unreachable if another registry answers: its feed positions differ."""
     changes = await remote.changes(before.place)
     if changes.registry != before.registry:
         raise Unreachable(f"{remote.url}: another registry answers there than a moment ago")
@@ -271,7 +271,7 @@ async def _pull_edits(orchestrator: Orchestrator, remote: RemoteRegistry, done: 
     while True:
         try:
             found = await remote.edits(place)
-        except RemoteRefused as exc:  # the token may not
+        except RemoteRefused as exc:  # not allowed by the token
             logger.warning("Names, tags and deletions stay there: %s", exc)
             return
         for edit in found.items:
@@ -285,7 +285,7 @@ async def _pull_edits(orchestrator: Orchestrator, remote: RemoteRegistry, done: 
 
 
 async def _apply_here(orchestrator: Orchestrator, remote: RemoteRegistry, edit: Edit, done: Exchanged) -> None:
-    """Repeat an edit of the other registry here; a restored message that never came here comes now."""
+    """Apply an edit of the remote registry here; fetch a restored message that is not here yet."""
     if edit.field == GROWN:
         await _pull_grown(orchestrator, remote, edit.value["id"], edit.value["digest"])
         return
@@ -310,7 +310,7 @@ async def _apply_here(orchestrator: Orchestrator, remote: RemoteRegistry, edit: 
 
 
 async def _pull_grown(orchestrator: Orchestrator, remote: RemoteRegistry, remote_id: str, digest: str) -> None:
-    """Bring in the longer text of a message that came from there."""
+    """Fetch the extended text of a message that came from the remote registry."""
     local_id = await orchestrator.registry.read(
         lambda tx: notes.id_in_other_words(tx, remote.notes_url, remote_id, digest)
     )
@@ -338,7 +338,7 @@ async def _pull_restored(orchestrator: Orchestrator, remote: RemoteRegistry, edi
 async def _store_missing(
     orchestrator: Orchestrator, remote: RemoteRegistry, items: Sequence[dict[str, Any]], done: Exchanged
 ) -> None:
-    """Store the messages that are not here yet, channel by channel."""
+    """Store the messages that are not here yet, one channel at a time."""
     ids = [item["id"] for item in items]
     known = await orchestrator.registry.read(lambda tx: notes.ids_here(tx, remote.notes_url, ids))
     new = sorted((item for item in items if item["id"] not in known), key=lambda item: str(item["channel"]))

@@ -1,4 +1,4 @@
-"""Repeat edits of another machine here, by the operations that made them there."""
+"""Apply edits of another registry, by running the same operations here."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -13,12 +13,12 @@ SOURCE = "remote"
 
 
 async def replay(run_request: RunRequest, registry: Database, edit: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Repeat an edit as another registry sent it (`Edit.as_dict`); return the error if it fails."""
+    """Apply an edit that another registry sent as `Edit.as_dict`; return the error if it fails."""
     return await apply_edit(run_request, registry, edits.Edit(**{**edit, "done_at": parse_time(edit["done_at"])}))
 
 
 async def apply_edit(run_request: RunRequest, registry: Database, edit: edits.Edit) -> dict[str, Any] | None:
-    """Repeat an edit, with ids of this registry; return the error if it fails."""
+    """Apply an edit that has ids of this registry; return the error if it fails."""
     for request in await registry.read(lambda tx: _requests(tx, edit)):
         answer = await run_request({**request, "source": SOURCE, "timestamp": format_time(edit.done_at)})
         if not answer["success"]:
@@ -28,7 +28,7 @@ async def apply_edit(run_request: RunRequest, registry: Database, edit: edits.Ed
 
 
 def _requests(tx: ReadTransaction, edit: edits.Edit) -> list[dict[str, Any]]:
-    """Return the operations that repeat an edit; none if it is done already, or its target is not here."""
+    """Return the operations that apply an edit; none if it is applied already, or its target is unknown."""
     if edit.field == edits.FORGOTTEN:
         return _deletion_requests(tx, edit)
     if edit.field == edits.GROWN:  # the message itself is sent

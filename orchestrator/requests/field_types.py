@@ -17,7 +17,7 @@ _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def _instant(end: Literal["start", "end"]) -> BeforeValidator:
-    """Take a time in words (yesterday, 지난주, 7d) for its first or last instant; a day as an end means all of it."""
+    """Parse a time in words (yesterday, 지난주, 7d) as its first or last instant; an end day is included."""
 
     def read(given: object) -> object:
         with suppress(ValueError):
@@ -31,7 +31,7 @@ def _instant(end: Literal["start", "end"]) -> BeforeValidator:
 
 
 def _iso(given: object) -> object:
-    """Parse a time in ISO 8601. A bare day is a span and not a time."""
+    """Parse an ISO 8601 time. A bare date is refused: it is a span."""
     if isinstance(given, datetime):
         return given
     if isinstance(given, str) and not _DAY.fullmatch(given.strip()):
@@ -41,7 +41,7 @@ def _iso(given: object) -> object:
 
 
 def parse_literal(given: object) -> object:
-    """Return the value of an object or a list that was sent as text, in JSON or as Python prints it."""
+    """Parse an object or list that was sent as text, in JSON or in Python's notation."""
     if isinstance(given, str) and given[:1] in ("{", "["):
         for parse in (json.loads, ast.literal_eval):
             with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
@@ -60,7 +60,7 @@ def _check_visible(given: str) -> str:
 
 
 def _day(given: object) -> object:
-    """Return the day of a word; a date stays as it is."""
+    """Parse a day in words; return a date unchanged."""
     if isinstance(given, str) and not _DAY.fullmatch(given.strip()):
         today = now().astimezone()
         span = parse_span(given, today)
@@ -102,7 +102,7 @@ def _lower(given: object) -> object:
 
 
 def _role(given: object) -> object:
-    """Return a role by its name here; models write some of them otherwise."""
+    """Replace the role names that models use by ours."""
     return _ROLES_OF_MODELS.get(given.lower(), given.lower()) if isinstance(given, str) else given
 
 
@@ -119,7 +119,7 @@ WORDINGS = (
     "always 3-4 other wordings of the same question: synonyms, technical words, likely words of the answer, the other "
     'language; for "make login faster": ["speed up sign-in", "auth latency", "cache sessions", "로그인 속도"]'
 )
-"""Told to models wherever they search: nothing finds as much."""
+"""Description of `also` for models. Of all measures it improves recall the most."""
 Also = Annotated[
     list[Annotated[str, Field(min_length=1, max_length=400)]],
     Field(max_length=8, description=WORDINGS),

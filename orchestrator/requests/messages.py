@@ -1,4 +1,4 @@
-"""Read the shapes in which models and their APIs write messages. Pure."""
+"""Parse the message formats of models and their APIs. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ ROLE_KEYS = {
     **dict.fromkeys(("user", "human", "user_message", "prompt", "question"), "user"),
     **dict.fromkeys(("assistant", "ai", "assistant_message", "assistant_response", "response", "answer"), "assistant"),
 }
-"""Names under which models write a turn as one object: {"user": "…", "assistant": "…"}."""
+"""Keys of a turn that a model wrote as one object: {"user": "…", "assistant": "…"}."""
 _LINE = re.compile(r"(?:^|\n)\s*(user|human|assistant|ai|system|tool)\s*:\s*", re.IGNORECASE)
 
 
@@ -45,9 +45,9 @@ def _messages_in(item: Any) -> Iterator[Any]:
 
 
 def as_message(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message with its `role`, and its words as `text`; an empty time is none.
+    """Normalise a message to `role` and `text`; drop an empty time.
 
-    Without words it is its tool's call, a line such as `bash ls`, or the call's result, in the role of a tool, as in
+    Without a text, the text is the tool call (a line such as `bash ls`) or its result, and the role is `tool`, as in
     the clients' own histories.
     """
     message = dict(given)
@@ -79,14 +79,14 @@ def _texts(content: list[Any]) -> Iterator[str]:
 
 
 def _tool_fields(message: Mapping[str, Any], blocks: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what differs in a message that holds nothing but a tool's calls or their results."""
+    """Return `role`, `text` and `tool` for a message that has only tool calls or results."""
     results = [content_text(block.get("content")) for block in blocks if block.get("type") == "tool_result"]
     if any(results):
         return {"role": "tool", "text": "\n".join(results)}
     tool_uses = [block for block in blocks if block.get("type") == "tool_use"]
     written = [*objects(message.get("tool_calls")), *tool_uses, message.get("tool")]
     if message.get("role") in ("tool", "function") or message.keys() & {*ARGUMENTS} or isinstance(written[-1], str):
-        written.append(message)  # elsewhere its `name` is who speaks
+        written.append(message)  # in other roles `name` is the speaker
     calls = [call for one in written if (call := _call(one))]
     if not calls:
         return {}

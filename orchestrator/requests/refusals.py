@@ -1,4 +1,4 @@
-"""Refusals: each problem of a request names the field, what was given and what is allowed; failures as exceptions."""
+"""Describe invalid requests: for each problem the field, the given value and the allowed ones."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from registry.errors import InvalidRequest, RegistryError
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A call whose arguments a door has refused; recorded as a run of its operation."""
+    """A call whose arguments an interface has refused; recorded as a run of its operation."""
 
     operation: str
     source: str
@@ -36,13 +36,13 @@ def summary_of_refused(given: Mapping[str, Any] | Refusal) -> dict[str, Any]:
 
 
 def invalid_request(problems: Sequence[Mapping[str, Any]], known: Sequence[str] = ()) -> InvalidRequest:
-    """Return pydantic's problems as one error. `known`: the names of the top level's fields."""
+    """Return pydantic's problems as one error. `known`: the names of the top-level fields."""
     return InvalidRequest("The request is not valid.", "; ".join(_describe(problem, known) for problem in problems))
 
 
 @contextmanager
 def checked(known: Sequence[str] = ()) -> Iterator[None]:
-    """Raise InvalidRequest for what pydantic refuses meanwhile, names that are no field first."""
+    """Convert a ValidationError of the context to InvalidRequest; unknown fields are listed first."""
     try:
         yield
     except ValidationError as exc:
@@ -54,7 +54,7 @@ _ERRORS = {kind.code: kind for kind in RegistryError.__subclasses__()}
 
 
 def succeeded(outcome: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what an operation has answered; raise its failure as the RegistryError of that code."""
+    """Return an operation's answer; raise its failure as the RegistryError of that code."""
     if not outcome["success"]:
         error = outcome["error"]
         raise _ERRORS[error["code"]](error["message"], error["details"])
@@ -62,7 +62,7 @@ def succeeded(outcome: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def refuse_too_many(messages: object) -> None:
-    """Raise InvalidRequest for more messages than one call may bring, before anything looks at each of them."""
+    """Raise InvalidRequest for more than MAX_MESSAGES, before they are parsed."""
     if isinstance(messages, list) and len(messages) > MAX_MESSAGES:
         allowed = f"at most {MAX_MESSAGES} in one call, more in several: the next ones follow on those before"
         raise InvalidRequest("Too many messages at once.", f"messages: given {len(messages)}; allowed: {allowed}")

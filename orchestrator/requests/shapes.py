@@ -1,4 +1,4 @@
-"""Define requests and their queries. Those that the answer reads are here, the others in the operations' files."""
+"""Define the requests that `orchestrator.answer` reads; the others are in the operations' files."""
 
 from typing import Annotated, Any, ClassVar, Self
 
@@ -82,9 +82,7 @@ class Request(BaseModel):
     operation: ClassVar[str]
     takes_long: ClassVar[bool] = False  # the operation has no time limit
     is_awaited: ClassVar[bool] = True  # a caller waits for the answer
-    is_about_current_chat: ClassVar[bool] = (
-        False  # it is about the chat that is going on: what hooks have told is taken in first
-    )
+    is_about_current_chat: ClassVar[bool] = False  # the hooks' latest messages are stored first
 
     channel: ChannelName | None = None
     source: SourceName = "unknown"
@@ -93,26 +91,26 @@ class Request(BaseModel):
 
     @property
     def is_shortened(self) -> bool:
-        """Return True if a shorter form is asked for than what was said."""
+        """Return True if a summary or digest is requested."""
         return False
 
     @property
     def is_permanent(self) -> bool:
-        """Return True if it deletes what cannot be restored."""
+        """Return True if it deletes permanently."""
         return False
 
     @property
     def limited_to_owner(self) -> str | None:
-        """Return the person to whose own chats it is limited; None: it is not."""
+        """Return the person whose chats it is limited to; None: not limited."""
         return None
 
     @property
     def write_target(self) -> str | None:
-        """Return the name of what it writes to; requests with the same name are stored one after the other."""
+        """Return the key of its target; requests with the same key are stored one after the other."""
         return self.channel
 
     def summary(self) -> dict[str, Any]:
-        """Summarise it for its record: counts and ids, never texts of messages."""
+        """Summarise the request for its record: counts and ids, never texts of messages."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"metadata", "source"})
 
 
@@ -173,7 +171,7 @@ class ListQuery(NarrowedQuery):
     as_lines: bool = Field(False, description="one line for each session")
 
 
-MAX_MATCHES = 3  # matches of a session that are shown at most
+MAX_MATCHES = 3  # matches shown of a session
 
 
 class SessionsQuery(WordsQuery):
@@ -191,7 +189,7 @@ class SessionsQuery(WordsQuery):
 
 
 MAX_READ_TOKENS, MAX_READ_MESSAGES = 30_000, 400
-"""Limits of what is read of a conversation for a summary or a digest, unless the request has its own limit."""
+"""Limits of the messages read for a summary or a digest, unless the request has its own limit."""
 
 
 class ExtractRequest(Request):
@@ -206,7 +204,7 @@ class ExtractRequest(Request):
         return self.query.mode != "raw"
 
     def for_selection(self) -> Self:
-        """Return the request as it selects messages: a summary may read more than its own size."""
+        """Return the request for selecting messages: a summary is written from more messages than its own size."""
         if not self.is_shortened:
             return self
         wanted: dict[str, Any] = {"max_tokens": MAX_READ_TOKENS}

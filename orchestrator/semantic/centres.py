@@ -1,8 +1,8 @@
-"""Subtract from a vector what comes from its text's language alone.
+"""Remove the language bias from vectors.
 
-A small multilingual model calls texts of one language similar, whatever they say. From each vector the mean of its kind
-(question or message) and language is subtracted, weighted by the shares of Hangul and Latin letters. The means were
-fitted on the sets in benchmarks/retrieval.
+A small multilingual model finds all texts of one language similar. The mean vector of the kind (question or message)
+and language is subtracted, weighted by the shares of Hangul and Latin letters. The means were fitted on the sets in
+benchmarks/retrieval.
 """
 
 import re
@@ -18,8 +18,8 @@ _HANGUL, _LATIN = re.compile("[가-힣ㄱ-ㅎ]"), re.compile("[A-Za-z]")
 
 
 def shares(text: str) -> tuple[float, float]:
-    """Return how much of a text is Hangul, and how much is not."""
-    hangul = 2.5 * len(_HANGUL.findall(text))  # a syllable counts as so many letters
+    """Return the shares of Hangul and of other letters in a text; they sum to 1."""
+    hangul = 2.5 * len(_HANGUL.findall(text))  # a syllable counts as 2.5 letters
     letters = hangul + len(_LATIN.findall(text))
     share = hangul / letters if letters else 0.5
     return share, 1.0 - share
@@ -33,7 +33,7 @@ def centres_of(package: str) -> tuple[Floats, Floats]:
 
 
 def centred(vectors: Floats, texts: Sequence[str], means: Floats) -> Floats:
-    """Return the vectors without the means of their languages, each of length 1."""
+    """Subtract the means of the languages from the vectors, and normalise them to length 1."""
     found: Floats = vectors - np.array([shares(text) for text in texts], np.float32) @ means
     found /= np.linalg.norm(found, axis=1, keepdims=True)
     return found

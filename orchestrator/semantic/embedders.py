@@ -1,4 +1,4 @@
-"""Define the interface of an embedding model, and the prefixes of texts that known models need."""
+"""Define the interface of embedding models, and the text prefixes of known models."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -11,7 +11,7 @@ class Unavailable(Exception):
 
 
 def dimension_mismatch(model: str, given: int, stored: int) -> str:
-    """Say that a model answers with other vectors than those that are kept."""
+    """Return the message for vectors of another length than the stored ones."""
     return f"{model} answers with {given} dimensions, its vectors here have {stored}: ctxr db embed"
 
 
@@ -27,7 +27,7 @@ class Embedder(Protocol):
 
     name: str
     query_timeout_s: float  # seconds that a search waits
-    batch_timeout_s: float | None  # seconds that a batch waits; None: without limit, for a model in this process
+    batch_timeout_s: float | None  # seconds that a batch waits; None: no limit, for a model in this process
 
     async def warm_up(self) -> None:
         """Load the model. Raises Unavailable."""
@@ -43,7 +43,7 @@ class Embedder(Protocol):
 
 
 class Prefixes(NamedTuple):
-    """The texts put before questions and before messages."""
+    """Texts put before questions and before messages."""
 
     query: str = ""
     passage: str = ""
@@ -59,15 +59,15 @@ PREFIXES = {
     ),
     "jina-embeddings-v5": Prefixes("Query: ", "Document: "),
 }
-"""Prefixes that models were trained with, by a part of their names; the first match counts."""
+"""Prefixes that models were trained with, by a part of the model's name; the first match counts."""
 
 
 def prefixes_for(model: str) -> Prefixes:
-    """Return a known model's prefixes; none for any other."""
+    """Return a model's prefixes; empty ones if it is unknown."""
     known = (prefixes for part, prefixes in PREFIXES.items() if part in model.lower())
     return next(known, Prefixes())
 
 
 def name_with_prefix(model: str, prefixes: Prefixes) -> str:
-    """Return the model's name, with the prefix that changes its vectors."""
+    """Return the model's name with the passage prefix, since that changes its vectors."""
     return f"{model}, {prefixes.passage.strip()!r} before what was said" if prefixes.passage else model

@@ -1,6 +1,6 @@
 """Embed stored messages: in the background of a server, or on demand.
 
-The model is called outside of any transaction, and its vectors are stored in small ones. If it is stopped, it continues
+The model is called outside of transactions; its vectors are stored in small ones. After an interruption it continues
 with the messages that still lack a vector.
 """
 
@@ -39,9 +39,7 @@ from registry.storage.database import WriteTransaction
 logger = logging.getLogger(__name__)
 
 READ_AHEAD = 64  # messages read at once
-INTERVAL_S = (
-    1.0  # between two looks for new messages while operations run: what was just logged is soon found by meaning
-)
+INTERVAL_S = 1.0  # seconds between two checks for new messages while operations run
 
 Progress = Callable[[int, int], None]  # called with the number of embedded messages, and the number of all
 
@@ -55,7 +53,7 @@ class Embedding:
         self._holder = new_id("exec")
 
     async def model(self) -> EmbeddingModel:
-        """Return the model's record, measuring it first if there is none. Raises Unavailable."""
+        """Return the model's record; measure the model if there is none. Raises Unavailable."""
         name = self._embedder.name
         known = await self._registry.read(lambda tx: find_model(tx, name))
         if known and known.calibration == CALIBRATION_VERSION:
@@ -63,12 +61,9 @@ class Embedding:
         return await self.measure()
 
     async def measure(self) -> EmbeddingModel:
-        """Measure the model, and return its record."""
+        """Measure the model, and store and return its record."""
         requests, messages = calibration_texts()
-        queries, vectors = (
-            await self._with_timeout(self._embedder.queries, requests),
-            await self._vectors(messages),
-        )
+        queries, vectors = await self._with_timeout(self._embedder.queries, requests), await self._vectors(messages)
         if not all(map(len, vectors)):
             raise Unavailable(f"{self._embedder.name} refuses short texts")
         record = (
@@ -95,7 +90,7 @@ class Embedding:
         return len(vectors_to_save)
 
     def _first_batch(self, found: Sequence[UnembeddedMessage]) -> list[tuple[UnembeddedMessage, list[str]]]:
-        """Return the first messages, with their passages, that fit into one request; at least one."""
+        """Return as many messages as fit into one request, at least one, each with its passages."""
         batch: list[tuple[UnembeddedMessage, list[str]]] = []
         room = 8_000  # characters of the passages embedded at once
         for one in found:
@@ -107,16 +102,16 @@ class Embedding:
         return batch
 
     async def end_turn(self, model: EmbeddingModel) -> None:
-        """Let another process go on at once."""
+        """Release the claim, so that another process can embed."""
         await self._registry.write(lambda tx: self._take_turn(tx, model, 0.0))
 
     def _take_turn(self, tx: WriteTransaction, model: EmbeddingModel, for_s: float = 120.0) -> bool:
-        """Let this process embed; others leave it alone for some seconds after its last batch."""
+        """Claim the embedding for this process for some seconds; False if another process has it."""
         until = now() + timedelta(seconds=for_s)
         return claim_embedding(tx, model, self._holder, until, even_if_taken=self._is_on_demand)
 
     async def _vectors(self, given: Sequence[str]) -> list[Sequence[float]]:
-        """Return a vector for each text; an empty one for a text that the model refuses or never finishes."""
+        """Return a vector for each text; an empty one if the model refuses the text or times out."""
         if not given:
             return []
         try:
@@ -135,7 +130,7 @@ class Embedding:
         return [()]
 
     async def _check_answers(self) -> None:
-        """Raise Unavailable if the model does not even embed one word."""
+        """Raise Unavailable if the model cannot embed a single word."""
         try:
             await self._with_timeout(self._embedder.passages, ["hello"], at_most_s=10.0)
         except TextRefused as exc:
@@ -162,13 +157,13 @@ def _vector_for(one: UnembeddedMessage, vectors: Sequence[Sequence[float]], mode
 
 
 async def embed_all(registry: Registry, embedder: Embedder, on_progress: Progress, *, everything: bool = False) -> int:
-    """Embed every message that lacks a vector, or every one; return how many.
+    """Embed every message that lacks a vector, or all messages; return their number.
 
     The vectors of other models are deleted at the end. Raises Unavailable.
     """
     work = Embedding(registry, embedder, is_on_demand=True)
     model = await work.measure()
-    if everything:  # only now, when the model is known to answer
+    if everything:  # only after the model has answered
         await registry.write(lambda tx: delete_model(tx, embedder.name))
         model = await work.measure()
     total = await registry.read(lambda tx: count_unembedded(tx, model))
@@ -191,7 +186,7 @@ async def keep_embedding(registry: Registry, embedder: Embedder, news: asyncio.E
     while True:
         try:
             if clock() >= scan_all_at:
-                above, scan_all_at = 0, clock() + 600.0  # old messages whose text was corrected
+                above, scan_all_at = 0, clock() + 600.0  # old messages with a changed text
             model, newest = await work.model(), await registry.read(newest_message_number)
             while await work.step(model, above):
                 pause.end()
@@ -200,7 +195,7 @@ async def keep_embedding(registry: Registry, embedder: Embedder, news: asyncio.E
         except (Unavailable, RegistryError) as exc:
             wait_s = pause.begin()
             logger.warning("Messages are not embedded for %.0f s: %s", wait_s, exc)
-        except Exception:  # the server goes on, whatever is wrong here
+        except Exception:  # the server must continue
             wait_s = pause.begin()
             logger.exception("Messages are not embedded for %.0f s", wait_s)
         else:
@@ -212,8 +207,8 @@ async def keep_embedding(registry: Registry, embedder: Embedder, news: asyncio.E
         news.clear()
 
 
-MAX_PASSAGE_LENGTH = 1_000  # characters of a passage: about what a small model reads of a text
-MAX_PASSAGES = 8  # passages of a message; what follows is found by its words only
+MAX_PASSAGE_LENGTH = 1_000  # characters; small models read about as much of a text
+MAX_PASSAGES = 8  # per message; the rest is only found by words
 _ENDS = ("\n\n", "\n", ". ", "? ", "! ", "다 ", " ")
 
 
@@ -241,10 +236,10 @@ CALIBRATION_VERSION = 2
 
 
 def calibration_texts() -> tuple[list[str], list[str]]:
-    """Return requests, and the message that belongs to each, for measuring a model.
+    """Return requests for measuring a model, and the matching message of each.
 
-    Models differ in how similar they call unrelated texts; the measurement is used as long as a registry has too few
-    messages to compare with.
+    Models differ in the similarity of unrelated texts. The measurement is used while a registry has too few messages to
+    compare with.
     """
     lines = files(__package__).joinpath("calibration.txt").read_text(encoding="utf-8").splitlines()
     pairs = [line.partition(" | ") for line in lines if line and not line.startswith("#")]
@@ -252,6 +247,6 @@ def calibration_texts() -> tuple[list[str], list[str]]:
 
 
 def background_similarity(requests: Vectors, messages: Vectors) -> tuple[float, float]:
-    """Return mean and standard deviation of the similarity of unrelated texts, by a model's vectors of `texts()`."""
+    """Return mean and standard deviation of the similarity of unrelated `calibration_texts()`, by their vectors."""
     unrelated = [similarity(one, other) for i, one in enumerate(requests) for j, other in enumerate(messages) if i != j]
     return fmean(unrelated), pstdev(unrelated)

@@ -1,4 +1,4 @@
-"""Run an embedding model in this process; it is loaded in a thread when first needed, and dropped when idle."""
+"""Run an embedding model in this process; load it in a thread on first use, and unload it when idle."""
 
 import asyncio
 import ctypes
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from orchestrator.semantic.embedders import Unavailable, Vectors
 
-IDLE_S = 600.0  # an unused model is dropped after so long: it takes 130 MB
+IDLE_S = 600.0  # seconds until an unused model is unloaded: it takes 130 MB
 
 _M_MMAP_THRESHOLD = -3  # malloc.h
 
@@ -27,7 +27,7 @@ class Loaded(NamedTuple):
 
 
 class LocalModel:
-    """A model that `load` loads."""
+    """An embedding model that `load` loads."""
 
     query_timeout_s = 10.0
     batch_timeout_s: float | None = None
@@ -40,15 +40,15 @@ class LocalModel:
         self._background = ThreadPoolExecutor(1, "embedding", _lower_priority)
 
     async def warm_up(self) -> None:
-        """Load the model, and use it once: it reads parts of its file with the first text."""
+        """Load the model, and embed one text, since parts of the file are read then."""
         await self.queries(["ready"])
 
     async def queries(self, texts: Sequence[str]) -> Vectors:
-        """Embed in a thread. A caller that stops waiting does not stop the loading."""
+        """Embed in a thread. If the caller is cancelled, loading continues."""
         return await self._in_thread(None, (await self._loaded()).queries, texts)
 
     async def passages(self, texts: Sequence[str]) -> Vectors:
-        """Embed in a thread of low priority, where the system has such threads."""
+        """Embed in a thread of low priority, if the system supports that."""
         return await self._in_thread(self._background, (await self._loaded()).passages, texts)
 
     async def _loaded(self) -> Loaded:
@@ -56,7 +56,7 @@ class LocalModel:
             self._loading = asyncio.ensure_future(asyncio.to_thread(self._load))
         try:
             return await asyncio.shield(self._loading)
-        except Exception as exc:  # libraries raise what they like
+        except Exception as exc:  # libraries raise any type
             self._loading = None
             raise Unavailable(f"the model {self.name} cannot be loaded: {str(exc) or type(exc).__name__}") from exc
 
@@ -81,7 +81,7 @@ class LocalModel:
 
 
 def _lower_priority() -> None:
-    """Lower the thread's priority on Linux; elsewhere it would be the whole process's."""
+    """Lower the thread's priority on Linux; other systems would lower the whole process's."""
     if sys.platform == "linux":
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
@@ -90,7 +90,7 @@ def _lower_priority() -> None:
 def _return_freed_blocks() -> None:
     """Have glibc give blocks of 1 MB and more back when they are freed.
 
-    By itself it keeps as much as the largest block that was ever freed: after ten loads of the model 66 MB.
+    By default it raises its threshold to the largest block freed so far: after ten loads of the model it kept 66 MB.
     """
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):  # another C library

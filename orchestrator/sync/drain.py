@@ -1,6 +1,6 @@
-"""Store the events in the hooks' spool as conversations.
+"""Store the events of the hooks' spool as conversations.
 
-Nothing is lost or doubled if it is interrupted: a file is removed after all its events are stored, and repeated events
+An interruption neither loses nor repeats events: a file is removed after all its events are stored, and repeated events
 are recognised (`registry.ingest.from_hook`).
 """
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 CLIENT = "ctxr hook"
 _HOOKS = {client.source: client.hooks for client in CLIENTS if client.hooks}
 _MESSAGE_FIELDS = {event.lower(): field for hooks in _HOOKS.values() for event, field in hooks.message_fields.items()}
-"""Role and text field of each event. One table for all clients, because Cursor also runs the hooks of Claude Code."""
+"""Role and text field by event name. One table for all clients, because Cursor also runs hooks of Claude Code."""
 
 _REQUEST_IDS = ("generation_id", "prompt_id", "turn_id")
 _TRANSIENT = (ErrorCode.STORAGE_ERROR, ErrorCode.TIMEOUT, ErrorCode.INTERNAL_ERROR)
 
 
 async def drain(orchestrator: Orchestrator, home: Path) -> bool:
-    """Store the spool's events; return False if the registry could not take all: the rest waits for the next time.
+    """Store the spool's events; return False if the registry could not store all: the next call retries.
 
-    Several processes may do so at once; each takes its own files.
+    Several processes may drain at once; each locks its own files.
     """
     is_complete = True
     for file, events in take(str(home)):
@@ -55,7 +55,7 @@ async def drain(orchestrator: Orchestrator, home: Path) -> bool:
 
 
 def sessions_of(events: Iterable[Mapping[str, Any]]) -> list[tuple[str, Session]]:
-    """Return the events as sessions with their sources. Pure, but for the time of events without one."""
+    """Group the events into sessions, each with its source. Pure, except for events without a time."""
     sessions: dict[tuple[str, str], tuple[list[Message], list[str]]] = {}
     for event in events:
         source, payload = string(event.get("source")), mapping(event.get("payload"))
@@ -77,7 +77,7 @@ def sessions_of(events: Iterable[Mapping[str, Any]]) -> list[tuple[str, Session]
 
 
 def _count_tokens(messages: list[Message], request: str, usage: Mapping[str, int]) -> None:
-    """Note the tokens of a turn, which Cursor tells at its end, with its last answer."""
+    """Add the token counts that Cursor sends at the end of a turn to the turn's last answer."""
     for index in reversed(range(len(messages))):
         message = messages[index]
         if message.role is Role.ASSISTANT and message.more.get("request_id") == request:
@@ -92,7 +92,7 @@ def _request_id(payload: Mapping[str, Any]) -> str:
 def _messages(source: str, event: str, payload: Mapping[str, Any], at: datetime) -> Iterator[Message]:
     role, field_name = _MESSAGE_FIELDS.get(event.lower(), (None, ""))
     text = string(payload.get(field_name)).strip()
-    if role is None or not text or payload.get("agent_id"):  # a sub-agent's words are not the conversation's
+    if role is None or not text or payload.get("agent_id"):  # messages of sub-agents are skipped
         return
     hooks = _HOOKS.get(source)
     for each in hooks.typed(text) if hooks and hooks.typed and role is Role.USER else [text]:

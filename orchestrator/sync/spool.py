@@ -1,9 +1,9 @@
-"""Keep hook events in a file until the registry takes them (`drain`).
+"""Queue hook events in a file until `drain` stores them.
 
 Hooks append JSON lines to one file. A process that drains it renames it first; locks keep hooks from writing into a
-file that was taken. Secrets are masked as the registry masks them, so that a reader's copy of a message is recognised.
+renamed file. Secrets are masked with the registry's key, so that a reader's copy of a message is recognised.
 
-Every hook that a client waits for imports this: it uses the standard library only.
+It imports the standard library only, because clients wait for hooks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 if sys.platform == "win32":
-    fcntl = None  # there, a file that somebody has open cannot be renamed, which is lock enough
+    fcntl = None  # Windows does not rename open files, so no lock is needed
 else:
     import fcntl
 
@@ -29,7 +29,7 @@ TAKEN_PREFIX = "taken-"
 
 
 def registry_home() -> str:
-    """`Settings.home` for those who cannot wait for the settings: the folder of the registry."""
+    """Return `Settings.home`, the registry's folder, without loading the settings."""
     given = os.environ.get("CTXR_HOME")
     if given:
         return os.path.expanduser(given)
@@ -42,14 +42,14 @@ def registry_home() -> str:
 
 
 def open_folder(home: str) -> str:
-    """Return the spool's folder, made for this user only if need be. Raises OSError."""
+    """Return the spool's folder; create it, private to this user, if it is missing. Raises OSError."""
     folder = os.path.join(home, FOLDER)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     return folder
 
 
 def append(home: str, event: Mapping[str, Any]) -> None:
-    """Append one event, readable by this user only. Raises OSError."""
+    """Append one event to a file that only this user can read. Raises OSError."""
     path = os.path.join(open_folder(home), CURRENT)
     line = dumps(event).encode("ascii") + b"\n"
     for _ in range(20):
@@ -64,7 +64,7 @@ def append(home: str, event: Mapping[str, Any]) -> None:
 
 
 def _write(file: int, line: bytes) -> None:
-    """Write a line at once, so that lines of several processes never mix; a full disk cuts off only its own line."""
+    """Write a line in one call, so that lines of several processes never mix; a full disk damages only this line."""
     written = os.write(file, line)
     if written < len(line):
         os.write(file, b"\n")
@@ -72,21 +72,21 @@ def _write(file: int, line: bytes) -> None:
 
 
 def _can_append(file: int, path: str) -> bool:
-    """Return whether the file is still the current one, and stays whole until we close it."""
+    """Lock the file against draining; return False if it is no longer the current one."""
     if fcntl is None:
         return True
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return os.path.samestat(os.fstat(file), os.stat(path))
-    except (BlockingIOError, FileNotFoundError):  # somebody drains it, or has done so
+    except (BlockingIOError, FileNotFoundError):  # another process drains it, or has done so
         return False
 
 
 def take(home: str) -> Generator[tuple[str, list[dict[str, Any]]]]:
-    """Yield each file that nobody else drains, with its events in order of arrival.
+    """Yield each file that no other process drains, with its events in order of arrival.
 
-    A file stays locked until the next one is asked for; remove it when its events are stored. Files that a killed
-    process left are yielded again.
+    A file stays locked until the next one is yielded; remove it when its events are stored. Files of killed processes
+    are yielded again.
     """
     folder = os.path.join(home, FOLDER)
     try:
@@ -102,11 +102,11 @@ def take(home: str) -> Generator[tuple[str, list[dict[str, Any]]]]:
                 if _can_drain(file.fileno()):
                     yield path, list(_events(file))
         except OSError:
-            continue  # gone, or not to be read now
+            continue  # removed, or unreadable now
 
 
 def waiting(home: str) -> bool:
-    """Return whether hooks have left something that is not drained yet."""
+    """Return True if the spool has events."""
     try:
         return bool(os.listdir(os.path.join(home, FOLDER)))
     except OSError:
@@ -119,7 +119,7 @@ def _take_current(folder: str) -> str:
     name = f"{TAKEN_PREFIX}{time.time_ns()}-{os.getpid()}.jsonl"
     try:
         os.rename(os.path.join(folder, CURRENT), os.path.join(folder, name))
-    except OSError:  # somebody else was faster, or a hook has it open on Windows
+    except OSError:  # another process was faster, or a hook has it open on Windows
         return ""
     return name
 
@@ -129,13 +129,13 @@ def _can_drain(file: int) -> bool:
         return True
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # a hook is just writing, or another process drains
+    except OSError:  # a hook is writing, or another process drains it
         return False
     return os.fstat(file).st_nlink > 0
 
 
 def _events(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """Yield the events, without incomplete lines of killed processes."""
+    """Yield the events; skip incomplete lines of killed processes."""
     for line in lines:
         try:
             event = loads(line.decode())
@@ -146,17 +146,17 @@ def _events(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
 
 
 def loads(text: str) -> Any:
-    """Parse JSON; control characters in strings are let pass. Raises ValueError."""
+    """Parse JSON; allow control characters in strings. Raises ValueError."""
     return json.loads(text, strict=False)
 
 
 MASKING = "masking.json"
-"""File in the registry's folder: the key of masks, the projects whose secrets are kept, and the words of the rules."""
+"""File in the registry's folder: the masking key, the unmasked projects, and the words of the rules."""
 TEXTS = ("prompt", "text", "last_assistant_message", "attachments")
 BUILT_IN_RULES = os.path.join(__file__, "../../../registry/text/privacy/rules.toml")
-OWN_RULES = "secret-rules.toml"  # name of the user's rules, as in `registry.text.privacy.rules`
-MIN_KEY = 20  # characters: no key that is recognised by its prefix alone is shorter
-MIN_PASSWORD = 8  # characters: no password that is recognised by its form alone is shorter
+OWN_RULES = "secret-rules.toml"  # file name, as in `registry.text.privacy.rules`
+MIN_KEY = 20  # characters of the shortest key that is recognised by its prefix
+MIN_PASSWORD = 8  # characters of the shortest password that is recognised by its form
 
 
 def share_masking(home: str, key: bytes, unmasked: Sequence[str]) -> None:
@@ -176,7 +176,7 @@ def share_masking(home: str, key: bytes, unmasked: Sequence[str]) -> None:
 
 
 def replace_private_file(path: str, text: str) -> None:
-    """Write a file for this user only; who reads it meanwhile finds the old text or the new one. Raises OSError."""
+    """Replace a file that only this user can read, atomically. Raises OSError."""
     draft = f"{path}.{os.getpid()}"
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
         file.write(text)
@@ -184,7 +184,7 @@ def replace_private_file(path: str, text: str) -> None:
 
 
 def without_secrets(home: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Mask the secrets in a hook's payload; without a key if no registry has shared one yet."""
+    """Mask the secrets in a hook's payload; with an empty key if the registry has shared none yet."""
     shared = _shared(home)
     words = shared["words"] if shared.get("rules") == _rule_file_states(home) else [""]  # each text contains ""
     found = {
@@ -212,23 +212,21 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def may_hold_secret(text: str, words: Iterable[str]) -> bool:
-    """Return whether the rules, which take most of a hook's time to load, must be asked.
+    """Return False if no rule can match, so that the rules, which take most of a hook's time, need not be loaded.
 
-    Args:
-        text: What was said.
-        words: The rules' words in lower case; any other secret has a long or odd word, many digits or escapes.
+    `words`: the rules' words in lower case. A secret without one has a long or mixed word, many digits or escapes.
     """
     lowered = text.lower()
-    if any(word in lowered for word in words) or sum(map(text.count, "0123456789")) >= 13:  # of a resident number
+    if any(word in lowered for word in words) or sum(map(text.count, "0123456789")) >= 13:  # a resident number
         return True
-    if any(sign in text for sign in ("\\u", "%", "&#", "</")):  # escapes, and what is private
+    if any(sign in text for sign in ("\\u", "%", "&#", "</")):  # escapes, and tags of private text
         return True
     mixed = (word for word in text.split() if any(map(str.isdigit, word)) and any(map(str.isalpha, word)))
     return any(len(word) >= MIN_PASSWORD for word in mixed) or any(len(word) >= MIN_KEY for word in text.split())
 
 
 def _shared(home: str) -> dict[str, Any]:
-    """Return what the registry shares with hooks; nothing if there is no file or a broken one."""
+    """Return the contents of the masking file; {} if it is missing or broken."""
     try:
         shared = loads(_read(os.path.join(home, MASKING)))
     except ValueError:
@@ -237,7 +235,7 @@ def _shared(home: str) -> dict[str, Any]:
 
 
 def _rule_file_states(home: str) -> list[list[int]]:
-    """Return the times and sizes of the files with rules: other ones have other words."""
+    """Return time and size of each rule file, to detect changed rules."""
     found = []
     for path in (BUILT_IN_RULES, os.path.join(home, OWN_RULES)):
         try:
@@ -249,7 +247,7 @@ def _rule_file_states(home: str) -> list[list[int]]:
 
 
 def _is_unmasked(payload: Mapping[str, Any], patterns: Sequence[str]) -> bool:
-    """Return whether all folders named by the hook belong to projects whose secrets are kept."""
+    """Return True if all folders of the hook's payload belong to unmasked projects."""
     if not patterns:
         return False
     from registry.text.privacy.secrets import is_like

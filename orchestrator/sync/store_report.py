@@ -1,4 +1,4 @@
-"""Report the sync of a store; find out without the database layer that there is nothing to sync."""
+"""Report the sync of a store; check without the database layer whether there is anything to sync."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
@@ -24,21 +24,21 @@ class StoreReport:
     skipped: list[Skipped] = field(default_factory=list)
     skipped_count: int = 0
     is_complete: bool = True  # False if the whole store must be read again next time
-    has_news: bool = False  # False if nothing has changed since the last sync
+    has_news: bool = False  # the store has changed since the last sync
 
     def skip(self, skipped: Iterable[Skipped]) -> None:
         for one in skipped:
             self.skipped_count += 1
-            if len(self.skipped) < 200:  # all are counted
+            if len(self.skipped) < 200:  # all are counted, 200 are listed
                 self.skipped.append(one)
 
     def keep(self, last_skipped: Iterable[Mapping[str, str]], read_again: Collection[str]) -> None:
-        """Keep the parts that earlier syncs skipped in sessions that were not read again."""
+        """Add what the last sync skipped in sessions that were not read again."""
         skipped = (Skipped(**one) for one in last_skipped)
         self.skip(one for one in skipped if one.session and one.session not in read_again)
 
     def has_same_skipped(self, last_skipped: Iterable[Mapping[str, str]]) -> bool:
-        """Return whether exactly the same parts were skipped as at the last sync, in any order."""
+        """Return True if the same items were skipped as at the last sync, in any order."""
         return {_identity(asdict(one)) for one in self.skipped} == {_identity(one) for one in last_skipped}
 
     def as_dict(self) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class StoreReport:
 
 
 def nothing_new(readers: Sequence[Source], places: Places) -> list[StoreReport] | None:
-    """Return the reports of a sync that would change nothing; None if it might change something."""
+    """Return the reports of a sync without changes; None if a sync might change something."""
     home = registry_home()
     try:
         file = embedded_file(Path(home), places.environment)

@@ -1,6 +1,6 @@
-"""Import what is new in the clients' stores, in batches.
+"""Import new sessions from the clients' stores, in batches.
 
-A store that cannot be read, or is gone, is reported; nothing is deleted for it.
+An unreadable store is reported. Nothing is deleted if a store is missing.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BATCH_MESSAGES, SHARED_BATCH_MESSAGES = 500, 20
-"""Messages in one transaction; and while others ask something, who wait for its end."""
-BATCH_CHARACTERS = 8 * 2**20  # characters in one transaction: a few sessions full of long results fill the memory, too
+"""Messages in one transaction; the second while questions are asked, which wait for it to end."""
+BATCH_CHARACTERS = 8 * 2**20  # characters in one transaction, to bound memory
 
 CLIENT = "ctxr sync"
 Progress = Callable[[StoreReport, int], None]
-"""Called after each batch of a store, with the number of new sessions expected; 0: not known."""
+"""Called after each batch of a store, with the expected number of new sessions; 0: unknown."""
 
 
 class SingleTask:
-    """Runs one sync at a time in the background; it ends with the program."""
+    """Runs one task at a time in the background; `close` cancels it."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
@@ -68,10 +68,9 @@ async def sync(
     progress: Progress | None = None,
     access: Access | None = None,
 ) -> list[StoreReport]:
-    """Read every store that the readers find, and store what is new. One at a time: a second call waits.
+    """Read every store that the readers find, and store new messages. A concurrent call waits.
 
-    `access`: whose conversations they are; None: nobody's in particular.
-    A store that cannot be read is reported, and does not keep the others from being read.
+    `access`: the owner of the conversations; None: no owner. Unreadable stores are reported; the others are still read.
     """
     async with orchestrator.syncing:
         reports = []
@@ -81,8 +80,8 @@ async def sync(
             try:
                 await _sync_store(orchestrator, reader, store, report, progress, access)
             except RegistryError:
-                raise  # the registry itself: no store can be brought in
-            except Exception as exc:  # a mistake of ours must not hide the other stores
+                raise  # the registry fails: no store can be imported
+            except Exception as exc:  # a bug must not stop the other stores
                 logger.exception("Bringing in %s failed", report.path)
                 report.is_complete = False
                 report.skip([Skipped(report.path, f"bringing it in failed: {type(exc).__name__}: {exc}")])
@@ -98,7 +97,7 @@ def _stores(readers: Sequence[Source], places: Places) -> list[tuple[Source, Pat
 def stores_of(reader: Source, places: Places) -> list[Path]:
     try:
         return list(reader.find(places))
-    except Exception:  # a folder that may not be looked into must not hide the other clients'
+    except Exception:  # an unreadable folder must not stop the other clients' stores
         logger.exception("Looking for the stores of %s failed", reader.name)
         return []
 
@@ -111,7 +110,7 @@ async def _sync_store(
     progress: Progress | None,
     access: Access | None,
 ) -> None:
-    """Read a store that has changed. Its stamp is taken before it is read, never after."""
+    """Read a store if its stamp has changed. The stamp is taken before reading, so that later changes are found."""
     stamp = await asyncio.to_thread(_stamp_of, reader, store)
     store_key = report.source, report.path
     (last_stamp, last_skipped), seen = await orchestrator.registry.read(
@@ -142,7 +141,7 @@ async def _sync_store(
 
 
 async def _next_batch(batches: Iterator[list[FoundSession]], orchestrator: Orchestrator) -> list[FoundSession] | None:
-    """Read the next batch while no caller waits, if possible."""
+    """Read the next batch; let waiting callers go first."""
     await orchestrator.yield_to_callers()
     batch = await asyncio.to_thread(next, batches, None)
     await orchestrator.yield_to_callers()
@@ -152,10 +151,10 @@ async def _next_batch(batches: Iterator[list[FoundSession]], orchestrator: Orche
 async def _store_batch(
     orchestrator: Orchestrator, batch: list[FoundSession], report: StoreReport, access: Access | None
 ) -> list[tuple[list[FoundSession], int]]:
-    """Store a batch and return what could be stored and how many messages were new.
+    """Store a batch; return the stored sessions with the number of new messages.
 
-    A session that cannot be stored never takes its neighbours with it: they are stored one by one then. Not where the
-    registry itself is away.
+    If that fails although the registry is available, the sessions are stored one by one, so that one bad session does
+    not affect the others.
     """
     request = ImportRequest(source=report.source, store=report.path, found=batch)
     answer = await orchestrator.run(request, CLIENT, access=access)
@@ -178,13 +177,13 @@ async def _is_registry_available(orchestrator: Orchestrator) -> bool:
 
 
 def _count_expected(reader: Source, store: Path, seen: int) -> int:
-    with suppress(RegistryError, OSError):  # the reading that follows says what is wrong
+    with suppress(RegistryError, OSError):  # reading the store reports the error
         return max(0, reader.count(store) - seen)
     return 0
 
 
 def _stamp_of(reader: Source, store: Path) -> str:
-    with suppress(RegistryError, OSError):  # the reading that follows says what is wrong
+    with suppress(RegistryError, OSError):  # reading the store reports the error
         return reader.stamp(store)
     return ""
 
@@ -197,7 +196,7 @@ def _findings(
     except RegistryError as exc:
         report.is_complete = False
         yield Skipped(report.path, f"{exc.message} {exc.details}".strip())
-    except Exception as exc:  # a reader's mistake must not hide the other stores
+    except Exception as exc:  # a reader's bug must not stop the other stores
         logger.exception("Reading %s failed", report.path)
         report.is_complete = False
         yield Skipped(report.path, f"the reader failed: {type(exc).__name__}: {exc}")
@@ -216,7 +215,7 @@ def _batches(
         batch.append(finding)
         messages += len(finding.session.messages)
         characters += sum(_length(message.text) + _length(message.more) for message in finding.session.messages)
-        is_shared = orchestrator.seconds_since_request < 10  # whoever asked may ask again
+        is_shared = orchestrator.seconds_since_request < 10  # more questions may follow
         most = SHARED_BATCH_MESSAGES if is_shared else BATCH_MESSAGES
         if messages >= most or characters >= BATCH_CHARACTERS:
             yield batch
@@ -233,13 +232,13 @@ def _length(value: Any) -> int:
 
 
 PAUSE_FACTOR = 10
-"""The stores are not checked again for this many times the duration of the last sync: nearly every question asks."""
-MAX_WAIT_S = 0.25  # seconds that a question waits for a sync, which then continues behind it
-MAX_FIRST_WAIT_S = 2.0  # seconds that it waits while stores are read for the first time
+"""After a sync, the next one is skipped for this many times its duration, since nearly every question triggers one."""
+MAX_WAIT_S = 0.25  # seconds that a question waits for a sync, which then continues in the background
+MAX_FIRST_WAIT_S = 2.0  # the same while stores are read for the first time
 
 
 class Freshness:
-    """Keeps the registry up to date with the hooks and stores of this machine, one sync at a time."""
+    """Syncs hook events and the stores of this machine before questions are answered, one sync at a time."""
 
     def __init__(self, orchestrator: Orchestrator, home: Path, readers: Sequence[Source], places: Places) -> None:
         self._orchestrator, self._home, self._readers, self._places = orchestrator, home, readers, places
@@ -248,9 +247,9 @@ class Freshness:
         self._stores: set[tuple[str, str]] | None = None
 
     async def refresh(self, is_about_now: bool = False) -> Syncing | None:
-        """Sync, and wait as long as the patience allows; during the first import, return its progress.
+        """Sync, and wait for at most the limits above; during the first import, return its progress.
 
-        `is_about_now`: what was written this moment is needed, so the outcome of a moment ago does not do.
+        `is_about_now`: messages written just now are needed, so a recent sync does not count.
         """
         if is_about_now:
             await self._sync_task.wait(MAX_FIRST_WAIT_S)
@@ -265,7 +264,7 @@ class Freshness:
         await self._sync_task.close()
 
     async def _import_progress(self) -> Syncing | None:
-        """Return how many stores of this machine were read, as long as one of them never was."""
+        """Return the progress of the first import; None if every store has been read once."""
         if self._stores is None:
             found = await asyncio.to_thread(_stores, self._readers, self._places)
             self._stores = {(reader.name, str(store)) for reader, store in found}
@@ -274,7 +273,7 @@ class Freshness:
         read = await self._orchestrator.registry.read(list_stores)
         left = self._stores - {(one["source"], one["path"]) for one in read}
         if not left:
-            self._stores = set()  # never asked again: later syncs are short
+            self._stores = set()  # skip this check from now on
             return None
         return Syncing(done=len(self._stores) - len(left), left=len(left))
 
@@ -283,7 +282,7 @@ class Freshness:
         try:
             await drain(self._orchestrator, self._home)
             await sync(self._orchestrator, self._readers, self._places)
-        except Exception:  # a question is answered from what is there, whatever is wrong with a store
+        except Exception:  # questions are still answered
             logger.exception("The silent sync failed")
         finally:
             ended = time.monotonic()

@@ -1,7 +1,7 @@
 """Sync continuously with the clients of this machine.
 
-Notices of changed files trigger a sync; a regular sync finds what they miss: network drives, new stores, folders that
-are not watched. The system allows only so many watches, so folders are chosen that see most of what is written.
+File system notifications trigger a sync; a periodic sync covers network drives, new stores and unwatched folders. The
+system limits the number of watches, so the folders with the most recent changes are chosen.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ from sources.base import Places, Source
 
 logger = logging.getLogger(__name__)
 
-MIN_INTERVAL_S = 3.0  # seconds between two regular syncs if they are cheap and the system reports no changes ...
-MAX_INTERVAL_S = 60.0  # ... and at most: where it reports changes, and after trouble.
+MIN_INTERVAL_S = 3.0  # seconds between periodic syncs if they are cheap and there are no notifications ...
+MAX_INTERVAL_S = 60.0  # ... and with notifications, or after an error
 
 OnReports = Callable[[list[StoreReport]], None]
 Plan = dict[str, frozenset[str]]  # folder to the names of the readers to sync when it changes
@@ -40,10 +40,10 @@ async def watch(
     on_reports: OnReports = lambda _: None,
     progress: Progress | None = None,
 ) -> None:
-    """Sync now, then whenever something changes, until cancelled.
+    """Sync now, then after each change, until cancelled.
 
-    Reads the spool of `home`, and the stores that `readers` find. `told` gets the reports of the first sync, then those
-    of each store that has changed; `progress` is for the first sync.
+    Reads the spool of `home`, and the stores that `readers` find. `on_reports` gets all reports of the first sync, then
+    those of changed stores; `progress` is for the first sync.
     """
     is_first = True
     changed: frozenset[str] | None = None
@@ -63,20 +63,19 @@ async def watch(
                 is_first, progress = False, None
                 if is_drained:
                     took_s = time.monotonic() - began
-                    pause_s = (
-                        min(took_s * 3, MAX_INTERVAL_S) if changed is not None else 0.0
-                    )  # a quarter of a processor at most
-                    if not notices.is_watching:  # less than 2 % of a processor while nothing is new
+                    # at most a quarter of a processor, and below 2 % while nothing is new
+                    pause_s = min(took_s * 3, MAX_INTERVAL_S) if changed is not None else 0.0
+                    if not notices.is_watching:
                         is_idle = not any(report.parsed for report in reports)
                         timeout_s = min(max(took_s * 50, MIN_INTERVAL_S), MAX_INTERVAL_S) if is_idle else MIN_INTERVAL_S
-            except Exception:  # whatever is wrong with a store or the registry, it may be well at the next look
+            except Exception:  # the next sync may succeed
                 logger.exception("Keeping up with the clients failed")
             await asyncio.sleep(pause_s)
             changed = await notices.next(timeout_s)
 
 
 def _spool(home: Path) -> Plan:
-    """Return the spool's folder to watch; {} if it cannot be made."""
+    """Return the plan for the spool's folder; {} if it cannot be created."""
     try:
         return {open_folder(str(home)): frozenset()}
     except OSError:
@@ -84,16 +83,15 @@ def _spool(home: Path) -> Plan:
 
 
 STEP_MS = 1000
-"""Milliseconds between two looks at what the system reported, each a wake-up of an idle server. A burst of changes is
-reported after one or two looks."""
+"""Milliseconds between two polls of the notifications; each poll wakes an idle server."""
 
-MAX_FOLDERS = 500  # folders watched of one store; changes in others are found by the regular sync
+MAX_FOLDERS = 500  # watched folders of one store; the periodic sync covers the others
 
-MAX_LEVELS = 7  # levels of folders watched of one store, its own included; deeper changes are found by the regular sync
+MAX_LEVELS = 7  # watched levels of one store, with its top folder; the periodic sync covers deeper ones
 
 
 def plan(readers: Iterable[Source], places: Places) -> Plan:
-    """Return the folders of all existing stores."""
+    """Return the folders to watch of all existing stores."""
     wanted: dict[str, set[str]] = defaultdict(set)
     for reader in readers:
         for folder in _folders_of(reader, places):
@@ -104,12 +102,12 @@ def plan(readers: Iterable[Source], places: Places) -> Plan:
 def _folders_of(reader: Source, places: Places) -> list[str]:
     try:
         return [folder for store in reader.find(places) for folder in _folders_below(reader.watched(store))]
-    except Exception:  # the sync, which follows, says what is wrong
+    except Exception:  # the sync reports the error
         return []
 
 
 def _folders_below(tops: Iterable[Path]) -> list[str]:
-    """Return the folders in and below the given ones: upper levels first, on each level the latest changed first."""
+    """Return the given folders and those below: upper levels first, in each level the latest changed first."""
     found: list[str] = []
     level = [str(top) for top in tops if os.path.isdir(top)]
     for _ in range(MAX_LEVELS):
@@ -137,9 +135,9 @@ def _changed_at(folder: os.DirEntry[str]) -> float:
 
 
 class Notices:
-    """Watches the folders of a plan, and collects the readers concerned.
+    """Watches the folders of a plan, and collects the names of the readers to sync.
 
-    Some systems send no notices, or only so many: nothing may depend on them.
+    Notifications may be missing or incomplete: nothing may depend on them.
     """
 
     def __init__(self) -> None:
@@ -153,17 +151,17 @@ class Notices:
         return self._follow_task is not None and not self._follow_task.done()
 
     async def watch(self, plan: Plan) -> bool:
-        """Watch these folders. Returns True if they have changed, so that notices may have been missed."""
+        """Watch the folders of a plan. Returns True if the plan is new, so that notifications may have been missed."""
         if plan == self._plan:
             return False
         await self.aclose()
         self._plan = plan
         self._follow_task = asyncio.create_task(self._follow(plan))
-        await asyncio.sleep(0)  # it watches as soon as it is begun
+        await asyncio.sleep(0)  # start the task, so that it watches
         return True
 
     async def next(self, within_s: float) -> frozenset[str] | None:
-        """Return the names concerned by changes since the last call; None after so many seconds without one."""
+        """Return the readers with changes since the last call; None after `within_s` seconds without any."""
         try:
             async with asyncio.timeout(within_s):
                 await self._has_news.wait()
@@ -179,7 +177,7 @@ class Notices:
             watch_filter=None,
             debounce=STEP_MS,
             step=STEP_MS,
-            rust_timeout=0,  # wait without end
+            rust_timeout=0,  # no timeout
             recursive=False,
             ignore_permission_denied=True,
         )
@@ -188,7 +186,7 @@ class Notices:
                 for _, path in changes:
                     self._names |= plan.get(path, frozenset()) | plan.get(dirname(path), frozenset())
                 self._has_news.set()
-        except OSError as exc:  # too many watches, or a folder that went away this moment
+        except OSError as exc:  # too many watches, or a folder that was just removed
             logger.info("Not told of changes, so looking for them every few seconds: %s", exc)
 
     async def aclose(self) -> None:

@@ -29,7 +29,7 @@ LATEST = "latest"
 
 
 def list_channels(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
-    """Return a page of channels by last activity; of deleted ones with what they held."""
+    """Return a page of channels by last activity; deleted ones with the facts of `described_deleted`."""
     found = channels.list_channels(tx, filters, Page(**page))
     if filters.get("deleted"):
         found["items"] = described_deleted(tx, found["items"])
@@ -37,7 +37,7 @@ def list_channels(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, 
 
 
 def described_deleted(tx: ReadTransaction, items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return deleted channels with the number of their messages and the first question, by which they are known."""
+    """Add to deleted channels the number of their messages and, if they have no title, the first question."""
     counts = message_windows.counts_with_deleted(tx, [item["channel"] for item in items])
     unnamed = [item["channel"] for item in items if not (item["title"] or item["first_message_preview"])]
     questions = message_windows.first_questions(tx, unnamed) if unnamed else {}
@@ -68,17 +68,17 @@ def show_message(tx: ReadTransaction, message_id: str, *, include_deleted: bool 
 
 
 def list_extracts(tx: ReadTransaction, channel: str | None, page: dict[str, Any]) -> dict[str, Any]:
-    """Return a page of what extractions and briefings delivered, as message ids."""
+    """Return a page of deliveries of extractions and briefings, as message ids."""
     return list_results(tx, channel, Page(**page))
 
 
 def home(tx: ReadTransaction, *, is_newest: bool) -> dict[str, Any]:
-    """Return what the list of conversations shows beside its rows."""
+    """Return the feed position and the clients for the list of conversations."""
     return {"place": str(newest_place(tx)) if is_newest else None, "sources": sorted(known_names(tx).sources)[:50]}
 
 
 def rail(tx: ReadTransaction) -> dict[str, Any]:
-    """Return what every page shows beside its navigation: pinned conversations, saved views, projects."""
+    """Return the sidebar of every page: pinned conversations, saved views, projects."""
     return {
         "pinned": pinned_channels(tx, 20),
         "views": list_views(tx),
@@ -89,7 +89,7 @@ def rail(tx: ReadTransaction) -> dict[str, Any]:
 
 
 def find_by_id(tx: ReadTransaction, pasted: str) -> tuple[str, str] | None:
-    """Return ("channel" | "message" | "execution", id) of what a pasted id names; None if it names nothing."""
+    """Return the kind ("channel", "message" or "execution") and id of a pasted id; None if it is unknown."""
     try:
         return _FINDERS.get(pasted.partition("_")[0], _find_channel)(tx, pasted)
     except RegistryError:
@@ -115,15 +115,15 @@ _FINDERS: dict[str, Callable[[ReadTransaction, str], tuple[str, str] | None]] = 
 
 class MessageRange(NamedTuple):
     size: int  # messages in it
-    ahead: int  # messages above the one of `at`
+    ahead: int  # messages before the one of `at`
     at: str | None = None  # a message's id, or `latest`
     after: str | None = None
     before: str | None = None  # cursors
-    deleted: bool = False  # the deleted messages. A deleted conversation is shown with all its messages.
+    deleted: bool = False  # only deleted messages; ignored for a deleted conversation, which is shown in full
 
 
 def conversation(tx: ReadTransaction, name: str, wanted: MessageRange, *, has_outline: bool = True) -> dict[str, Any]:
-    """Return a stretch of a conversation with what its page tells about it."""
+    """Return a range of a conversation's messages with the facts for its page."""
     place = str(newest_place(tx))
     row = find_channel(tx, name)
     if row is None:
@@ -165,7 +165,7 @@ def _window(tx: ReadTransaction, row: ChannelRow, wanted: MessageRange) -> messa
 
 
 def hits_in(tx: ReadTransaction, channel: str, ids: Sequence[str], words: str, most: int) -> list[dict[str, Any]]:
-    """Return these messages of a channel, and those that contain the very words, in the order of the conversation."""
+    """Return these messages of a channel and those that contain the exact words, in order of time."""
     containing = message_windows.numbers_containing(tx, get_channel(tx, channel).number, words, most)
     rows = {row.number: row for row in [*by_ids(tx, ids), *by_numbers(tx, containing)]}
     found = sorted(rows.values(), key=lambda row: (row.timestamp, row.number))[:most]
@@ -180,7 +180,7 @@ def transcript(tx: ReadTransaction, name: str) -> tuple[dict[str, Any], list[dic
 
 
 def margin(tx: ReadTransaction, name: str) -> dict[str, Any]:
-    """Return what stands beside a conversation: the files its tools touched, the runs that delivered parts of it."""
+    """Return the margin of a conversation's page: files its tools touched, deliveries of its messages, readers."""
     row = get_channel(tx, name)
     calls = messages.messages_of(tx, row.number, limit=200, roles=(Role.TOOL,))
     files = dict.fromkeys(path for call in reversed(calls) for path in touched_files(call.payload))

@@ -23,19 +23,19 @@ async def check_readable(registry: Registry) -> None:
 
 
 async def start_of(registry: Registry, place: str | None) -> Place:
-    """Return where to follow from: the place given, or now."""
+    """Parse the given place; without one, return the newest."""
     return Place.parse(place) if place else await registry.read(newest_place)
 
 
 async def follow(registry: Registry, start: Place, silence_s: float) -> AsyncIterator[list[Event]]:
-    """Yield what happens after a place, without end; an empty list after `silence_s` seconds without news."""
+    """Yield events after a place, forever; an empty list after `silence_s` seconds without events."""
     listener = Listener(start)
     yielded_at = time.monotonic()
     while True:
         wait_s = change_feed.POLL_S
         try:
             events = await _events_since(registry, listener)
-        except StorageError:  # whoever read has logged it
+        except StorageError:  # already logged
             wait_s, events = RETRY_S, []
         if events or time.monotonic() - yielded_at >= silence_s:
             yielded_at = time.monotonic()
@@ -45,9 +45,9 @@ async def follow(registry: Registry, start: Place, silence_s: float) -> AsyncIte
 
 
 class _NewestPlace:
-    """The newest place, looked up once for all listeners of this process; one of them reads at a time.
+    """Cache of the newest place for all listeners of this process.
 
-    So listeners never occupy more than one of the threads that read.
+    One listener reads at a time, so that they occupy only one of the reader threads.
     """
 
     def __init__(self) -> None:
@@ -75,25 +75,25 @@ async def _events_since(registry: Registry, listener: Listener) -> list[Event]:
 
 
 def list_changes(tx: ReadTransaction, after: int) -> change_feed.Changes[dict[str, Any]]:
-    """Return messages in the order in which they were stored; `after`: the place of the last answer."""
+    """Return messages in the order they were stored; `after`: the place of the last answer."""
     return change_feed.changes_after(tx, after)
 
 
 def list_edits(tx: ReadTransaction, after: int) -> dict[str, Any]:
-    """Return what was named, tagged, deleted and forgotten, in the order in which it became known here."""
+    """Return edits (names, tags, deletions) in the order they arrived here."""
     found = edits.edits_after(tx, after)
     return {"items": [edit.as_dict() for edit in found.items], "place": found.place, "is_all": found.is_all}
 
 
 async def grown_channels(registry: Registry, since: datetime) -> AsyncIterator[set[str]]:
-    """Yield the names of channels that gained messages since a moment, without end; of each channel all its names."""
+    """Yield all names of channels with messages newer than a moment, forever."""
     updated: UpdatedChannels | None = None
     while True:
         try:
             if updated is None:
                 updated = await registry.read(lambda tx: UpdatedChannels(tx, since))
             names = await registry.read(updated.names)
-        except StorageError:  # logged by the database
+        except StorageError:  # already logged
             await asyncio.sleep(RETRY_S)
             continue
         if names:

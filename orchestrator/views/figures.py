@@ -15,7 +15,7 @@ from registry.storage.tables import channel
 
 
 def registry_figures(tx: ReadTransaction, days: Sequence[datetime], utc_offset_minutes: int) -> dict[str, Any]:
-    """Return totals, messages per day, what was recalled, and recurring problems."""
+    """Return totals, messages per day, figures of recall, and recurring problems."""
     return {**registry_totals(tx, days), **recall_figures(tx, utc_offset_minutes), "problems": recurring_problems(tx)}
 
 
@@ -39,10 +39,7 @@ def token_usage(tx: ReadTransaction, span: Span, utc_offset_minutes: int) -> dic
 def insights(
     tx: ReadTransaction, year: datetime, start: datetime | None, end: datetime | None, utc_offset_minutes: int
 ) -> dict[str, Any]:
-    """Return what was said and what it took: by day of the year, and since `start` by hour, session and token.
-
-    And how many test cases the last evaluations found.
-    """
+    """Return messages by day since `year`; messages by hour, sessions and tokens from `start` on; and evaluations."""
     return {
         "days": messages_by_day(tx, year, utc_offset_minutes),
         "hours": messages_by_hour(tx, start, utc_offset_minutes),
@@ -59,6 +56,6 @@ def problems(tx: ReadTransaction) -> list[dict[str, Any]]:
 def stores(
     tx: ReadTransaction, source: str
 ) -> tuple[list[dict[str, Any]], list[str], dict[tuple[str, str], list[str]]]:
-    """Return the stores, the latest projects of a client, and the conversations read from each (source, path)."""
-    folders = [path for _, path, _ in projects_by_activity(tx, 20, source)]  # into which it is looked
+    """Return the stores, a client's latest project folders, and the conversations read by (source, path)."""
+    folders = [path for _, path, _ in projects_by_activity(tx, 20, source)]  # searched for stores
     return list_stores(tx), folders, conversations_read(tx)

@@ -1,4 +1,4 @@
-"""Read executions as lists, figures and test cases, and one run for its page: what was found and delivered, and why."""
+"""Read executions as lists, figures and test cases, and one run with its search results for its page."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ def runs_page(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]
 
 
 def run_page(tx: ReadTransaction, execution_id: str, expected: str | None) -> dict[str, Any]:
-    """Return a run, what became of the expected message, and whether the run was rated useful."""
+    """Return a run, the step that lost the expected message, and the run's rating."""
     view = run_view(tx, execution_id)
     return {
         "view": view,
@@ -55,7 +55,7 @@ def run_page(tx: ReadTransaction, execution_id: str, expected: str | None) -> di
 
 
 def unsure(tx: ReadTransaction, without_source: str, limit: int) -> list[dict[str, Any]]:
-    """Return the newest guesses and misses of the last 30 days that nobody has rated, without those of test cases."""
+    """Return the newest unrated guesses and misses of the last 30 days, without runs of test cases."""
     return executions.unsure_executions(tx, now() - timedelta(days=30), (without_source, EVALUATING), limit)
 
 
@@ -80,21 +80,21 @@ Item = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """A run with what its page needs to know beyond the record."""
+    """A run with the facts for its page that are not in the record."""
 
     run: Item
     steps: dict[str, Item]  # by node
     edges: frozenset[tuple[str, str]]  # the edges taken through the graph
     judging: str | None  # the node that recorded the verdicts
     verdicts: list[Item]
-    """Verdicts on the best messages found: {verdict, reason, held, lacking, shown} and what was recorded.
+    """Recorded verdicts on the best messages found, with {verdict, reason, held, lacking, shown}.
 
-    `held` and `lacking` are words of the wording that the message holds most of; `shown` is None if it is deleted.
+    `held` and `lacking`: matched and missing words of the best matching wording; `shown`: None for a deleted message.
     """
     missed: Item | None
-    """Reasons why nothing or only a guess was delivered, if words were asked for: {unknown, nearest}."""
+    """Reasons of a miss or guess in a search by words: {unknown, nearest}."""
     delivered: list[Item]
-    gone: int  # delivered messages that are deleted by now, or not in the record
+    gone: int  # delivered messages that are deleted now, or not in the record
     tokens: int | None  # estimated tokens delivered; None if they were not recorded
 
     @property
@@ -153,7 +153,7 @@ def _message(row: MessageRow) -> Item:
 
 
 def expected_in(tx: ReadTransaction, view: RunView, message_id: str) -> Item:
-    """Return a message with the step that lost it (None: it was delivered), and why; NotFound if there is none."""
+    """Return a message with the step that lost it (None: delivered) and the reason. Raises NotFound."""
     row = get_message(tx, message_id)
     step, why = _find_loss(view, row)
     return {**_message(row), "step": step, "why": why}
@@ -177,14 +177,14 @@ def _find_loss(view: RunView, row: MessageRow) -> tuple[str | None, str]:
 
 
 DELIVERED, WITH_QUESTION, NO_ROOM, KEPT, DROPPED = "delivered", "with its question", "no room", "kept", "dropped"
-LIST_OPERATIONS = ("search", "search_sessions")  # operations that show messages by what each of them holds itself
+LIST_OPERATIONS = ("search", "search_sessions")  # operations that filter messages by their own coverage
 MESSAGE_OPERATIONS = ("search", "extract")
 TOO_FEW_WORDS = "holds less of the request than a hit in a list must"
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedLookup:
-    """The recorded look-up of a run."""
+    """The recorded search of a run."""
 
     operation: str
     noted: Mapping[str, Any]
@@ -228,7 +228,7 @@ class RecordedLookup:
         return (NO_ROOM if is_left_out else KEPT), None
 
     def missed(self, judged: Sequence[Item]) -> Item:
-        """Return why none of the messages found was good enough."""
+        """Return the words without any match, and the best message: the reasons why no result was good enough."""
         terms = self.noted.get("terms", ())
         found = [Term(one["token"], one["weight"], 1) for one in terms if isinstance(one, dict)]
         words = parse_query(" ".join(map(str, self.noted.get("words", ())))).words
@@ -239,15 +239,15 @@ class RecordedLookup:
 
 
 def _bits(word: QueryWord, terms: Sequence[Term]) -> int:
-    """Return the bits of a word's own terms."""
+    """Return a bit mask of the terms that are tokens of a word."""
     return sum(1 << place for place, term in enumerate(terms) if term.token in word.tokens)
 
 
 def summarise_run(tx: ReadTransaction, view: RunView) -> Item:
-    """Return a run's first screen: the answer, the runner-up, why it came before that one, and what was missed.
+    """Return a run's summary: the answer, the runner-up, the reason of their order, and the missing words.
 
-    `is_sure`: False for a guess, a miss, and an answer that holds none of the words. `is_tie`: a guess, since the
-    runner-up matches about as well. `lacking`: words that an answer with most of the question does not hold.
+    `is_sure`: False for a guess, a miss, and an answer that matches none of the words. `is_tie`: a guess, because the
+    runner-up scores about as high. `lacking`: missing words of an answer that matches most of the question.
     `is_named`: the call named the conversation.
     """
     run, noted = view.run, view.noted("cr_query")
@@ -282,21 +282,21 @@ def summarise_run(tx: ReadTransaction, view: RunView) -> Item:
 
 
 def _in_trash(tx: ReadTransaction, words: Sequence[str], answer: Item | None) -> list[Item]:
-    """Return conversations whose deleted part holds more words of the question than the answer does, or all of them."""
-    longest = sorted(words, key=len, reverse=True)[:3]  # all deleted messages are read for them
+    """Return conversations whose deleted messages match more words of the question than the answer, or all words."""
+    longest = sorted(words, key=len, reverse=True)[:3]  # each word is searched in all deleted messages
     count = sum(word in answer["held"] for word in longest) if answer else 0
     return described_deleted(tx, items_of(tx, deleted_about(tx, longest, min(len(longest), max(2, count + 1)), 3)))
 
 
 def _is_tie(view: RunView, answer: Item | None, runner_up: Item | None) -> bool:
-    """Return whether the answer holds much of the question and the runner-up scores nearly as high."""
+    """Return True if the answer matches much of the question and the runner-up scores nearly as high."""
     if not (_is_half_matched(view) and answer and runner_up and answer["score"] and runner_up["score"]):
         return False
     return bool(runner_up["score"] >= CLOSE_SCORE * answer["score"])
 
 
 def _is_half_matched(view: RunView) -> bool:
-    """Return whether a message holds at least half of the question, though the answer is unsure."""
+    """Return True if the answer is unsure, but a message matches at least half of the question."""
     nearest = view.missed["nearest"] if view.missed else None
     return nearest is not None and nearest["coverage"] >= 0.5
 
@@ -304,7 +304,7 @@ def _is_half_matched(view: RunView) -> bool:
 def _candidate(
     tx: ReadTransaction, view: RunView, name: str, scores: Mapping[str, Any], words: Sequence[str]
 ) -> Item | None:
-    """Return a conversation that could be the answer; `held`: the words of the question that its messages hold."""
+    """Return a conversation that could be the answer; `held`: the words of the question that its messages match."""
     row = find_channel(tx, name)
     if row is None:
         return None
@@ -312,7 +312,7 @@ def _candidate(
     matched = list(dict.fromkeys(word for one in verdicts for word in one["held"]))
     if verdicts:
         line = max(verdicts, key=lambda one: (len(one["held"]), one["score"]))["shown"]["preview"]
-    else:  # an extract judges the messages of its answer only
+    else:  # an extract records verdicts only on messages of its answer
         places = {word: place for word in words for place in numbers_containing(tx, row.number, word, 1)}
         matched = list(places)
         line = next((preview_of(one.text, 160) for one in by_numbers(tx, list(places.values())[:1])), "")
