@@ -89,7 +89,7 @@ class Orchestrator:
 
         `client`: name and version of the calling program, for the record. `execution_id`: a new id, for a caller that
         reads the record later. `access`: the permissions of the caller's token; None if no token is needed.
-        `door`: the interface of the call. `room`: the client's size limits; None: no limits.
+        `door`: the door of the call. `room`: the client's size limits; None: no limits.
         `is_recorded`: False for searches while the user is typing.
         """
         is_awaited = not isinstance(given, Request) or given.is_awaited

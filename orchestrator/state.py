@@ -41,7 +41,7 @@ class LocalCopy(TypedDict):
 
 
 class AttemptOutcome(NamedTuple):
-    """One attempt at a request: the data read, and the answer, or an empty answer and an error."""
+    """Outcome of an attempt at a request: the data read, and the answer, or an empty answer and an error."""
 
     data: Any
     result: dict[str, Any]
@@ -64,7 +64,7 @@ class GeneralState(TypedDict, total=False):
     earlier: AttemptOutcome  # the outcome before the relaxation
 
 
-class GraphOutput(TypedDict, total=False):
+class EndState(TypedDict, total=False):
     """The output of the graph."""
 
     result: dict[str, Any]
@@ -176,7 +176,7 @@ class Operation:
     syncs_first: bool = False  # sync the clients' stores before reading
     is_local: bool = False
     """It uses files of this machine or the whole registry: not over HTTP, and only with unrestricted tokens."""
-    is_internal: bool = False  # not a public interface: only this program requests it
+    is_internal: bool = False  # not for doors: only this program requests it
     needs_everything: bool = False  # only for unrestricted tokens
     is_log: bool = False  # it logs messages: even an admin cannot add any to a chat of another person
     names_channel: bool = False  # it changes the channel of exactly the given name, whether it exists or not

@@ -143,8 +143,8 @@ def as_html(session: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -
 
     template = Path(__file__).with_name("session.html").read_text(encoding="utf-8")
     page = Template(template, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    read = {"passages": passages, "time_of": time_of, "preview_of": preview_of, "folded": FOLDED}
-    shown: str = page.render(title=title_of(session), facts=facts_of(session), messages=messages, **read)
+    helpers = {"passages": passages, "time_of": time_of, "preview_of": preview_of, "folded": FOLDED}
+    shown: str = page.render(title=title_of(session), facts=facts_of(session), messages=messages, **helpers)
     return shown + "\n"
 
 

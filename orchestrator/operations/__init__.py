@@ -49,8 +49,8 @@ def operation_of(tool: str) -> Operation:
 def labels() -> Mapping[str, tuple[str, str]]:
     """Return the monitor's labels for fields of requests and records, in English and Korean."""
     shared = tomllib.loads(files(__name__).joinpath("labels.toml").read_text(encoding="utf-8"))
-    own = {field: label for operation in operations().values() for field, label in operation.labels.items()}
-    return {**{field: (english, korean) for field, (english, korean) in shared.items()}, **own}
+    special = {field: label for operation in operations().values() for field, label in operation.labels.items()}
+    return {**{field: (english, korean) for field, (english, korean) in shared.items()}, **special}
 
 
 def parse_request(given: Mapping[str, Any]) -> Request:

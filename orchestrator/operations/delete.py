@@ -139,7 +139,7 @@ def _describe_target(tx: WriteTransaction, found: Affected, wanted: Wanted) -> d
     return {}
 
 
-async def _wipe_if_changed(run: Run, request: DeleteRequest) -> None:
+async def _wipe_after(run: Run, request: DeleteRequest) -> None:
     if not (request.query.soft or request.query.dry_run):
         await wipe(run.registry)
 
@@ -191,7 +191,7 @@ OPERATION = Operation(
     level=Level.WRITE,
     own_level=Level.WRITE,
     names_channel=True,
-    steps=Steps[DeleteRequest, None](write=delete, afterwards=_wipe_if_changed),
+    steps=Steps[DeleteRequest, None](write=delete, afterwards=_wipe_after),
     tools=[FORGET_TOOL],
     labels={
         "matching": ("with exactly these words", "정확히 이 말"),

@@ -59,19 +59,19 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction |
     given = Scope(number, project=project, roles=query.roles, from_=query.from_, to=query.to)
     parsed, scope = parse_in_scope(tx, query.text or "", query.utc_offset_minutes, given)
     scope = exclude_asking_chat(tx, run, request.source, query.text or "", scope)
-    asked = Lookup(tx, run, query, parsed, scope)
-    relaxation = "" if query.cursor else asked.relaxation(has_channel=row is not None)
+    lookup = Lookup(tx, run, query, parsed, scope)
+    relaxation = "" if query.cursor else lookup.relaxation(has_channel=row is not None)
     if not relaxation and row is None and parsed.search.when_words and parsed.has_words:
         relaxation = AT_ANY_TIME  # a conversation of another time is a guess, and better than nothing
     try:
-        data = _search(asked.relaxed(run.attempt), row, request.folder)
-    except NotFound as nothing:
+        data = _search(lookup.relaxed(run.attempt), row, request.folder)
+    except NotFound as not_found:
         if project is not None:
-            only = f"{nothing.details}; only the project {project} was searched, not all"
-            nothing = NotFound(nothing.message, only)
+            only = f"{not_found.details}; only the project {project} was searched, not all"
+            not_found = NotFound(not_found.message, only)
         if not relaxation:
-            raise nothing from None
-        error = empty_scope_error(asked) if relaxation == AT_ANY_TIME and not run.attempt else nothing
+            raise not_found from None
+        error = empty_scope_error(lookup) if relaxation == AT_ANY_TIME and not run.attempt else not_found
         return NothingFound(error, "" if run.attempt else relaxation)
     if run.attempt == AT_ANY_TIME:
         span = format_span(scope, query.utc_offset_minutes)
@@ -109,7 +109,7 @@ def _search(lookup: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | 
     return read_end(lookup, choice, confidence)
 
 
-def pick_attempt(run: Run, request: ExtractRequest, earlier: AttemptOutcome, relaxed: AttemptOutcome) -> AttemptOutcome:
+def pick_best(run: Run, request: ExtractRequest, earlier: AttemptOutcome, relaxed: AttemptOutcome) -> AttemptOutcome:
     first, second = earlier.data, relaxed.data
     if relaxed.error or earlier.error:
         chosen = earlier if relaxed.error else relaxed
@@ -209,8 +209,8 @@ def _as_digest(result: dict[str, Any], data: Extraction, tokens: int) -> dict[st
     short = digest_of(result["messages"], tokens)
     places = {seq: place for place, seq in enumerate(data.seqs)}
     metadata = {**result["metadata"], "filtered_count": len(short)}
-    kept = {message["id"] for message in short}
-    if cut := [message for message in result["messages"] if message["id"] not in kept]:
+    shown_ids = {message["id"] for message in short}
+    if cut := [message for message in result["messages"] if message["id"] not in shown_ids]:
         before = metadata.get("left_out", {"messages": 0, "tokens": 0})
         metadata["left_out"] = {
             "messages": before["messages"] + len(cut),
@@ -357,7 +357,7 @@ OPERATION = Operation(
         query=read,
         keep=keep,
         relax=lambda data: data.relaxation,
-        better=pick_attempt,
+        better=pick_best,
         shorten=shorten,
         write=write,
         subject=lambda request: "" if request.query.cursor else request.query.text or "",

@@ -130,7 +130,7 @@ def _before_act(tx: ReadTransaction, run: Run, query: HintQuery, act: Act, exclu
 
 
 def _lookup(tx: ReadTransaction, run: Run, text: str, scope: Scope) -> Lookup[ExtractQuery]:
-    # Words of a prompt are never parsed as a time or a project.
+    # words of a prompt are never parsed as a time or a project
     return Lookup(tx, run, ExtractQuery(text=text), ParsedRequest(Search(words=text)), scope)
 
 

@@ -52,7 +52,7 @@ class Rehearsed:
     folder: TemporaryDirectory[str] = field(repr=False)
 
 
-def rehearse_restore(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) -> Rehearsed:
+def try_restore(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) -> Rehearsed:
     """Check the backup, restore it into a temporary folder, and back up the current registry. Raises StorageError."""
     shelf, query = shelf_of(run), request.query
     archive = Archive.open(existing_backup(shelf, query.path))
@@ -137,7 +137,7 @@ def replace_all(tx: WriteTransaction, run: Run, request: RestoreBackupRequest, s
     return {**state["result"], "messagesForgotten": forgotten_again}
 
 
-async def _wipe_if_changed(run: Run, request: RestoreBackupRequest) -> None:
+async def _wipe_after(run: Run, request: RestoreBackupRequest) -> None:
     if not request.query.dry_run:
         await wipe(run.registry)
 
@@ -173,7 +173,7 @@ OPERATION = Operation(
     level=Level.ADMIN,
     is_local=True,
     steps=Steps[RestoreBackupRequest, Rehearsed](
-        query=rehearse_restore, keep=write_stores, write=replace_all, afterwards=_wipe_if_changed
+        query=try_restore, keep=write_stores, write=replace_all, afterwards=_wipe_after
     ),
     tools=[RESTORE_TOOL],
     labels={

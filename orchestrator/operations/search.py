@@ -47,18 +47,18 @@ async def keep_messages(run: Run, request: SearchRequest, data: JudgedSearch) ->
     run.recorder.explain(**describe_verdicts(data.verdicts))
     by_time = request.query.order or ("desc" if data.listed_scope else None)
     shown = await run.registry.read(
-        lambda tx: _by_time(tx, request.query, data, by_time) if by_time else _best(tx, request.query, data)
+        lambda tx: _dated_page(tx, request.query, data, by_time) if by_time else _best_page(tx, request.query, data)
     )
     return {**shown, "understood": describe_request(data.parsed, data.result)}
 
 
-def _best(tx: ReadTransaction, query: SearchQuery, data: JudgedSearch) -> dict[str, Any]:
+def _best_page(tx: ReadTransaction, query: SearchQuery, data: JudgedSearch) -> dict[str, Any]:
     start = max(decode_cursor(query.cursor, o=int)["o"], 0) if query.cursor else 0
     page = data.hits[start : start + query.limit]
     rows = {row.number: row for row in by_numbers(tx, [judged.ranked.candidate.number for judged in page])}
     parsed_query = data.result.query
     messages = [
-        {**_shown(row), "score": round(judged.score, 3), "words": list(matched_words(parsed_query, row.text))}
+        {**_message_item(row), "score": round(judged.score, 3), "words": list(matched_words(parsed_query, row.text))}
         for judged in page
         if (row := rows.get(judged.ranked.candidate.number))
     ]
@@ -69,18 +69,18 @@ def _best(tx: ReadTransaction, query: SearchQuery, data: JudgedSearch) -> dict[s
     return {"messages": messages, "metadata": metadata}
 
 
-def _shown(row: MessageRow) -> dict[str, Any]:
+def _message_item(row: MessageRow) -> dict[str, Any]:
     return {**deliver(message_dict(row)), "channel": row.channel, "source": row.source}
 
 
-def _listed(rows: Sequence[MessageRow]) -> list[dict[str, Any]]:
-    return [{**_shown(row), "score": None, "words": []} for row in rows]
+def _message_items(rows: Sequence[MessageRow]) -> list[dict[str, Any]]:
+    return [{**_message_item(row), "score": None, "words": []} for row in rows]
 
 
-def _by_time(tx: ReadTransaction, query: SearchQuery, data: JudgedSearch, order: Order) -> dict[str, Any]:
+def _dated_page(tx: ReadTransaction, query: SearchQuery, data: JudgedSearch, order: Order) -> dict[str, Any]:
     wanted = Page(query.limit, query.cursor, order)
     if data.listed_scope:
-        page = list_messages_in_scope(tx, data.listed_scope, wanted, _listed)
+        page = list_messages_in_scope(tx, data.listed_scope, wanted, _message_items)
     else:
         numbers = [judged.ranked.candidate.number for judged in data.hits]
         page = list_messages(tx, {"numbers": numbers}, wanted)

@@ -64,9 +64,7 @@ def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> Se
     return data
 
 
-def pick_attempt(
-    run: Run, _request: SessionsRequest, earlier: AttemptOutcome, relaxed: AttemptOutcome
-) -> AttemptOutcome:
+def pick_best(run: Run, _request: SessionsRequest, earlier: AttemptOutcome, relaxed: AttemptOutcome) -> AttemptOutcome:
     first, second = earlier.data, relaxed.data
     is_better = _is_sure(second) or (not first.best and bool(second.best))
     if not is_better:
@@ -109,7 +107,7 @@ def numbers_of(tx: ReadTransaction, session_id: str | None) -> list[int]:
 
 async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound) -> dict[str, Any]:
     """Return a page of sessions, best first, each with its best matches."""
-    more: dict[str, Any] = {"understood": _understood(data), **_confidence_shown(run, data)}
+    more: dict[str, Any] = {"understood": _understood(data), **_confidence_fields(run, data)}
     if data.other_time:
         more["elsewhere"] = {"about_it": _describe_match(data.other_time)}
     wanted = request.query.max_tokens
@@ -139,16 +137,16 @@ def _describe_match(match: OtherTimeMatch) -> dict[str, Any]:
     }
 
 
-def _confidence_shown(run: Run, data: SessionsFound) -> dict[str, Any]:
+def _confidence_fields(run: Run, data: SessionsFound) -> dict[str, Any]:
     """Return the confidence in the first session; {} if no words were searched."""
     if data.latest or not data.best:
         return {}
     parsed = data.found.parsed
-    sure = _confidence(data, is_narrowed=parsed.is_narrowed, is_continuation=parsed.is_continuation)
-    run.recorder.explain(confidence=sure.value)
+    confidence = _confidence(data, is_narrowed=parsed.is_narrowed, is_continuation=parsed.is_continuation)
+    run.recorder.explain(confidence=confidence.value)
     similar = data.found.result.similar
     note = {"note": f"Found by words alone: {similar.note}."} if similar and similar.note else {}
-    return {"confidence": sure.value} | (note if sure is Confidence.LOW else {})
+    return {"confidence": confidence.value} | (note if confidence is Confidence.LOW else {})
 
 
 def _confidence(data: SessionsFound, *, is_narrowed: bool = False, is_continuation: bool = False) -> Confidence:
@@ -229,7 +227,7 @@ OPERATION = Operation(
         query=find_sessions,
         keep=keep_sessions,
         relax=lambda data: data.relaxation,
-        better=pick_attempt,
+        better=pick_best,
         subject=lambda request: subject_of(request.query.text),
     ),
     tools=[SEARCH_TOOL],

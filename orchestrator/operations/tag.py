@@ -51,7 +51,7 @@ def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: GeneralStat
     edits = masked(tx, request.query.model_dump(exclude_unset=True, include={"title", "nickname"}))
     edits |= {} if request.query.pinned is None else {PINNED: request.query.pinned}
     query = request.query.model_copy(update=masked(tx, request.query.model_dump(include=_TAGS)))
-    edits |= {TAGGED + name: is_held for name, is_held in _tag_edits(tags, query).items()}
+    edits |= {TAGGED + name: is_added for name, is_added in _tag_edits(tags, query).items()}
     news = standing(tx, target.number, edits, request.timestamp)
     if request.timestamp and news.get(NICKNAME):
         news[NICKNAME] = nickname_of_later(tx, news[NICKNAME], target, request.timestamp)
@@ -91,9 +91,9 @@ def _tag_edits(tags: Sequence[str], query: TagQuery) -> dict[str, bool]:
 
 def _tags_after(tags: Sequence[str], news: Mapping[str, Any]) -> list[str] | None:
     """Return all new tags of the channel; None: unchanged."""
-    has_tag = {name.removeprefix(TAGGED): is_held for name, is_held in news.items() if name.startswith(TAGGED)}
-    kept = [name for name in tags if has_tag.get(name, True)]
-    return [*kept, *(name for name, is_held in has_tag.items() if is_held)] if has_tag else None
+    has_tag = {name.removeprefix(TAGGED): is_added for name, is_added in news.items() if name.startswith(TAGGED)}
+    remaining = [name for name in tags if has_tag.get(name, True)]
+    return [*remaining, *(name for name, is_added in has_tag.items() if is_added)] if has_tag else None
 
 
 class TagArguments(ToolArguments):

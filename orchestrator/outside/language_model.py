@@ -41,10 +41,7 @@ class LanguageModel:
     async def _completion(self, task: str, material: str, max_tokens: int) -> str:
         request = {
             "model": self.name,
-            "messages": [
-                {"role": "system", "content": SYSTEM},
-                {"role": "user", "content": as_quote(task, material)},
-            ],
+            "messages": [{"role": "system", "content": SYSTEM}, {"role": "user", "content": as_quote(task, material)}],
             "max_tokens": max_tokens + 64,  # `truncate` removes the rest
             "temperature": 0.2,
         }

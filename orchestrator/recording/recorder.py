@@ -219,14 +219,14 @@ class Records:
         self._writing: asyncio.Task[None] | None = None
         self._is_blocked = False
 
-    def add(self, run: Execution, made: Sequence[MadeSummary] = ()) -> None:
+    def add(self, run: Execution, summaries: Sequence[MadeSummary] = ()) -> None:
         if not self._registry.is_read_only:
-            self._pending.append((run, made))
+            self._pending.append((run, summaries))
             self.retry()
 
-    async def store(self, run: Execution, made: Sequence[MadeSummary] = ()) -> None:
+    async def store(self, run: Execution, summaries: Sequence[MadeSummary] = ()) -> None:
         """Store a record and wait for it, unless the run failed and the registry cannot store records."""
-        self.add(run, made)
+        self.add(run, summaries)
         if self._writing and not (self._is_blocked and run.error):
             await asyncio.wait([self._writing], timeout=MAX_WAIT_S)
 
@@ -246,9 +246,9 @@ class Records:
             batch = list(islice(self._pending, 100))
 
             def work(tx: WriteTransaction, batch: Sequence[tuple[Execution, Sequence[MadeSummary]]] = batch) -> None:
-                for run, made in batch:
+                for run, summaries in batch:
                     save_execution(tx, run)
-                    keep_summaries(tx, made)
+                    keep_summaries(tx, summaries)
 
             try:
                 await self._registry.write(work, is_awaited=False)

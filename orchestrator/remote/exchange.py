@@ -309,21 +309,21 @@ async def _apply_here(orchestrator: Orchestrator, remote: RemoteRegistry, edit: 
         await _pull_restored(orchestrator, remote, edit, done)
 
 
-async def _pull_grown(orchestrator: Orchestrator, remote: RemoteRegistry, remote_id: str, digest: str) -> None:
+async def _pull_grown(orchestrator: Orchestrator, remote: RemoteRegistry, their_id: str, digest: str) -> None:
     """Fetch the extended text of a message that came from the remote registry."""
-    local_id = await orchestrator.registry.read(
-        lambda tx: notes.id_in_other_words(tx, remote.notes_url, remote_id, digest)
+    our_id = await orchestrator.registry.read(
+        lambda tx: notes.id_in_other_words(tx, remote.notes_url, their_id, digest)
     )
-    if local_id is None:
+    if our_id is None:
         return
     try:
-        item = await remote.message(remote_id)
+        item = await remote.message(their_id)
     except RemoteRefused:  # it was deleted there meanwhile
         return
-    row = await orchestrator.registry.read(lambda tx: grown_to(tx, local_id, str(item["text"])))
+    row = await orchestrator.registry.read(lambda tx: grown_to(tx, our_id, str(item["text"])))
     if row and row.text != item["text"]:
         given = {"operation": "conversation_log", "channel": row.channel, "source": row.source}
-        answer = await orchestrator.run({**given, "messages": [{**_as_sent(item), STORED_ID: local_id}]}, client=CLIENT)
+        answer = await orchestrator.run({**given, "messages": [{**_as_sent(item), STORED_ID: our_id}]}, client=CLIENT)
         _raise_transient(answer.get("error"))
 
 
@@ -350,16 +350,16 @@ async def _store_channel(
     orchestrator: Orchestrator, remote: RemoteRegistry, name: str, items: Sequence[dict[str, Any]], done: Exchanged
 ) -> None:
     try:
-        about = await remote.channel(name)
+        channel = await remote.channel(name)
     except RemoteRefused as exc:  # it was deleted there meanwhile
         done.refused, done.why = done.refused + len(items), str(exc)
         return
-    session_id = about["session_id"] if about["session_id"] != name else None
-    meta = {"session_id": session_id, "title": about["title"], "project": about["project_path"]}
+    session_id = channel["session_id"] if channel["session_id"] != name else None
+    meta = {"session_id": session_id, "title": channel["title"], "project": channel["project_path"]}
     given = storable(
         {
             "channel": name,
-            "source": about["source"],
+            "source": channel["source"],
             "messages": [_as_sent(item) for item in items],
             "metadata": {key: value for key, value in meta.items() if value},
         }

@@ -14,7 +14,7 @@ from sources.clients import CLIENTS
 
 ProgressListener = Callable[[float, float, str], Awaitable[None]]  # called with progress, total and a description
 
-# of the current call
+# receives the progress of the current call
 PROGRESS_LISTENER: ContextVar[ProgressListener | None] = ContextVar("PROGRESS_LISTENER", default=None)
 
 UNKNOWN = "unknown"
@@ -60,9 +60,9 @@ def source_of(given: str | None, client: str | None, channel: str | None = None)
     return named[1] if named else re.sub(r"[^a-z0-9]+", "-", name).strip("-")[:64] or UNKNOWN
 
 
-def project_of(asked: str, current: str | None) -> str | None:
+def project_of(name: str, current: str | None) -> str | None:
     """Return the folder to search; None: all. If the current folder is unknown, `current` means all."""
-    return {CURRENT: current, ALL: None}.get(asked, asked)
+    return {CURRENT: current, ALL: None}.get(name, name)
 
 
 def named_project(given: str | None, current: str | None, *, is_local: bool) -> str | None:
@@ -89,11 +89,11 @@ def named_project(given: str | None, current: str | None, *, is_local: bool) -> 
     return current if first.lower() == Project.from_path(current).name.lower() else folder
 
 
-def searched_project(asked: str, current: str | None) -> dict[str, str]:
+def searched_project(name: str, current: str | None) -> dict[str, str]:
     """Return the searched folder for the answer, with a note if the current folder is unknown."""
     unknown = "The folder this client works in is not known: these are all projects; pass project to narrow."
-    note = {"note": unknown} if asked == CURRENT and current is None else {}
-    return {"project": project_of(asked, current) or ALL, **note}
+    note = {"note": unknown} if name == CURRENT and current is None else {}
+    return {"project": project_of(name, current) or ALL, **note}
 
 
 def working_folder(folder: str | None = None) -> str | None:

@@ -14,7 +14,7 @@ from registry.errors import InvalidRequest, RegistryError
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A call whose arguments an interface has refused; recorded as a run of its operation."""
+    """A call whose arguments a door has refused; recorded as a run of its operation."""
 
     operation: str
     source: str

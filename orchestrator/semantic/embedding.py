@@ -66,12 +66,7 @@ class Embedding:
         queries, vectors = await self._with_timeout(self._embedder.queries, requests), await self._vectors(messages)
         if not all(map(len, vectors)):
             raise Unavailable(f"{self._embedder.name} refuses short texts")
-        record = (
-            self._embedder.name,
-            len(vectors[0]),
-            CALIBRATION_VERSION,
-            *background_similarity(queries, vectors),
-        )
+        record = (self._embedder.name, len(vectors[0]), CALIBRATION_VERSION, *background_similarity(queries, vectors))
         return await self._registry.write(lambda tx: save_model(tx, *record))
 
     async def step(self, model: EmbeddingModel, above: int = 0) -> int:

@@ -72,7 +72,7 @@ def list_extracts(tx: ReadTransaction, channel: str | None, page: dict[str, Any]
     return list_results(tx, channel, Page(**page))
 
 
-def home(tx: ReadTransaction, *, is_newest: bool) -> dict[str, Any]:
+def list_header(tx: ReadTransaction, *, is_newest: bool) -> dict[str, Any]:
     """Return the feed position and the clients for the list of conversations."""
     return {"place": str(newest_place(tx)) if is_newest else None, "sources": sorted(known_names(tx).sources)[:50]}
 

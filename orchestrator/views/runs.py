@@ -54,7 +54,7 @@ def run_page(tx: ReadTransaction, execution_id: str, expected: str | None) -> di
     }
 
 
-def unsure(tx: ReadTransaction, without_source: str, limit: int) -> list[dict[str, Any]]:
+def unsure_runs(tx: ReadTransaction, without_source: str, limit: int) -> list[dict[str, Any]]:
     """Return the newest unrated guesses and misses of the last 30 days, without runs of test cases."""
     return executions.unsure_executions(tx, now() - timedelta(days=30), (without_source, EVALUATING), limit)
 
@@ -251,8 +251,8 @@ def summarise_run(tx: ReadTransaction, view: RunView) -> Item:
     `is_named`: the call named the conversation.
     """
     run, noted = view.run, view.noted("cr_query")
-    listed = noted.get("channels") or view.noted("filter").get("channels")
-    ranking = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    ranked = noted.get("channels") or view.noted("filter").get("channels")
+    ranking = [one for one in ranked if isinstance(one, dict)] if isinstance(ranked, list) else []
     scores = {one["channel"]: one.get("score") for one in ranking}
     is_named = bool(run["request"].get("channel"))
     first = run["channel"] or next(iter(scores), None) if run["status"] in ("succeeded", "guessed") else None

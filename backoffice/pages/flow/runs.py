@@ -46,7 +46,7 @@ async def list_context(request: Request, client: Client, query: ExecutionsQuery)
     given = {name: request.query_params.get(name, "") if is_list else "" for name in FILTERS}
     cursor = shown["found"]["next_cursor"]
     is_whole = not any(given.values()) and query.cursor is None
-    unsure = await client.view(views.unsure, SOURCE, 50) if is_whole else []
+    unsure = await client.view(views.unsure_runs, SOURCE, 50) if is_whole else []
     return {
         "given": given,
         "limits": {name: as_local(request, as_instant(request, name, given[name])) for name in PERIOD},

@@ -69,7 +69,7 @@ async def list_context(
     request: Request, client: Client, query: RegistryQuery, given: Mapping[str, str]
 ) -> dict[str, Any]:
     is_newest = not (query.q or query.cursor or query.deleted)
-    shown = await client.view(views.home, is_newest=is_newest)
+    shown = await client.view(views.list_header, is_newest=is_newest)
     found = await find_channels(client, query, utc_offset_minutes(request), is_recorded=not query.typing)
     understood = found.get("understood", {})
     days = [None if query.is_by_relevance else day_of(request, item["updated_at"]) for item in found["items"]]

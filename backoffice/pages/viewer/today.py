@@ -63,7 +63,7 @@ async def overview(request: Request, client: Asking) -> HTMLResponse:
     offset = utc_offset_minutes(request)
     shown = await client.view(figures.activity, year.astimezone(UTC), week.astimezone(UTC), offset)
     days = map_of(shown.pop("days"), today.date())
-    unsure = await client.view(runs.unsure, SOURCE, 50)
+    unsure = await client.view(runs.unsure_runs, SOURCE, 50)
     return render(
         request,
         "overview.html",
