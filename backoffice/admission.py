@@ -27,7 +27,7 @@ from backoffice.middleware import READING
 from backoffice.quotas import Quotas
 from orchestrator.outside.sign_in import SignIn
 from orchestrator.views import tokens
-from registry.access import ASKING, Access, Level
+from registry.access import CURRENT_ACCESS, Access, Level
 from registry.errors import InvalidRequest, RegistryError, StorageError, Unauthorized
 from registry.log import Outage
 from registry.registry import Registry
@@ -97,7 +97,7 @@ class Sessions:
         self._of_read_only[key] = at + SESSION_S, credential
         return key
 
-    async def find(self, registry: Registry, key: str) -> tokens.Shown | Access | None:
+    async def find(self, registry: Registry, key: str) -> tokens.ValidToken | Access | None:
         """Return the session's token or access; None if it has ended."""
         if not registry.is_read_only:
             return await registry.read(lambda tx: tokens.find_session(tx, key))
@@ -139,10 +139,14 @@ class Gate:
         self.rules, self.sessions, self.quotas = rules, Sessions(), Quotas(rules.per_minute)
         self._noting: set[asyncio.Task[None]] = set()
         self._outage = Outage(
-            logger, begun="The registry does not say who may come in", over="The registry says again who may come in"
+            logger,
+            begun="The registry does not say who may come in",
+            over="The registry says again who may come in",
         )
         self._issuer_outage = Outage(
-            logger, begun="The issuer of tokens does not answer", over="The issuer of tokens answers again"
+            logger,
+            begun="The issuer of tokens does not answer",
+            over="The issuer of tokens answers again",
         )
 
     async def admit(self, registry: Registry, method: str, headers: Headers) -> Access | None:
@@ -185,8 +189,8 @@ class Gate:
         shown = self._noted(registry, found)
         return shown and shown.access
 
-    def _noted(self, registry: Registry, shown: tokens.Shown | None) -> Credential | None:
-        if shown and shown.is_use_news:
+    def _noted(self, registry: Registry, shown: tokens.ValidToken | None) -> Credential | None:
+        if shown and shown.is_use_unrecorded:
             noting = asyncio.create_task(_note(registry, shown.number))
             self._noting.add(noting)
             noting.add_done_callback(self._noting.discard)
@@ -218,11 +222,11 @@ class Admission:
         if access and (wait_s := self._gate.quotas.take(access)):
             await (await self._too_often(scope, receive, access, math.ceil(wait_s)))(scope, receive, send)
             return
-        asking = ASKING.set(access)
+        asking = CURRENT_ACCESS.set(access)
         try:
             await self._app(scope, self._while_admitted(scope, receive) if access else receive, send)
         finally:
-            ASKING.reset(asking)
+            CURRENT_ACCESS.reset(asking)
 
     async def _failure(self, scope: Scope, receive: Receive, exc: RegistryError) -> Response:
         """Answer an outage; the database's address is hidden from callers who could not be authenticated."""
@@ -313,10 +317,10 @@ async def _noting_outage(answer: Awaitable[T], outage: Outage) -> T:
     try:
         found = await answer
     except RegistryError as exc:
-        outage.begins(f"{exc.message} {exc.details}", asked_at)
+        outage.begin(f"{exc.message} {exc.details}", asked_at)
         raise
     if found is not None:  # what looks like no token at all is not asked about
-        outage.is_over()
+        outage.end()
     return found
 
 

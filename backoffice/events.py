@@ -11,7 +11,7 @@ from pydantic import Field
 from backoffice.dependencies import Asking, Client
 from orchestrator.requests.shapes import QueryShape
 from orchestrator.views import events
-from orchestrator.views.events import Place
+from orchestrator.views.events import FeedPosition
 from registry.domain import as_json
 
 KEEP_ALIVE_S = 15.0  # proxies close a connection that stays silent
@@ -41,7 +41,7 @@ async def _start(
             examples=["120.48"],
         ),
     ] = None,
-) -> Place:
+) -> FeedPosition:
     """Find where the stream begins, before the answer does: nothing is missed after it."""
     return await events.start_of(client.registry, last_seen or query.after)
 
@@ -51,13 +51,13 @@ async def _start(
     response_class=StreamingResponse,
     responses={200: {"content": {"text/event-stream": {"example": EXAMPLE}}, "description": "an endless stream"}},
 )
-async def stream_events(client: Asking, start: Annotated[Place, Depends(_start)]) -> StreamingResponse:
+async def stream_events(client: Asking, start: Annotated[FeedPosition, Depends(_start)]) -> StreamingResponse:
     """Stream events `message` and `execution`; `data` is the item as the lists show it, `id` resumes the stream."""
     # Not FastAPI's own event streams: they fail when a client leaves while events are on their way.
     return StreamingResponse(_lines(client, start), headers=HEADERS, media_type="text/event-stream")
 
 
-async def _lines(client: Client, start: Place) -> AsyncIterator[bytes]:
+async def _lines(client: Client, start: FeedPosition) -> AsyncIterator[bytes]:
     async for happened in events.follow(client.registry, start, KEEP_ALIVE_S):
         for one in happened:
             data = as_json(one.item)

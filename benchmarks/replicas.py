@@ -77,7 +77,7 @@ async def _sees(who: Orchestrator, word: str) -> bool:
 
 
 async def _is_answered_by_copy(who: Orchestrator) -> bool:
-    asking = who.registry.for_questions()
+    asking = who.registry.for_reading()
     return bool(await asking.read(lambda tx: tx.exec_driver_sql("SELECT pg_is_in_recovery()").scalar()))
 
 

@@ -16,7 +16,7 @@ from mcp.types import EmptyResult, SubscribeRequestParams, UnsubscribeRequestPar
 from mcp_server.envelope import Context
 from mcp_server.resources import CHANNELS, uri_of
 from orchestrator.lazy import GrownChannels
-from registry.access import ASKING, Access
+from registry.access import CURRENT_ACCESS, Access
 from registry.domain import now
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ class ChannelBus(InMemorySubscriptionBus):
         self._watched: dict[Access | None, WatchedRegistry] = {}
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Unsubscribe:
-        return self._watched.setdefault(ASKING.get(), WatchedRegistry(self._grown)).subscribe(listener)
+        return self._watched.setdefault(CURRENT_ACCESS.get(), WatchedRegistry(self._grown)).subscribe(listener)
 
 
 class WatchedRegistry(InMemorySubscriptionBus):

@@ -26,7 +26,7 @@ from registry.access import Level
 from registry.errors import NotFound, OperationTimeout, StorageError
 from registry.storage.database import WriteTransaction
 from registry.storage.records.executions import save_execution
-from registry.storage.safety.visibility import admit, is_called, refuse_shared
+from registry.storage.safety.visibility import check_writable_name, is_called, refuse_shared
 
 OUTSIDE_RETRY = RetryPolicy(max_attempts=OUTSIDE_ATTEMPTS, initial_interval=0.5)
 """Retry only `external_action`; the earlier nodes do not run again."""
@@ -208,7 +208,7 @@ async def cr_write(state: GeneralState, run: Run) -> GeneralState:
     def work(tx: WriteTransaction, run: Run = run) -> dict[str, Any]:
         request: Request = state["query"]
         if request.channel and operations()[request.operation].names_channel:
-            admit(tx, request.channel)
+            check_writable_name(tx, request.channel)
         try:
             result = write(tx, run, request, state)
         except NotFound:

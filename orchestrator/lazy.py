@@ -83,7 +83,7 @@ class LazyOrchestrator:
     async def _open(self) -> Orchestrator:
         async with self._lock:
             # Running operations finish on the read-only orchestrator; `close` closes both.
-            if self._opened is None or self._opened.registry.can_be_written_by_now:
+            if self._opened is None or self._opened.registry.has_become_writable:
                 try:
                     self._opened = await asyncio.create_task(self._open_anew(), context=Context())
                 except RegistryError as exc:

@@ -19,7 +19,7 @@ from orchestrator.state import ExternalAction, Shelf
 from orchestrator.sync.drain import drain
 from orchestrator.sync.spool import share_masking
 from orchestrator.sync.sync import Freshness
-from registry.ingest.intake import Keeping
+from registry.ingest.intake import StorageRules
 from registry.ingest.redact_existing import rescan_if_rules_changed
 from registry.monitor.prices import use_prices
 from registry.registry import Registry
@@ -50,7 +50,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     use_own_rules(settings.home)
     use_prices(settings.home, are_on=settings.prices == "on")
     limits = Limits(lock_s=10.0, statement_s=settings.timeout_s)
-    keeping = Keeping(settings.unmasked_projects, settings.never_keep)
+    keeping = StorageRules(settings.unmasked_projects, settings.never_keep)
     registry = await asyncio.to_thread(Registry, settings.url, limits, keeping, settings.database_read_url)
     with suppress(OSError):  # hooks write nothing into a read-only folder either
         key: bytes | None = await registry.read(find_key)
@@ -72,7 +72,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         shelf=Shelf(settings.home / "backups", READERS, places, settings.home / "resume"),
     )
     freshness = Freshness(orchestrator, settings.home, READERS, places)
-    if registry.takes_in:
+    if registry.syncs_automatically:
         orchestrator.before_reading = freshness.refresh
     if registry.is_read_only:
         logger.warning("The registry is read only: nothing new is stored, and nothing is recorded.")
@@ -122,7 +122,7 @@ async def check_after_kill(registry: Registry) -> None:
 
 def with_registry(settings: Settings, work: Callable[[Registry], Coroutine[Any, Any, T]]) -> T:
     """Open the configured registry alone, run some work on it, and close it."""
-    registry = Registry(settings.url, keeping=Keeping(settings.unmasked_projects, settings.never_keep))
+    registry = Registry(settings.url, keeping=StorageRules(settings.unmasked_projects, settings.never_keep))
     try:
         return asyncio.run(work(registry))
     finally:

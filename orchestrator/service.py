@@ -19,8 +19,8 @@ from orchestrator.requests.calls import PROGRESS_LISTENER
 from orchestrator.requests.refusals import Refusal, refuse_too_many, summary_of_refused
 from orchestrator.requests.shapes import Request
 from orchestrator.state import ExternalAction, LocalCopy, Operation, Run, Shelf, Syncing
-from registry.access import Access, Level, only_of
-from registry.domain import DEEPEST, is_too_deep, storable
+from registry.access import Access, Level, restrict_to_owner
+from registry.domain import MAX_DEPTH, is_too_deep, storable
 from registry.errors import InternalError, InvalidRequest, NotFound, OperationTimeout, RegistryError
 from registry.log import EXECUTION, RUNS
 from registry.registry import Registry
@@ -227,7 +227,7 @@ class Orchestrator:
             operation.check(request, access)
         registry = self.registry.seen_by(_access_for(request, operation, access))
         run = Run(
-            registry.for_questions() if operation.level is Level.READ else registry,
+            registry.for_reading() if operation.level is Level.READ else registry,
             recorder,
             room=room,
             actions=self._actions,
@@ -255,7 +255,7 @@ class Orchestrator:
         copy = await self.local_copy() if self.local_copy and operation.syncs_first else None
         if missing := output.get("error"):
             if access and request.channel is not None and not access.may_name(request.channel):
-                raise access.not_yours()
+                raise access.channel_refusal()
             raise NotFound(missing.message, "; ".join(filter(None, [missing.details, _missing_reason(syncing, copy)])))
         result = output["result"]
         if syncing:
@@ -286,14 +286,14 @@ def _request_of(given: Mapping[str, Any] | Request | Refusal) -> Request:
         return given
     refuse_too_many(given.get("messages"))
     if is_too_deep(given):
-        raise InvalidRequest("The request is not valid.", f"allowed: lists and objects nested at most {DEEPEST} deep")
+        raise InvalidRequest("The request is not valid.", f"allowed: lists and objects nested at most {MAX_DEPTH} deep")
     return parse_request(storable(dict(given)))
 
 
 def _access_for(request: Request, operation: Operation, access: Access | None) -> Access | None:
     """Return the access an operation reads with: its token's, further limited to one owner or to logging."""
     if request.limited_to_owner is not None:
-        return only_of(request.limited_to_owner, access)
+        return restrict_to_owner(request.limited_to_owner, access)
     return access.for_logging() if access and operation.is_log else access
 
 

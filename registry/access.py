@@ -22,18 +22,18 @@ class Level(StrEnum):
 
 
 _LEVELS = list(Level)
-# tells another machine that its token is valid, but for other channels
-NOT_YOURS = "This token may not touch that channel."
+# another machine recognises by this message that its token is valid, but for other channels
+CHANNEL_REFUSED = "This token may not touch that channel."
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A token's name, permissions and holder.
+    """A token's name, permissions and owner.
 
-    `channels` are patterns for names of channels (`*` any characters, `?` one), `projects` the same for paths and
-    folder names. If both are given a channel must match both. `owner`: the person who holds it and owns what is first
-    written with it; None for this machine's user, whose chats have no owner. Below `admin` a token sees its owner's
-    chats, those that are shared with it, and those without an owner.
+    `channels` are patterns for channel names (`*` any characters, `?` one), `projects` patterns for paths and folder
+    names. If both are given, a channel must match both. `owner` owns the channels that are created with the token;
+    None: this machine's user, whose chats have no owner. Below `admin` a token sees its owner's chats, chats shared
+    with it, and chats without an owner.
     """
 
     name: str
@@ -44,15 +44,15 @@ class Access:
     is_writing: bool = False  # leave out chats that are only shared with the token, because these are for reading
     per_minute: int | None = None  # requests a minute over HTTP, 0 for any number; None: what the settings say
     only_own: bool = False
-    """See the owner's own chats alone, whatever the level: none that are shared, and none without an owner."""
+    """At any level, see only the owner's chats: no shared ones, and none without an owner."""
 
     @property
     def is_restricted(self) -> bool:
-        """Return True unless the token sees all chats, or only counters that tell of none."""
+        """Return True unless the token sees all chats, or only counters, which reveal none."""
         return bool(self.channels or self.projects) or self.only_own or self.level in (Level.READ, Level.WRITE)
 
     def for_logging(self) -> Access:
-        """Return the access for storing what somebody said: an admin, too, adds it to no chat of another person."""
+        """Return the access for logging messages: even an admin does not add them to another person's chat."""
         return self if self.owner is None else replace(self, level=Level.WRITE)
 
     def require(self, level: Level, instead: str = "") -> None:
@@ -75,20 +75,20 @@ class Access:
 
     @property
     def extent(self) -> str:
-        """Return what the token is for, in words."""
+        """Return the token's channel and project patterns in words."""
         parts = [("channels", self.channels), ("projects", self.projects)]
         words = [f"{name} {', '.join(map(repr, given))}" for name, given in parts if given]
         return " in ".join(words) or "its owner's chats"
 
-    def not_yours(self) -> Unauthorized:
-        """Return the refusal of a channel, the same whether it exists or not."""
-        return Unauthorized(NOT_YOURS, f"token {self.name!r} is for {self.extent}")
+    def channel_refusal(self) -> Unauthorized:
+        """Return the error for a channel outside the patterns: the same whether the channel exists or not."""
+        return Unauthorized(CHANNEL_REFUSED, f"token {self.name!r} is for {self.extent}")
 
 
-def only_of(owner: str, access: Access | None) -> Access:
-    """Return what somebody may do (None: everything) narrowed to the chats of one person."""
+def restrict_to_owner(owner: str, access: Access | None) -> Access:
+    """Return the access (None: everything) restricted to the chats of one person."""
     return replace(access or Access("", Level.ADMIN), owner=owner, only_own=True)
 
 
-# permissions of the current HTTP request's token; None if it needs none
-ASKING: ContextVar[Access | None] = ContextVar("ASKING", default=None)
+# access of the current HTTP request's token; None if no token is needed
+CURRENT_ACCESS: ContextVar[Access | None] = ContextVar("ASKING", default=None)

@@ -33,8 +33,8 @@ class Role(StrEnum):
 
 
 class Actor(StrEnum):
-    """The way a message was stored: by a tool call or another machine (`ao`), by a client's hook, by the reader of a
-    client's store, or by the reader of a shortened copy.
+    """The writer of a message: a tool call or another machine (`ao`), a client's hook, the reader of a client's store,
+    or the reader of a shortened copy.
     """
 
     TOOL = "ao"
@@ -61,7 +61,7 @@ class Message:
 
     @property
     def digest(self) -> bytes:
-        """Return the digest by which the same words are recognised; it is computed at each call."""
+        """Return `digest_of` the message; computed at each call."""
         return digest_of(self.role, storable(self.text))
 
     @classmethod
@@ -97,7 +97,7 @@ class Session:
     is_copy: bool = False
 
 
-EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)  # an earlier time of a message is a mistake: no client is older
+EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)  # an earlier message time is an error: no client is older
 
 
 def is_within(folder: str, other: str) -> bool:
@@ -106,7 +106,7 @@ def is_within(folder: str, other: str) -> bool:
     return inner.startswith(outer)
 
 
-def reckonable(moment: datetime) -> datetime:
+def clamp_year(moment: datetime) -> datetime:
     """Return the moment moved to the years 2 to 9998, in which adding hours cannot overflow."""
     return moment.replace(year=min(max(moment.year, 2), 9998))
 
@@ -118,7 +118,7 @@ def parse_time(given: str | datetime) -> datetime:
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except OverflowError as exc:
         raise ValueError("outside the years 1 to 9999 in UTC") from exc
-    return reckonable(moment.replace(microsecond=moment.microsecond // 1000 * 1000))
+    return clamp_year(moment.replace(microsecond=moment.microsecond // 1000 * 1000))
 
 
 def format_time(moment: datetime) -> str:
@@ -145,13 +145,13 @@ _ID_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 def new_id(prefix: str) -> str:
-    """Return an id such as `conv_…`: 32 bits of time in seconds, so that new ids stand together in an index, then 48
-    random bits. It is short because a model that is answered pays for each."""
-    drawn = int(time.time()) << 48 | int.from_bytes(urandom(6))
-    return f"{prefix}_" + "".join([_ID_ALPHABET[drawn >> shift & 31] for shift in range(75, -1, -5)])
+    """Return an id such as `conv_…`: 32 bits of time in seconds, so that new ids are adjacent in an index, then 48
+    random bits. Ids are short because models pay for each token of an answer."""
+    bits = int(time.time()) << 48 | int.from_bytes(urandom(6))
+    return f"{prefix}_" + "".join([_ID_ALPHABET[bits >> shift & 31] for shift in range(75, -1, -5)])
 
 
-def names_message(given: str) -> bool:
+def is_message_id(given: str) -> bool:
     """Return True for the id of a message or of a page's snapshot."""
     return given.startswith(("conv_", "snap_"))
 
@@ -176,7 +176,7 @@ def storable(value: Any) -> Any:
 
 
 def _is_storable(text: str) -> bool:
-    """Encode the text: takes a twentieth of the time of a search for characters that cannot be encoded."""
+    """Return True for storable text. Encoding takes a twentieth of the time of a search by regular expression."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -192,14 +192,14 @@ def json_writer(default: Callable[[Any], Any] | None = None) -> Callable[[Any], 
 as_json = json_writer()  # writes a value for a JSON column
 
 
-DEEPEST = 64  # lists and mappings in each other
+MAX_DEPTH = 64  # levels of nested lists and mappings
 
 
 def is_too_deep(value: Any) -> bool:
     """Return True if lists and mappings are nested too deep to be stored or shown."""
     level = [value]
-    for _ in range(DEEPEST):
-        level = [item for held in level for item in _items(held)]
+    for _ in range(MAX_DEPTH):
+        level = [item for container in level for item in _items(container)]
         if not level:
             return False
     return True
@@ -218,8 +218,8 @@ def texts_in(value: Any) -> Iterator[str]:
     """Yield the strings in a JSON value, without the names of fields."""
     if isinstance(value, str):
         yield value
-    for held in _items(value):
-        yield from texts_in(held)
+    for item in _items(value):
+        yield from texts_in(item)
 
 
 def digest_of(role: Role, text: str) -> bytes:

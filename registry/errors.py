@@ -14,11 +14,11 @@ class ErrorCode(StrEnum):
 
 NOT_NOW = "The registry takes nothing for a moment."
 NOT_CONFIRMED = "The registry did not confirm what was written."
-"""Messages of a StorageError that passes, such as while another server takes a database over: send it again."""
+"""Messages of temporary StorageErrors, such as during a failover of the database: callers retry."""
 
 
 class RegistryError(Exception):
-    """An error shown to the caller: `message` says what is wrong, `details` what was given and what to do."""
+    """An error shown to the caller: `message` names the problem, `details` the given value and the remedy."""
 
     code: ErrorCode
 

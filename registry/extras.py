@@ -1,4 +1,4 @@
-"""Name the commands that install an extra for this program, and that remove it, in the words of its installer."""
+"""Build the shell commands that install an extra or uninstall this program, for the installer that was used."""
 
 import json
 import re
@@ -16,15 +16,15 @@ PROGRAM = "context-registry"
 
 
 def installer() -> Literal["uv tool", "pipx", "uvx", "brew", "pip"]:
-    """Return what made this program's environment, by the file that it leaves there."""
+    """Return the installer of this program's environment, recognised by the files that it leaves there."""
     environment = Path(sys.prefix)
     if (environment / "uv-receipt.toml").exists():
         return "uv tool"
     if (environment / "pipx_metadata.json").exists():
         return "pipx"
-    if "Cellar" in environment.parts:  # Homebrew's folder of what it installs
+    if "Cellar" in environment.parts:  # Homebrew's installation folder
         return "brew"
-    # uvx makes its environments in uv's cache.
+    # uvx creates its environments in uv's cache.
     return "uvx" if any((folder / "CACHEDIR.TAG").exists() for folder in environment.parents) else "pip"
 
 
@@ -38,7 +38,7 @@ def install_command(extra: str) -> str:
         uv = ["uv", "pip", "install", "--python", sys.executable]  # environments made by uv have no pip
         words = [sys.executable, "-m", "pip", "install"] if find_spec("pip") else uv
     else:
-        # These install anew, so the extras that are here already are named too.
+        # These reinstall the program, so the command also lists the extras that are installed.
         words = ["pipx", "install", "--force"] if by == "pipx" else ["uv", "tool", "install"]
         extra = ",".join(sorted({extra, *installed_extras()}))
     return shlex.join([*words, *(["--editable"] if clone else []), _with_extra(extra, clone)])
@@ -61,22 +61,22 @@ def uninstall_command() -> str:
 def installed_extras() -> set[str]:
     from importlib.metadata import distribution, packages_distributions
 
-    here = {name.lower() for names in packages_distributions().values() for name in names}
-    needs = defaultdict(set)
+    installed = {name.lower() for names in packages_distributions().values() for name in names}
+    needed = defaultdict(set)
     for line in distribution(PROGRAM).requires or ():
         if found := re.match(r"([\w.-]+).*extra == [\"'](\w+)", line):
-            needs[found[2]].add(found[1].lower())
-    return {extra for extra, names in needs.items() if names <= here}
+            needed[found[2]].add(found[1].lower())
+    return {extra for extra, names in needed.items() if names <= installed}
 
 
 def _with_extra(extra: str, clone: Path | None) -> str:
-    """Return this very program with the extra, from where it was installed: an index may have another version."""
+    """Return the requirement with its origin: a package index may have another version than this program's."""
     if clone:
         return f"{clone}[{extra}]"
     origin = _origin()
     url = origin.get("url", "")
-    if made := origin.get("vcs_info"):
-        url = f"{made['vcs']}+{url}@{made['commit_id']}"
+    if vcs := origin.get("vcs_info"):
+        url = f"{vcs['vcs']}+{url}@{vcs['commit_id']}"
     return f"{PROGRAM}[{extra}] @ {url}" if url else f"{PROGRAM}[{extra}]"
 
 
@@ -88,8 +88,8 @@ def _clone() -> Path | None:
 
 @cache
 def _origin() -> dict[str, Any]:
-    """Return where the program was installed from, as PEP 610 writes it down."""
-    from importlib.metadata import PackageNotFoundError, distribution  # 40 ms, for who lacks something
+    """Return the program's installation source, as PEP 610 records it."""
+    from importlib.metadata import PackageNotFoundError, distribution  # takes 40 ms, and is rarely needed
 
     try:
         origin: dict[str, Any] = json.loads(distribution(PROGRAM).read_text("direct_url.json") or "{}")

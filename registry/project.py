@@ -1,4 +1,4 @@
-"""Projects: the repository, or else the folder, that a conversation is about. Git's files are read, no git is run."""
+"""Find a conversation's project: the repository, or else the folder. Reads Git's files without running git."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 
 _GITDIR = re.compile(r"gitdir:\s*(.+)")
 _REMOTE = re.compile(r'^\s*\[remote "([^"\n]+)"\][^\[]*?^\s*url\s*=\s*"?(.+?)"?\s*$', re.MULTILINE)
-_SCP = re.compile(r"^([^/:]{2,}):(?!//)")  # git@example.org:shop.git; one letter is a drive of Windows
+_SCP_ADDRESS = re.compile(r"^([^/:]{2,}):(?!//)")  # git@example.org:shop.git; one letter is a drive of Windows
 _FIRST_COMMIT = re.compile(r"0+ ([0-9a-f]+) .*\tcommit \(initial\)")
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The repository that a channel belongs to, or the workspace folder if that lies in none."""
+    """The repository of a channel, or the workspace folder if it is in no repository."""
 
     path: str
     name: str
@@ -35,78 +35,79 @@ class Project:
 
 
 def repository_folder(folder: str) -> str | None:
-    """Return the main folder of a folder's repository; None if it lies in none, or is not on this machine.
+    """Return the main folder of a folder's repository; None without a repository, or if it is not on this machine.
 
-    A worktree belongs to the folder it was made from; a submodule is a repository of its own. A repository in the home
-    folder itself, as people keep for their settings, does not make one project of everything.
+    A worktree belongs to the folder it was created from; a submodule is a separate repository. A repository in the
+    home folder itself (dotfiles) is ignored: otherwise all folders would be one project.
     """
     start = Path(folder)
     if not start.is_absolute():
         return None
     try:
-        tops = (each for each in (start, *start.parents) if (each / ".git").exists())
-        top = next((each for each in tops if each != Path.home()), None)
+        candidates = (candidate for candidate in (start, *start.parents) if (candidate / ".git").exists())
+        top = next((candidate for candidate in candidates if candidate != Path.home()), None)
         return str(_main_folder(top)) if top else None
-    except OSError:  # a folder that may not be read
+    except OSError:  # the folder is not readable
         return None
 
 
 def repository_id(folder: str) -> str | None:
-    """Return a digest that a folder's repository keeps when it is moved or cloned; None if it has none.
+    """Return a digest that stays the same when a folder's repository is moved or cloned; None if it has none.
 
-    It is made of the remote's address without user, password and query, else of the first commit's id. Forks differ by
-    their remote. Git removes the record of the first commit at a clean-up after 90 days.
+    It is computed from the remote's URL without user, password and query, else from the first commit's id. Forks have
+    different remotes. `git gc` removes the reflog entry of the first commit after 90 days.
     """
     try:
         origin = _origin(Path(folder), 5)
-    except (OSError, ValueError):  # files that may not be read; an address that is none
+    except (OSError, ValueError):  # unreadable files, or an invalid URL
         return None
     return blake2b(origin.encode(), digest_size=16).hexdigest() if origin else None
 
 
-def _origin(folder: Path, most: int) -> str | None:
-    """Return a repository's remote, or first commit. A clone of a folder has that folder's, `most` clones deep."""
+def _origin(folder: Path, max_depth: int) -> str | None:
+    """Return a repository's remote, or first commit. For a clone of a local folder, follow up to `max_depth` clones."""
     top = repository_folder(str(folder))
-    if top is None or not most:
+    if top is None or not max_depth:
         return None
     files = _git_folder(Path(top))
-    remotes = dict(_REMOTE.findall(_text_of(files / "config")))
+    remotes = dict(_REMOTE.findall(_read_text(files / "config")))
     remote = remotes.get("origin") or next(iter(remotes.values()), None)
     if remote is None:
-        first = _FIRST_COMMIT.match(_text_of(files / "logs" / "HEAD"))
+        first = _FIRST_COMMIT.match(_read_text(files / "logs" / "HEAD"))
         return first[1] if first else None
-    address = urlsplit(_SCP.sub(r"ssh://\1/", remote))
+    address = urlsplit(_SCP_ADDRESS.sub(r"ssh://\1/", remote))
     if address.hostname:
         host = address.netloc.rpartition("@")[2].lower()
         return f"{host}/{address.path.strip('/').removesuffix('.git')}"
     cloned = (Path(top) / remote.removeprefix("file://").removesuffix("/.git")).resolve()
-    is_bare = not (cloned / ".git").exists()  # it may lie in another repository
-    return str(cloned) if is_bare else _origin(cloned, most - 1) or str(cloned)
+    is_bare = not (cloned / ".git").exists()  # a bare repository may be inside another one
+    return str(cloned) if is_bare else _origin(cloned, max_depth - 1) or str(cloned)
 
 
-def _text_of(file: Path) -> str:
+def _read_text(file: Path) -> str:
     return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
 
 
 def _main_folder(top: Path) -> Path:
-    """Return the folder that a worktree was made from; a bare repository has none of its own."""
+    """Return the folder that a worktree was created from; `top` itself for a bare repository."""
     files = _git_folder(top)
     return files.parent if files.name == ".git" else top
 
 
 def _git_folder(top: Path) -> Path:
-    """Return the folder of Git's files, to which the `.git` file of a worktree or submodule leads."""
+    """Return the folder of Git's files; the `.git` file of a worktree or submodule points to it."""
     link = top / ".git"
-    found = _GITDIR.match(_text_of(link))
+    found = _GITDIR.match(_read_text(link))
     if not found:
         return link
-    own = top / found[1].strip()
-    common = own / "commondir"
-    return (own / _text_of(common).strip()).resolve() if common.is_file() else own  # a submodule has its own
+    folder = top / found[1].strip()
+    common = folder / "commondir"
+    # a submodule has no common folder
+    return (folder / _read_text(common).strip()).resolve() if common.is_file() else folder
 
 
 REMEMBERED = "remembered"
-"""The source of the channels that hold what a user asked to remember, and the beginning of their names.
+"""The source of the channels with remembered sentences, and the prefix of their names.
 
-Of a source alone anybody may say that it is this one.
+Queries check both, because any caller may send this source.
 """

@@ -1,4 +1,4 @@
-"""Open a registry: a database with its tables up to date, and its functions to save, get and delete messages."""
+"""Open a registry: a migrated database with functions to save, get and delete messages."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -6,26 +6,26 @@ from typing import Any
 
 from registry.domain import Message, now
 from registry.ingest.from_tool import ingest_from_tool
-from registry.ingest.intake import Keeping
+from registry.ingest.intake import StorageRules
 from registry.storage.conversations.channels import find_channel
 from registry.storage.conversations.messages import delete_message, message_item, messages_of
 from registry.storage.database import UNLIMITED, Database, Limits, ReadTransaction, WriteTransaction, storage_errors
 from registry.storage.migrate import migrate_engine
-from registry.storage.safety.forgetting import Wanted, affected_by, forget
+from registry.storage.safety.forgetting import ForgetSelection, affected_by, forget
 from registry.storage.safety.masking import find_key, key_of, masked
 
 
 class Registry(Database):
-    """Keeps every conversation, by channel. Opening it brings its tables up to date.
+    """Stores conversations by channel. Opening it migrates the tables.
 
     Raises StorageError if the database cannot be opened or comes from a newer release.
     """
 
     def __init__(
-        self, url: str, limits: Limits = UNLIMITED, keeping: Keeping | None = None, read_url: str = ""
+        self, url: str, limits: Limits = UNLIMITED, keeping: StorageRules | None = None, read_url: str = ""
     ) -> None:
         super().__init__(url, limits, read_url)
-        self._writing = self._writing.execution_options(keeping=keeping or Keeping())
+        self._writing = self._writing.execution_options(keeping=keeping or StorageRules())
         try:
             migrate_engine(self.engine)
             self._make_key()
@@ -47,7 +47,7 @@ class Registry(Database):
         source: str,
         metadata: Mapping[str, Any] | None = None,
     ) -> list[str]:
-        """Store messages `{role, text, timestamp?, context?}`; what is stored already keeps its id.
+        """Store messages `{role, text, timestamp?, context?}`; messages stored before keep their ids.
 
         Returns one id per message given, in order.
         """
@@ -79,16 +79,16 @@ class Registry(Database):
         return await self.read(work)
 
     async def masked(self, value: Any) -> Any:
-        """Return the value with a mark in the place of each secret."""
+        """Return the value with each secret replaced by a mark."""
         return await self.write(lambda tx: masked(tx, value))
 
     async def delete_conversation(self, id: str, soft: bool = True) -> dict[str, Any]:
-        """Delete one message; softly it can be restored. Returns it as it now is; NotFound if there is none."""
+        """Delete one message; a soft deletion can be undone. Returns the deleted message; NotFound if there is none."""
 
         def work(tx: WriteTransaction) -> dict[str, Any]:
             if soft:
                 return delete_message(tx, id)
-            found = affected_by(tx, Wanted(id=id))
+            found = affected_by(tx, ForgetSelection(id=id))
             forget(tx, found)
             return {**message_item(found.messages[0]), "deleted": True}
 

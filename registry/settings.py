@@ -237,7 +237,7 @@ class Settings(BaseSettings):
     @field_validator("never_keep", "unmasked_projects", "allowed_origins", "hints_off", "oauth_groups", mode="before")
     @classmethod
     def _listed(cls, given: object) -> object:
-        return [one.strip() for one in given.split(",") if one.strip()] if isinstance(given, str) else given
+        return [item.strip() for item in given.split(",") if item.strip()] if isinstance(given, str) else given
 
     @field_validator("never_keep")
     @classmethod
@@ -317,13 +317,13 @@ class Settings(BaseSettings):
 
 
 def read_settings(**given: Any) -> Settings:
-    """Return the settings of this process; InvalidRequest names the variable that is wrong."""
+    """Return the settings of this process; InvalidRequest names the invalid variable."""
     try:
         return Settings(**given)
     except ValidationError as exc:
         problems = map(_problem, exc.errors())
         raise InvalidRequest("The configuration is not usable.", "; ".join(problems)) from exc
-    except SettingsError as exc:  # such as the actions, in the environment
+    except SettingsError as exc:  # a variable with invalid JSON, such as CTXR_ACTIONS
         raise InvalidRequest("The configuration is not usable.", f"{exc}: it has to be JSON") from exc
     except (OSError, ValueError) as exc:
         raise InvalidRequest("config.toml could not be read.", str(exc)) from exc
@@ -334,5 +334,5 @@ def _problem(found: Mapping[str, Any]) -> str:
         return str(found["msg"])
     if len(found["loc"]) > 1 or not isinstance(found["input"], str | int | float):
         return f"CTXR_{'.'.join(map(str, found['loc'])).upper()}: {found['msg']}"
-    said = str(found["msg"]).partition(", unable to parse")[0]
-    return f"CTXR_{str(found['loc'][0]).upper()}: {said}, given {found['input']!r}"
+    message = str(found["msg"]).partition(", unable to parse")[0]
+    return f"CTXR_{str(found['loc'][0]).upper()}: {message}, given {found['input']!r}"

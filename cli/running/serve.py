@@ -39,7 +39,7 @@ from orchestrator.sync.sync import Progress
 from orchestrator.sync.watch import OnReports, watch
 from orchestrator.views.events import grown_channels
 from orchestrator.views.tokens import has_tokens
-from registry.access import ASKING
+from registry.access import CURRENT_ACCESS
 from registry.settings import Settings
 from sources.base import Places
 from sources.client import Room
@@ -55,12 +55,12 @@ def build_app(settings: Settings) -> FastAPI:
         given: Mapping[str, Any] | Request | Refusal, client: str | None = None, *, room: Room | None = None
     ) -> dict[str, Any]:
         answer: dict[str, Any] = await app.state.orchestrator.run(
-            given, client, access=ASKING.get(), door=door_of_caller(), room=room
+            given, client, access=CURRENT_ACCESS.get(), door=door_of_caller(), room=room
         )
         return answer
 
     async def grown(since: datetime) -> AsyncIterator[set[str]]:
-        async for names in grown_channels(app.state.orchestrator.registry.seen_by(ASKING.get()), since):
+        async for names in grown_channels(app.state.orchestrator.registry.seen_by(CURRENT_ACCESS.get()), since):
             yield names
 
     server = create_server(run, grown=grown)

@@ -9,7 +9,7 @@ import click
 
 from cli.operations import ProjectFolder, SessionId, run_operation
 from cli.output import as_json_option, confirm, counted, print_json, progress, show, yes_option
-from registry.domain import names_message
+from registry.domain import is_message_id
 from registry.errors import InvalidRequest, NotFound, StorageError
 from registry.settings import read_settings
 
@@ -44,7 +44,7 @@ def forget(
     sends them again they are recognised and not stored; of a conversation that was
     forgotten as a whole, later messages are not stored either.
     """
-    message_id = named if named and names_message(named) else None
+    message_id = named if named and is_message_id(named) else None
     channel = channel or (named if named and not message_id else None)
     query = {"id": message_id, **conditions, "soft": False}
     if by_policy:

@@ -210,11 +210,11 @@ def check_replica(settings: Settings) -> Iterator[Result]:
     """Check whether the replica that answers questions is reachable, and how far behind it is."""
     if not settings.database_read_url:
         return
-    from registry.storage.upkeep.inspection import behind
+    from registry.storage.upkeep.inspection import replication_lag
 
     where = shown_address(settings.database_read_url)
     try:
-        count = behind(settings.url, settings.database_read_url)
+        count = replication_lag(settings.url, settings.database_read_url)
     except RegistryError as exc:
         remedy = "until it runs again the original answers alone; is CTXR_DATABASE_READ_URL right?"
         yield Result("note", f"{where}: {exc.message} {exc.details}", remedy)

@@ -25,9 +25,9 @@ from registry.project import REMEMBERED, Project
 from registry.storage.conversations.channels import find_channel
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.counterparts import NOT_GROWN, grown_to
-from registry.storage.exchange.edits import Edit, channels_meant
+from registry.storage.exchange.edits import Edit, matching_channels
 from registry.storage.exchange.remote import last_messages, note_here, note_messages, numbers_of_ids
-from registry.storage.safety.visibility import admit, check_seen, own_name
+from registry.storage.safety.visibility import check_visible, check_writable_name, name_for_owner
 
 
 class LogRequest(Request):
@@ -75,10 +75,10 @@ def conversation_log(
 ) -> dict[str, Any]:
     """Store the new messages of a conversation. Raises Unauthorized for a chat that the token cannot see."""
     if request.channel:
-        admit(tx, own_name(tx, request.channel), is_log=True)
+        check_writable_name(tx, name_for_owner(tx, request.channel), is_log=True)
     result = _ingest(tx, run, request)
     if "not_kept" not in result:
-        check_seen(tx, run.recorder.channel or "")
+        check_visible(tx, run.recorder.channel or "")
     return result
 
 
@@ -90,7 +90,7 @@ def _ingest(tx: WriteTransaction, run: Run, request: LogRequest | HookRequest) -
     if isinstance(request, PulledRequest):
         return _ingest_pulled(tx, run, request)
     resolved, other = _channel_for(tx, request)
-    name = own_name(tx, resolved)
+    name = name_for_owner(tx, resolved)
     if request.channel is None:
         note = "The channel is new: pass it with every later call of this chat."
     elif name != request.channel:
@@ -141,7 +141,7 @@ def _ingest_pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> di
     name = request.channel or ""
     edit = Edit("", None, now(), (name,), request.source, request.metadata.model_dump().get("session_id"))
     messages = {there: _to_message(sent) for there, sent in zip(request.ids, request.messages, strict=True)}
-    new = note_here(tx, request.url, next(iter(channels_meant(tx, edit)), None), messages)
+    new = note_here(tx, request.url, next(iter(matching_channels(tx, edit)), None), messages)
     if not new:
         return _log_result(run, name, Saved([], 0, now(), 0), 0)
     found = find_channel(tx, name)

@@ -17,7 +17,7 @@ from registry.domain import format_time, now
 from registry.errors import InvalidRequest, StorageError
 from registry.storage.database import ReadTransaction
 from registry.storage.migrations import HEAD
-from registry.storage.upkeep.table_export import TABLES, count_kept, rows_of
+from registry.storage.upkeep.table_export import TABLES, count_stored, rows_of
 
 SUFFIX = ".ctxr-backup.zip"
 
@@ -42,7 +42,7 @@ def write_registry(tx: ReadTransaction, path: Path, report_progress: Callable[[P
         "program": version("context-registry"),
         "revision": HEAD,
         "database": tx.dialect.name,
-        "stats": count_kept(tx),
+        "stats": count_stored(tx),
     }
     writer = ArchiveWriter(path, about)
     try:

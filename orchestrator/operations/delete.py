@@ -16,9 +16,17 @@ from registry.errors import InvalidRequest
 from registry.storage.conversations.channels import get_channel, item_of
 from registry.storage.conversations.messages import delete_channel, delete_message, get_message, message_item
 from registry.storage.database import WriteTransaction
-from registry.storage.exchange.edits import DELETED, standing
+from registry.storage.exchange.edits import DELETED, record_edits
 from registry.storage.safety.derived import resume_files, spellings
-from registry.storage.safety.forgetting import Affected, Wanted, affected_by, dry_receipt, forget, sources_of, wipe
+from registry.storage.safety.forgetting import (
+    Affected,
+    ForgetSelection,
+    affected_by,
+    dry_receipt,
+    forget,
+    forgotten_messages_of,
+    wipe,
+)
 from registry.storage.safety.visibility import access_of, see_everything
 
 
@@ -75,14 +83,14 @@ def delete(tx: WriteTransaction, run: Run, request: DeleteRequest, _state: Gener
     run.recorder.explain(id=request.query.id, channel=request.channel, soft=request.query.soft)
     if request.query.id:
         message = get_message(tx, request.query.id, include_deleted=True)
-        is_newer = standing(tx, message.channel_number, {DELETED: True}, request.timestamp, message.number)
+        is_newer = record_edits(tx, message.channel_number, {DELETED: True}, request.timestamp, message.number)
         run.recorder.set_channel(message.channel)
         return {"message": delete_message(tx, message.id) if is_newer else message_item(message)}
     if request.channel is None:
         raise InvalidRequest("Nothing to delete was named.", "query.id: missing; allowed: an id, or a channel")
     row = get_channel(tx, request.channel)
     item = item_of(tx, row)
-    if standing(tx, row.number, {DELETED: True}, request.timestamp):
+    if record_edits(tx, row.number, {DELETED: True}, request.timestamp):
         delete_channel(tx, row, soft=True, until=request.timestamp)
     return {"channel": {**item, "deleted": True}}
 
@@ -91,10 +99,10 @@ def _forget(tx: WriteTransaction, run: Run, request: DeleteRequest) -> dict[str,
     """Erase permanently; only the receipt is recorded."""
     query = request.query
     run.recorder.channel = None
-    wanted = Wanted(
+    wanted = ForgetSelection(
         query.id, request.channel, query.project, query.before, query.matching, query.trash, owner=query.owner
     )
-    if wanted == Wanted():
+    if wanted == ForgetSelection():
         raise InvalidRequest(
             "Nothing to forget was named.", "allowed: query.id, channel, owner, project, before, matching"
         )
@@ -121,7 +129,7 @@ def files_of(tx: WriteTransaction, run: Run, found: Affected, matching: str | No
     """Return the session drafts of the erased conversations, and those that contain the words."""
     if run.shelf is None or not run.shelf.drafts.is_dir():
         return []
-    written, words = set(resume_files(tx, sources_of(tx, found))), spellings(matching)
+    written, words = set(resume_files(tx, forgotten_messages_of(tx, found))), spellings(matching)
 
     def holds_words(file: Path) -> bool:
         text = file.read_text(encoding="utf-8", errors="replace").lower()
@@ -130,10 +138,10 @@ def files_of(tx: WriteTransaction, run: Run, found: Affected, matching: str | No
     return [file for file in run.shelf.drafts.iterdir() if str(file) in written or holds_words(file)]
 
 
-def _describe_target(tx: WriteTransaction, found: Affected, wanted: Wanted) -> dict[str, Any]:
+def _describe_target(tx: WriteTransaction, found: Affected, wanted: ForgetSelection) -> dict[str, Any]:
     if wanted.id:
         return {"message": {**message_item(found.messages[0]), "deleted": True}}
-    if wanted == Wanted(channel=wanted.channel):
+    if wanted == ForgetSelection(channel=wanted.channel):
         [row] = found.channels
         return {"channel": {**item_of(tx, row), "deleted": True}}
     return {}

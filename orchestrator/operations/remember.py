@@ -18,7 +18,7 @@ from registry.project import REMEMBERED
 from registry.storage.conversations.message_windows import channel_to_remember_in, remembered
 from registry.storage.conversations.messages import delete_message, get_message
 from registry.storage.database import WriteTransaction
-from registry.storage.exchange.edits import DELETED, standing
+from registry.storage.exchange.edits import DELETED, record_edits
 from registry.storage.safety.masking import masked
 
 Sentence = Annotated[str, Field(min_length=1, max_length=500)]  # characters
@@ -58,7 +58,7 @@ def _delete_sentence(tx: WriteTransaction, sentence_id: str) -> None:
     sentence = get_message(tx, sentence_id, include_deleted=True)
     if sentence.source != REMEMBERED:
         raise NotFound("No such sentence", f"No sentence {sentence_id!r} is remembered")
-    standing(tx, sentence.channel_number, {DELETED: True}, None, sentence.number)
+    record_edits(tx, sentence.channel_number, {DELETED: True}, None, sentence.number)
     delete_message(tx, sentence.id)
 
 

@@ -9,7 +9,7 @@ from registry.errors import InvalidRequest
 from registry.storage.conversations.channels import find_channel, item_of
 from registry.storage.conversations.messages import get_message, message_item, restore_channel, restore_message
 from registry.storage.database import WriteTransaction
-from registry.storage.exchange.edits import DELETED, standing
+from registry.storage.exchange.edits import DELETED, record_edits
 
 
 class RestoreQuery(QueryShape):
@@ -27,13 +27,13 @@ def restore(tx: WriteTransaction, run: Run, request: RestoreRequest, _state: Gen
     run.recorder.explain(id=request.query.id, channel=request.channel)
     if request.query.id:
         message = get_message(tx, request.query.id, include_deleted=True)
-        is_newer = standing(tx, message.channel_number, {DELETED: False}, request.timestamp, message.number)
+        is_newer = record_edits(tx, message.channel_number, {DELETED: False}, request.timestamp, message.number)
         run.recorder.set_channel(message.channel)
         return {"message": restore_message(tx, message.id) if is_newer else message_item(message)}
     if request.channel is None:
         raise InvalidRequest("Nothing to restore was named.", "query.id: missing; allowed: an id, or a channel")
     row = find_channel(tx, request.channel)
-    if row is None or standing(tx, row.number, {DELETED: False}, request.timestamp):
+    if row is None or record_edits(tx, row.number, {DELETED: False}, request.timestamp):
         row = restore_channel(tx, request.channel)
     return {"channel": item_of(tx, row)}
 

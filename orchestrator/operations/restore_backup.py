@@ -19,11 +19,11 @@ from registry.access import Level
 from registry.errors import InvalidRequest, StorageError
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.migrations import HEAD
-from registry.storage.paging import change_state
+from registry.storage.paging import invalidate_feed_places
 from registry.storage.safety.forgetting import forget_again, tombstones_of, wipe
 from registry.storage.safety.page_sessions import end_other_sessions, open_sessions
 from registry.storage.safety.tokens import revoke_again, revoked_tokens
-from registry.storage.upkeep.table_export import count_kept, rehearse, replace_everything
+from registry.storage.upkeep.table_export import count_stored, import_into_file, replace_everything
 
 
 class RestoreBackupQuery(ValidateBackupQuery):
@@ -77,7 +77,7 @@ def try_restore(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) ->
         folder = TemporaryDirectory(prefix="ctxr-restore-")
         unfinished.callback(folder.cleanup)
         file = Path(folder.name, "registry.db")
-        counts = rehearse(
+        counts = import_into_file(
             file, revision, lambda table: archive.lines(f"registry/{table}.jsonl"), is_damaged=bool(damaged)
         )
         stated = {name: archive.about.get("stats", {}).get(name) for name in counts}
@@ -88,7 +88,7 @@ def try_restore(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) ->
                 " `ctxr backup restore --rest` gives what is there",
             )
         copy = None
-        if not query.dry_run and any(count_kept(tx).values()):
+        if not query.dry_run and any(count_stored(tx).values()):
             writer = write_registry(tx, next(free_names(shelf.folder, "-before-restore")), run.report_progress)
             writer.finish([])
             copy = str(writer.path)
@@ -129,7 +129,7 @@ def replace_all(tx: WriteTransaction, run: Run, request: RestoreBackupRequest, s
             tombstones = tombstones_of(tx)
             revoked, sessions = revoked_tokens(tx), open_sessions(tx)
             replace_everything(tx, data.file)
-            change_state(tx)
+            invalidate_feed_places(tx)
             revoke_again(tx, revoked)
             end_other_sessions(tx, sessions)
             forgotten_again = forget_again(tx, tombstones)

@@ -24,7 +24,7 @@ from registry.errors import ErrorCode, NotFound, RegistryError, StorageError
 from registry.settings import RetentionPolicy
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.safety.forgetting import BY_POLICY, Affected, Receipt, forget, wipe
-from registry.storage.safety.quiet_channels import find_quiet, latest_moment, lock_quiet
+from registry.storage.safety.quiet_channels import find_quiet, latest_activity, lock_quiet
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
@@ -129,7 +129,7 @@ async def _apply_hourly(orchestrator: Orchestrator, policies: Sequence[Retention
 async def _read_latest(orchestrator: Orchestrator) -> datetime | None:
     while True:
         try:
-            return await orchestrator.registry.read(latest_moment)
+            return await orchestrator.registry.read(latest_activity)
         except RegistryError as exc:
             logger.error("The retention policies wait a minute: %s", exc)
             await asyncio.sleep(60)

@@ -14,7 +14,7 @@ from registry.storage.conversations.belonging import set_sharing
 from registry.storage.conversations.channels import get_channel, item_of
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import WriteTransaction
-from registry.storage.exchange.edits import SHARED, standing
+from registry.storage.exchange.edits import SHARED, record_edits
 
 NOBODY = "nobody"
 
@@ -48,7 +48,7 @@ def share(tx: WriteTransaction, run: Run, request: ShareRequest, _state: General
     if query.with_ == "project" and row.project_path is None:
         raise InvalidRequest("The conversation belongs to no project.", "query.with: allowed: team, nobody")
     edit = query.model_dump(mode="json", by_alias=True, exclude_none=True)
-    if standing(tx, row.number, {SHARED: edit}, request.timestamp):
+    if record_edits(tx, row.number, {SHARED: edit}, request.timestamp):
         set_sharing(tx, row.number, None if query.with_ == NOBODY else query.with_, query.until)
     row = get_channel(tx, row.name)
     return {"channel": item_of(tx, row)}

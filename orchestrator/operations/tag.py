@@ -19,7 +19,7 @@ from registry.storage.conversations.belonging import set_pin
 from registry.storage.conversations.channels import ChannelRow, get_channel, item_of, some_channels, tags_of
 from registry.storage.conversations.references import edit_channel, resolve_session
 from registry.storage.database import WriteTransaction
-from registry.storage.exchange.edits import NICKNAME, PINNED, TAGGED, TITLE, nickname_of_later, standing
+from registry.storage.exchange.edits import NICKNAME, PINNED, TAGGED, TITLE, record_edits, resolve_nickname_conflict
 from registry.storage.safety.masking import masked
 
 
@@ -52,9 +52,9 @@ def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: GeneralStat
     edits |= {} if request.query.pinned is None else {PINNED: request.query.pinned}
     query = request.query.model_copy(update=masked(tx, request.query.model_dump(include=_TAGS)))
     edits |= {TAGGED + name: is_added for name, is_added in _tag_edits(tags, query).items()}
-    news = standing(tx, target.number, edits, request.timestamp)
+    news = record_edits(tx, target.number, edits, request.timestamp)
     if request.timestamp and news.get(NICKNAME):
-        news[NICKNAME] = nickname_of_later(tx, news[NICKNAME], target, request.timestamp)
+        news[NICKNAME] = resolve_nickname_conflict(tx, news[NICKNAME], target, request.timestamp)
     changes = {name: news[name] for name in (TITLE, NICKNAME) if name in news}
     row = edit_channel(tx, target.name, changes, _tags_after(tags, news))
     if PINNED in news:

@@ -19,8 +19,8 @@ from registry.domain import format_time, now
 from registry.registry import Registry
 from registry.settings import Settings
 from registry.storage.database import Database
-from registry.storage.exchange.edits import tell_again
-from registry.storage.exchange.remote import known_address, reached, send_again, waiting_for
+from registry.storage.exchange.edits import resend_refused_edits
+from registry.storage.exchange.remote import exchange_counts, known_address, resend_refused_messages, sync_progress
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
@@ -33,7 +33,7 @@ MAX_BACKOFF_S = 60.0  # seconds, while the remote registry does not answer
 
 async def local_copy_note(registry: Database, url: str) -> LocalCopy | None:
     """Return the note for answers from the local copy; None if the remote registry answered within the last minute."""
-    moment = await registry.read(lambda tx: reached(tx, known_address(tx, url)).answered_at)
+    moment = await registry.read(lambda tx: sync_progress(tx, known_address(tx, url)).answered_at)
     if moment and abs(now() - moment) < timedelta(seconds=60.0):  # `abs`: the clock may have been set back
         return None
     return {"of": url, "as_of": format_time(moment) if moment else None}
@@ -48,7 +48,7 @@ async def keep_exchanging(orchestrator: Orchestrator, settings: Settings) -> Non
                 done = Exchanged()
                 await pull(orchestrator, remote, done)
                 if is_reconnected:  # the token or the server may accept refused edits by now
-                    await orchestrator.registry.write(partial(tell_again, url=remote.notes_url))
+                    await orchestrator.registry.write(partial(resend_refused_edits, url=remote.notes_url))
                     is_reconnected = False
                 if time.monotonic() >= pushes_at:
                     try:
@@ -68,12 +68,12 @@ async def keep_exchanging(orchestrator: Orchestrator, settings: Settings) -> Non
 
 async def exchange_status(registry: Database, url: str) -> dict[str, Any]:
     """Return how much is still to be sent to the registry at `url`, and whether answers come from the local copy."""
-    waiting = await registry.read(lambda tx: waiting_for(tx, known_address(tx, url)))
+    waiting = await registry.read(lambda tx: exchange_counts(tx, known_address(tx, url)))
     return {**waiting, "local_copy": await local_copy_note(registry, url) is not None}
 
 
 async def retry_refused(registry: Registry, url: str) -> None:
     """Mark everything that the registry at `url` refused as unsent: it may accept it by now."""
     notes_url = await registry.read(lambda tx: known_address(tx, url))
-    for again in (tell_again, send_again):
+    for again in (resend_refused_edits, resend_refused_messages):
         await registry.write(partial(again, url=notes_url))

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import httpx
 
-from registry.access import NOT_YOURS
+from registry.access import CHANNEL_REFUSED
 from registry.domain import as_json, parse_time
 from registry.errors import ErrorCode
 from registry.storage.exchange.change_feed import Changes
@@ -55,7 +55,7 @@ class NotGrown(RemoteRefused):
     """The message stored there is not the beginning of the one sent."""
 
 
-_REFUSALS_BY_MESSAGE = {NOT_YOURS: ChannelRefused, NOT_GROWN: NotGrown}
+_REFUSALS_BY_MESSAGE = {CHANNEL_REFUSED: ChannelRefused, NOT_GROWN: NotGrown}
 """Exceptions by message of the refusal; otherwise RemoteRefused."""
 _OUTAGES_BY_STATUS = {401: AccessRefused, 403: AccessRefused, _TOO_MANY: RateLimited}
 """Exceptions by status of an answer that does not refuse the request; otherwise Unreachable."""

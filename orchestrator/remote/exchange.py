@@ -74,7 +74,7 @@ async def push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
     key = stored_key if stored_key else await registry.write(key_of)
     url = remote.notes_url = await registry.read(lambda tx: notes.known_address(tx, remote.url))
     # all messages up to this number were sent; 0 after a restoration
-    sent = await registry.read(lambda tx: 0 if is_anything_restored(tx, url) else notes.reached(tx, url).sent)
+    sent = await registry.read(lambda tx: 0 if is_anything_restored(tx, url) else notes.sync_progress(tx, url).sent)
     after = sent
 
     def find(tx: ReadTransaction) -> notes.Unsent | None:
@@ -171,7 +171,7 @@ async def _send_one_by_one(
     taken = list(unsent.messages[: unsent.known])
     ids: dict[int, str | None] = {}
     for row in unsent.messages[unsent.known :]:
-        before = taken[-notes.CONTEXT :]
+        before = taken[-notes.MAX_CONTEXT :]
         known = {**unsent.ids, **ids}
         one = replace(unsent, messages=[*before, row], known=len(before), ids=known)
         ids |= await _send(registry, remote, one, done)
@@ -239,7 +239,7 @@ async def _new_changes(registry: Registry, remote: RemoteRegistry) -> Changes[di
 
 
 async def _place(registry: Registry, remote: RemoteRegistry) -> int:
-    return (await registry.read(lambda tx: notes.reached(tx, remote.notes_url))).place
+    return (await registry.read(lambda tx: notes.sync_progress(tx, remote.notes_url))).place
 
 
 async def _compare_if_replaced(
@@ -267,7 +267,7 @@ async def _changes_after(remote: RemoteRegistry, before: Changes[dict[str, Any]]
 
 async def _pull_edits(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> None:
     registry = orchestrator.registry
-    place = (await registry.read(lambda tx: notes.reached(tx, remote.notes_url))).edit_place
+    place = (await registry.read(lambda tx: notes.sync_progress(tx, remote.notes_url))).edit_place
     while True:
         try:
             found = await remote.edits(place)
@@ -293,7 +293,7 @@ async def _apply_here(orchestrator: Orchestrator, remote: RemoteRegistry, edit: 
     local_ids = await orchestrator.registry.read(lambda tx: notes.ids_here(tx, remote.notes_url, remote_ids))
     if edit.field == FORGOTTEN:
         is_channel = edit.value["is_channel"] and not await orchestrator.registry.read(
-            lambda tx: notes.holds_others(tx, remote.notes_url, remote_ids)
+            lambda tx: notes.has_messages_of_others(tx, remote.notes_url, remote_ids)
         )
         local_edit = replace(edit, value={"is_channel": is_channel, "ids": list(local_ids.values())})
     else:
@@ -304,7 +304,7 @@ async def _apply_here(orchestrator: Orchestrator, remote: RemoteRegistry, edit: 
         if error:
             logger.warning("Not done here: %s %s", error["message"], error["details"])
         done.edits += error is None
-        await orchestrator.registry.write(partial(note_edit_known, url=remote.notes_url, said=local_edit))
+        await orchestrator.registry.write(partial(note_edit_known, url=remote.notes_url, received=local_edit))
     if edit.field == DELETED and not edit.value:
         await _pull_restored(orchestrator, remote, edit, done)
 
@@ -312,7 +312,7 @@ async def _apply_here(orchestrator: Orchestrator, remote: RemoteRegistry, edit: 
 async def _pull_grown(orchestrator: Orchestrator, remote: RemoteRegistry, their_id: str, digest: str) -> None:
     """Fetch the extended text of a message that came from the remote registry."""
     our_id = await orchestrator.registry.read(
-        lambda tx: notes.id_in_other_words(tx, remote.notes_url, their_id, digest)
+        lambda tx: notes.id_of_changed_message(tx, remote.notes_url, their_id, digest)
     )
     if our_id is None:
         return

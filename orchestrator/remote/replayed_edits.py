@@ -35,10 +35,10 @@ def _requests(tx: ReadTransaction, edit: edits.Edit) -> list[dict[str, Any]]:
         return []
     if edit.message_id:
         found = place_of_message(tx, edit.message_id)
-        if found is None or edits.is_known(tx, *found, edit):
+        if found is None or edits.is_edit_known(tx, *found, edit):
             return []
         return [{"operation": _OPERATION_IF_DELETED[edit.value], "query": {"id": edit.message_id}}]
-    rows = [row for row in edits.channels_meant(tx, edit) if not edits.is_known(tx, row.number, None, edit)]
+    rows = [row for row in edits.matching_channels(tx, edit) if not edits.is_edit_known(tx, row.number, None, edit)]
     if edit.field == edits.DELETED:
         changed = [row for row in rows if row.deleted != edit.value]
         return [{"operation": _OPERATION_IF_DELETED[edit.value], "channel": row.name, "query": {}} for row in changed]

@@ -22,7 +22,7 @@ from orchestrator.requests.field_types import (
     UtcOffset,
 )
 from orchestrator.requests.messages import as_message
-from registry.domain import DEEPEST, is_too_deep
+from registry.domain import MAX_DEPTH, is_too_deep
 
 
 class QueryShape(BaseModel):
@@ -57,7 +57,7 @@ class MessageIn(BaseModel):
     @model_validator(mode="after")
     def _check_depth(self) -> Self:
         if is_too_deep(self.context) or is_too_deep(self.model_extra):
-            raise ValueError(f"lists and objects nested at most {DEEPEST} deep")
+            raise ValueError(f"lists and objects nested at most {MAX_DEPTH} deep")
         return self
 
 

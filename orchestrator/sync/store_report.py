@@ -8,7 +8,7 @@ from typing import Any
 
 from orchestrator.sync.spool import registry_home, waiting
 from registry.errors import RegistryError
-from registry.storage.file_probe import QuickLook, embedded_file, quick_look
+from registry.storage.file_probe import RegistryFile, embedded_file, open_registry_file
 from sources.base import FoundSession, Places, Skipped, Source
 
 
@@ -52,7 +52,7 @@ def nothing_new(readers: Sequence[Source], places: Places) -> list[StoreReport] 
         file = embedded_file(Path(home), places.environment)
         if file is None or waiting(home):
             return None
-        with quick_look(file) as registry:
+        with open_registry_file(file) as registry:
             reports = []
             for reader in readers:
                 for store in reader.find(places):
@@ -65,7 +65,7 @@ def nothing_new(readers: Sequence[Source], places: Places) -> list[StoreReport] 
         return None
 
 
-def _report_if_unchanged(registry: QuickLook, reader: Source, store: Path) -> StoreReport | None:
+def _report_if_unchanged(registry: RegistryFile, reader: Source, store: Path) -> StoreReport | None:
     report = StoreReport(reader.name, str(store))
     last_sync = registry.store(report.source, report.path)
     if last_sync is None:

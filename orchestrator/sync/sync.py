@@ -20,7 +20,7 @@ from orchestrator.sync.drain import drain
 from orchestrator.sync.store_report import StoreReport
 from registry.access import Access
 from registry.errors import RegistryError
-from registry.storage.client_stores import list_stores, save_store, seen_sessions, store_as_left
+from registry.storage.client_stores import last_sync_of, list_stores, save_store, seen_sessions
 from registry.storage.conversations.belonging import save_repositories, unknown_repositories
 from sources.base import FoundSession, Places, Skipped, Source
 
@@ -114,7 +114,7 @@ async def _sync_store(
     stamp = await asyncio.to_thread(_stamp_of, reader, store)
     store_key = report.source, report.path
     (last_stamp, last_skipped), seen = await orchestrator.registry.read(
-        lambda tx: (store_as_left(tx, *store_key), seen_sessions(tx, *store_key))
+        lambda tx: (last_sync_of(tx, *store_key), seen_sessions(tx, *store_key))
     )
     report.seen = len(seen)
     if stamp and stamp == last_stamp:

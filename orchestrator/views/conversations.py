@@ -19,9 +19,9 @@ from registry.storage.conversations.facets import known_names, projects_by_activ
 from registry.storage.conversations.messages import by_ids, by_numbers, get_message, message_item
 from registry.storage.conversations.references import links_of, resolve_session
 from registry.storage.database import ReadTransaction
-from registry.storage.exchange.change_feed import newest_place
+from registry.storage.exchange.change_feed import newest_position
 from registry.storage.paging import Page
-from registry.storage.records.executions import get_execution, readers_of
+from registry.storage.records.executions import get_execution, runs_of_others
 from registry.storage.records.extract_results import get_result, list_results
 from registry.storage.records.extract_results import latest_briefings as latest_briefings
 
@@ -74,7 +74,7 @@ def list_extracts(tx: ReadTransaction, channel: str | None, page: dict[str, Any]
 
 def list_header(tx: ReadTransaction, *, is_newest: bool) -> dict[str, Any]:
     """Return the feed position and the clients for the list of conversations."""
-    return {"place": str(newest_place(tx)) if is_newest else None, "sources": sorted(known_names(tx).sources)[:50]}
+    return {"place": str(newest_position(tx)) if is_newest else None, "sources": sorted(known_names(tx).sources)[:50]}
 
 
 def rail(tx: ReadTransaction) -> dict[str, Any]:
@@ -124,7 +124,7 @@ class MessageRange(NamedTuple):
 
 def conversation(tx: ReadTransaction, name: str, wanted: MessageRange, *, has_outline: bool = True) -> dict[str, Any]:
     """Return a range of a conversation's messages with the facts for its page."""
-    place = str(newest_place(tx))
+    place = str(newest_position(tx))
     row = find_channel(tx, name)
     if row is None:
         raise NotFound("No such conversation", f"No channel {name!r} in the registry")
@@ -189,5 +189,5 @@ def margin(tx: ReadTransaction, name: str) -> dict[str, Any]:
         "channel": item_of(tx, row),
         "files": [path for path in files if path != row.project_path],
         "deliveries": [one for one in results if one["metadata"]],
-        "readers": readers_of(tx, row, 20),
+        "readers": runs_of_others(tx, row, 20),
     }

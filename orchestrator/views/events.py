@@ -11,23 +11,23 @@ from registry.errors import StorageError
 from registry.registry import Registry
 from registry.storage.database import ReadTransaction
 from registry.storage.exchange import change_feed, edits
-from registry.storage.exchange.change_feed import Event, Listener, UpdatedChannels, newest_place
-from registry.storage.exchange.change_feed import Place as Place
+from registry.storage.exchange.change_feed import Event, Listener, UpdatedChannels, newest_position
+from registry.storage.exchange.change_feed import FeedPosition as FeedPosition
 
 RETRY_S = 3.0  # pause after the registry could not be read
 
 
 async def check_readable(registry: Registry) -> None:
     """Raise StorageError or OperationTimeout if the registry cannot be read."""
-    await registry.read(newest_place)
+    await registry.read(newest_position)
 
 
-async def start_of(registry: Registry, place: str | None) -> Place:
+async def start_of(registry: Registry, place: str | None) -> FeedPosition:
     """Parse the given place; without one, return the newest."""
-    return Place.parse(place) if place else await registry.read(newest_place)
+    return FeedPosition.parse(place) if place else await registry.read(newest_position)
 
 
-async def follow(registry: Registry, start: Place, silence_s: float) -> AsyncIterator[list[Event]]:
+async def follow(registry: Registry, start: FeedPosition, silence_s: float) -> AsyncIterator[list[Event]]:
     """Yield events after a place, forever; an empty list after `silence_s` seconds without events."""
     listener = Listener(start)
     yielded_at = time.monotonic()
@@ -52,14 +52,14 @@ class _NewestPlace:
 
     def __init__(self) -> None:
         self.turn = asyncio.Lock()
-        self._place = Place()
+        self._place = FeedPosition()
         self._read_at = float("-inf")
 
-    async def get(self, registry: Registry) -> Place:
+    async def get(self, registry: Registry) -> FeedPosition:
         """Return the place after the last event, at most POLL_S old."""
         began = time.monotonic()
         if began - self._read_at >= change_feed.POLL_S:
-            self._place = await registry.read(newest_place)
+            self._place = await registry.read(newest_position)
             self._read_at = began
         return self._place
 

@@ -7,7 +7,7 @@ from typing import Any
 from registry.monitor.activity import messages_by_day, messages_by_hour, recall_figures, shares, top_sessions
 from registry.monitor.problems import recurring_problems
 from registry.monitor.token_usage import GROUPS, Span, answers_without_counts, grouped, read_usage, total, unpriced
-from registry.storage.client_stores import conversations_read, list_stores
+from registry.storage.client_stores import list_stores, stored_keys
 from registry.storage.conversations.facets import projects_by_activity, registry_totals
 from registry.storage.database import ReadTransaction
 from registry.storage.records.extract_results import latest_evaluations
@@ -58,4 +58,4 @@ def stores(
 ) -> tuple[list[dict[str, Any]], list[str], dict[tuple[str, str], list[str]]]:
     """Return the stores, a client's latest project folders, and the conversations read by (source, path)."""
     folders = [path for _, path, _ in projects_by_activity(tx, 20, source)]  # searched for stores
-    return list_stores(tx), folders, conversations_read(tx)
+    return list_stores(tx), folders, stored_keys(tx)

@@ -11,15 +11,15 @@ from orchestrator.recording.evaluation import SOURCE as EVALUATING
 from orchestrator.recording.evaluation import repeatable_request
 from orchestrator.recording.recorder import MAX_ITEMS
 from orchestrator.views.conversations import described_deleted
-from registry.domain import format_time, names_message, now, preview_of
+from registry.domain import format_time, is_message_id, now, preview_of
 from registry.monitor import statistics
 from registry.monitor.statistics import execution_statistics as execution_statistics
 from registry.storage.conversations.channels import find_channel, items_of
 from registry.storage.conversations.facets import known_names
-from registry.storage.conversations.message_windows import deleted_about, numbers_containing
+from registry.storage.conversations.message_windows import find_deleted, numbers_containing
 from registry.storage.conversations.messages import MessageRow, by_ids, by_numbers, get_message
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.exchange.change_feed import newest_place
+from registry.storage.exchange.change_feed import newest_position
 from registry.storage.paging import Page
 from registry.storage.records import executions
 from registry.storage.records.executions import drop_expectation as drop_expectation
@@ -38,7 +38,7 @@ def list_executions(tx: ReadTransaction, filters: dict[str, Any], page: dict[str
 
 
 def runs_page(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
-    place = str(newest_place(tx))
+    place = str(newest_position(tx))
     found = list_executions(tx, filters, page)
     return {"place": place, "found": found, "sources": known_names(tx).sources}
 
@@ -138,7 +138,7 @@ def _delivered_ids(run: Mapping[str, Any], steps: Mapping[str, Item]) -> tuple[l
     noted = _step_detail(steps, "cr_write").get("delivered")
     given = noted if noted is not None else (run["result"] or {}).get("messages", [])
     given = given if isinstance(given, list) else []
-    ids = [id for id in given if names_message(str(id))]
+    ids = [id for id in given if is_message_id(str(id))]
     return ids, len(ids) == len(given) and len(ids) < MAX_ITEMS
 
 
@@ -285,7 +285,7 @@ def _in_trash(tx: ReadTransaction, words: Sequence[str], answer: Item | None) ->
     """Return conversations whose deleted messages match more words of the question than the answer, or all words."""
     longest = sorted(words, key=len, reverse=True)[:3]  # each word is searched in all deleted messages
     count = sum(word in answer["held"] for word in longest) if answer else 0
-    return described_deleted(tx, items_of(tx, deleted_about(tx, longest, min(len(longest), max(2, count + 1)), 3)))
+    return described_deleted(tx, items_of(tx, find_deleted(tx, longest, min(len(longest), max(2, count + 1)), 3)))
 
 
 def _is_tie(view: RunView, answer: Item | None, runner_up: Item | None) -> bool:

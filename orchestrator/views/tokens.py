@@ -4,7 +4,7 @@ from registry.storage.safety.page_sessions import begin_session as begin_session
 from registry.storage.safety.page_sessions import end_session as end_session
 from registry.storage.safety.page_sessions import find_session as find_session
 from registry.storage.safety.tokens import PREFIX as PREFIX
-from registry.storage.safety.tokens import Shown as Shown
+from registry.storage.safety.tokens import ValidToken as ValidToken
 from registry.storage.safety.tokens import find_token as find_token
 from registry.storage.safety.tokens import get_token as get_token
 from registry.storage.safety.tokens import has_tokens as has_tokens

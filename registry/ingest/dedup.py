@@ -21,7 +21,7 @@ from registry.ingest.stored_messages import Sent, StoredMessages, utterance_of_r
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow, in_turns
 from registry.storage.database import ReadTransaction
-from registry.storage.exchange.counterparts import digests_here, with_named
+from registry.storage.exchange.counterparts import match_by_id_or_time, matching_digests
 from registry.storage.tables import conversation
 from registry.text.privacy.secrets import is_masked
 
@@ -88,13 +88,13 @@ def recognise_stored(
         last = StoredMessages(tx, into, sent).last(1)
         return replace(of_session, last_place=last[0].place if last else 0.0)
     if any(is_masked(one.message.text) for one in sent):
-        digests = digests_here(tx, into.number, sent)
+        digests = matching_digests(tx, into.number, sent)
         sent = [one._replace(digest=digest) for one, digest in zip(sent, digests, strict=True)]
     stored = StoredMessages(tx, into, sent)
     found = next(found for step in STEPS if (found := step(stored, sent)))
     if any(one.stored_id for one in sent):
         rows = max(found.order, stored.tail or stored.rows, key=len)
-        matches = with_named(tx, found.matches, rows, sent)
+        matches = match_by_id_or_time(tx, found.matches, rows, sent)
         found = replace(found, matches=matches) if found.is_reordered else Recognition(matches, rows)
     return replace(found, matches=_match_forgotten(found, sent))
 

@@ -17,8 +17,8 @@ from sqlalchemy import ColumnElement, and_, not_, or_, select, union_all, update
 
 from registry.domain import Actor, Message, Role, Session, now, storable
 from registry.ingest.from_hook import HOOK_PREFIX, adopt_store_ids
-from registry.ingest.intake import FORGOTTEN, is_forgotten, let_in_session
-from registry.ingest.own_calls import as_kept
+from registry.ingest.intake import FORGOTTEN, admit_session, is_forgotten
+from registry.ingest.own_calls import replace_own_call
 from registry.ingest.save import Saved, save_messages, save_new
 from registry.ingest.session_channel import (
     IN_SESSION,
@@ -54,7 +54,7 @@ def ingest_all(tx: WriteTransaction, source: str, sessions: Sequence[Session]) -
 
 def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> Saved:
     """Store the new messages of a session from a client's own store. A message that a tool sent keeps its actor."""
-    session, refusal = let_in_session(tx, source, session)
+    session, refusal = admit_session(tx, source, session)
     if refusal:
         return Saved.refused(refusal)
     found = find_session(tx, source, session)
@@ -190,10 +190,10 @@ def _ingest_new(tx: WriteTransaction, source: str, sessions: Sequence[Session]) 
     admitted: dict[int, tuple[str, Session]] = {}
     done: dict[int, Saved] = {}
     for at, name in _new_names(tx, source, sessions).items():
-        session, refusal = let_in_session(tx, source, sessions[at], may_be_forgotten=False)
+        session, refusal = admit_session(tx, source, sessions[at], may_be_forgotten=False)
         if refusal:
             done[at] = Saved.refused(refusal)
-        elif session.messages == tuple(map(as_kept, session.messages)):
+        elif session.messages == tuple(map(replace_own_call, session.messages)):
             admitted[at] = name, session
     about = {at: Criteria.of(source, None, session) for at, (_, session) in admitted.items()}
     new = {at: admitted[at] for at in without_named_nearby(tx, source, about)}

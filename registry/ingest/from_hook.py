@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 from sqlalchemy import ColumnElement
 
 from registry.domain import Actor, Message, Role, Session, now, storable
-from registry.ingest.intake import FORGOTTEN, is_forgotten, let_in_session
+from registry.ingest.intake import FORGOTTEN, admit_session, is_forgotten
 from registry.ingest.save import Saved, save_messages
 from registry.ingest.session_channel import IN_SESSION, Criteria, find_session, merge_or_link, metadata_of, open_session
 from registry.storage.conversations.channels import recount_channel
@@ -33,7 +33,7 @@ MAX_REPEAT_GAP = timedelta(seconds=5)
 
 def ingest_from_hook(tx: WriteTransaction, source: str, session: Session) -> tuple[str, Saved]:
     """Store the new messages of a session that a client's hooks sent; return the channel's name and the outcome."""
-    session, refusal = let_in_session(tx, source, session)
+    session, refusal = admit_session(tx, source, session)
     if refusal:
         return session.session_id, Saved.refused(refusal)
     session = replace(session, messages=tuple(map(_with_hook_id, session.messages)))

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from registry.domain import CLAIMED, Actor, Message
-from registry.ingest.intake import FORGOTTEN, is_forgotten, let_in
+from registry.ingest.intake import FORGOTTEN, admit_messages, is_forgotten
 from registry.ingest.merge_channels import merge_channels
 from registry.ingest.same_conversation import Verdict
 from registry.ingest.save import Saved, save_messages
@@ -54,7 +54,7 @@ def ingest_from_tool(
     settled = references.find_settled_channel(tx, name)
     project = settled.project_path if settled else None
     claimed = [_with_claimed_id(one) for one in messages]
-    admitted, about, refusal = let_in(tx, claimed, metadata, source=source, channel=name, project=project)
+    admitted, about, refusal = admit_messages(tx, claimed, metadata, source=source, channel=name, project=project)
     if refusal:
         return name, Saved.refused(refusal)
     if settled is None and find_channel(tx, name) is None:

@@ -1,10 +1,10 @@
-"""Decide what may be stored, for tool, hook and reader alike, before anything is recognised.
+"""Filter incoming messages of tools, hooks and readers, before they are compared with stored ones.
 
-Secrets become marks, so that a message sent again is recognised as the masked one. Text between `<private>` and
-`</private>`, in a private channel, or under a rule of the settings is not stored at all. An impossible time, such as
-the year 9999, is a client's mistake: it would hold its channel on top of every list.
+Secrets are replaced by marks, so that a resent message equals the masked one. Text between `<private>` and
+`</private>`, in a private channel, or excluded by a rule of the settings is not stored. An impossible time, such as the
+year 9999, is replaced: it would keep its channel first in every list.
 
-Forgotten conversations stay forgotten: one that comes again is refused, under whichever name.
+Forgotten conversations are refused when they are sent again, under any name.
 """
 
 from collections import defaultdict
@@ -20,13 +20,13 @@ from registry.storage.safety.derived import as_text
 from registry.storage.safety.forgetting import (
     DERIVED,
     OWNED,
-    SAID,
+    WORDS,
+    channel_digests_to_check,
+    channel_digests_to_note,
+    digests_to_check,
     find_forgotten,
     is_anything_forgotten,
-    keyed,
-    marks_against,
-    marks_against_channel,
-    marks_of_channel,
+    keyed_digest,
     note_forgotten,
 )
 from registry.storage.safety.masking import key_of
@@ -34,19 +34,19 @@ from registry.storage.safety.visibility import owner_of
 from registry.text.privacy.masking import marks_of, mask_cut, mask_value
 from registry.text.privacy.secrets import is_like, map_texts, without_private
 
-_PATHS = frozenset({"file", "path", "file_path", "filePath", "filename", "notebook_path", "target_file", "uri"})
+_PATH_FIELDS = frozenset({"file", "path", "file_path", "filePath", "filename", "notebook_path", "target_file", "uri"})
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
-    """The settings of what a registry keeps. Names may hold `*` and `?`."""
+class StorageRules:
+    """The settings that exclude conversations from storage or from masking. Patterns may contain `*` and `?`."""
 
     unmasked: tuple[str, ...] = ()  # projects whose secrets are not masked
-    # rules of what is never stored: `source:NAME`, `project:FOLDER`, `channel:NAME`, `path:FILE`
+    # rules that exclude from storage: `source:NAME`, `project:FOLDER`, `channel:NAME`, `path:FILE`
     never: tuple[str, ...] = ()
 
     def rule_against(self, **about: str | None) -> str | None:
-        """Return the first rule by which a conversation is not kept at all, if there is one."""
+        """Return the first rule that excludes a conversation; None if there is none."""
         for rule in (*_PRIVATE_CHANNELS, *self.never):
             kind, _, pattern = rule.partition(":")
             if about.get(kind) and is_like(about[kind] or "", pattern):
@@ -54,145 +54,147 @@ class Keeping:
         return None
 
     def rule_against_path(self, paths: Sequence[str]) -> str | None:
-        """Return the first rule by which a message about one of these files is not kept."""
+        """Return the first rule that excludes messages about one of these files; None if there is none."""
         rules = [rule for rule in self.never if rule.startswith("path:")] if self.never else []
         return next((rule for rule in rules for path in paths if is_like(path, rule.removeprefix("path:"))), None)
 
-    def masks(self, project: str | None) -> bool:
+    def is_masking(self, project: str | None) -> bool:
         return project is None or not any(is_like(project, pattern) for pattern in self.unmasked)
 
 
 _PRIVATE_CHANNELS = ("channel:private", "channel:private[-_:. ]*")
 
 
-def keeping_of(tx: WriteTransaction) -> Keeping:
-    keeping: Keeping = tx.get_execution_options().get("keeping") or Keeping()
-    return keeping
+def storage_rules_of(tx: WriteTransaction) -> StorageRules:
+    rules: StorageRules = tx.get_execution_options().get("keeping") or StorageRules()
+    return rules
 
 
-def let_in(
+def admit_messages(
     tx: WriteTransaction,
     messages: Sequence[Message],
-    about: Mapping[str, Any],
+    metadata: Mapping[str, Any],
     *,
     source: str,
     channel: str | None = None,
     project: str | None = None,
     may_be_forgotten: bool = True,
 ) -> tuple[Sequence[Message], Mapping[str, Any], str | None]:
-    """Return the messages and the metadata of a conversation that may be stored; or why nothing of it may.
+    """Return the storable messages and metadata of a conversation, and the reason if all of it is refused.
 
-    `project`: used if `about` names none.
+    `project`: used if `metadata` has none.
     """
-    keeping = keeping_of(tx)
-    messages = with_sound_times(messages, now())
-    named = about.get("project")
+    rules = storage_rules_of(tx)
+    messages = replace_impossible_times(messages, now())
+    named = metadata.get("project")
     project = named if isinstance(named, str) and named else project
-    if about.get("private") is True:
+    if metadata.get("private") is True:
         return [], {}, "it is private"
-    if rule := keeping.rule_against(source=source, project=project, channel=channel):
+    if rule := rules.rule_against(source=source, project=project, channel=channel):
         return [], {}, f"by the rule {rule!r}"
-    key = key_of(tx) if keeping.masks(project) else None
-    kept = [_let_in_message(keeping, message, key) for message in messages]
-    about = _mask_cut_titles(_let_in_about(about, key), messages, kept, key)
-    return kept, _without_forgotten(tx, about) if may_be_forgotten else about, None
+    key = key_of(tx) if rules.is_masking(project) else None
+    admitted = [_admit_message(rules, message, key) for message in messages]
+    metadata = _mask_cut_titles(_clean_metadata(metadata, key), messages, admitted, key)
+    return admitted, _drop_forgotten_metadata(tx, metadata) if may_be_forgotten else metadata, None
 
 
-def let_in_session(
+def admit_session(
     tx: WriteTransaction, source: str, session: Session, *, may_be_forgotten: bool = True
 ) -> tuple[Session, str | None]:
-    about = {"title": session.title, "project": session.project, **session.meta}
-    kept, known, kept_out = let_in(tx, session.messages, about, source=source, may_be_forgotten=may_be_forgotten)
-    meta = {name: value for name, value in known.items() if name in session.meta}
-    return replace(session, messages=tuple(kept), title=known.get("title"), meta=meta), kept_out
+    metadata = {"title": session.title, "project": session.project, **session.meta}
+    admitted, details, refusal = admit_messages(
+        tx, session.messages, metadata, source=source, may_be_forgotten=may_be_forgotten
+    )
+    meta = {name: value for name, value in details.items() if name in session.meta}
+    return replace(session, messages=tuple(admitted), title=details.get("title"), meta=meta), refusal
 
 
-def _without_forgotten(tx: WriteTransaction, about: dict[str, Any]) -> dict[str, Any]:
-    """Leave out titles and other metadata that were forgotten: clients send them again with the next message."""
-    if not about or not is_anything_forgotten(tx):
-        return about
+def _drop_forgotten_metadata(tx: WriteTransaction, metadata: dict[str, Any]) -> dict[str, Any]:
+    """Drop titles and other metadata that were forgotten: clients send them again with the next message."""
+    if not metadata or not is_anything_forgotten(tx):
+        return metadata
     key = key_of(tx)
-    texts = {name: as_text(value).encode(errors="replace") for name, value in about.items() if name not in IDENTITY}
-    digests = {name: keyed(key, DERIVED, text) for name, text in texts.items()}
+    texts = {name: as_text(value).encode(errors="replace") for name, value in metadata.items() if name not in IDENTITY}
+    digests = {name: keyed_digest(key, DERIVED, text) for name, text in texts.items()}
     noted = find_forgotten(tx, list(digests.values()))
-    return {name: value for name, value in about.items() if digests.get(name) not in noted}
+    return {name: value for name, value in metadata.items() if digests.get(name) not in noted}
 
 
 def _mask_cut_titles(
-    about: dict[str, Any], messages: Sequence[Message], kept: Sequence[Message], key: bytes | None
+    metadata: dict[str, Any], messages: Sequence[Message], admitted: Sequence[Message], key: bytes | None
 ) -> dict[str, Any]:
-    """Mask secrets of the messages in a title or summary, which a client may have made of them and cut."""
+    """Mask secrets in titles and summaries that a client has cut out of the messages."""
     if key is None:
-        return about
-    changed = [(was.text, now.text) for was, now in zip(messages, kept, strict=True) if was.text is not now.text]
+        return metadata
+    changed = [(was.text, now.text) for was, now in zip(messages, admitted, strict=True) if was.text is not now.text]
     marks = marks_of([was for was, _ in changed], [now for _, now in changed], key)
     cut = {
-        name: mask_cut(about[name], marks)
+        name: mask_cut(metadata[name], marks)
         for name in ("title", "summary")
-        if marks and isinstance(about.get(name), str)
+        if marks and isinstance(metadata.get(name), str)
     }
-    return {**about, **cut}
+    return {**metadata, **cut}
 
 
-def _let_in_about(about: Mapping[str, Any], key: bytes | None) -> dict[str, Any]:
-    return {name: value if name in IDENTITY else _let_in_value(value, key, name) for name, value in about.items()}
+def _clean_metadata(metadata: Mapping[str, Any], key: bytes | None) -> dict[str, Any]:
+    return {name: value if name in IDENTITY else _clean_value(value, key, name) for name, value in metadata.items()}
 
 
-def _let_in_message(keeping: Keeping, message: Message, key: bytes | None) -> Message:
-    rule = keeping.rule_against_path(list(_paths(message))) if keeping.never else None
+def _admit_message(rules: StorageRules, message: Message, key: bytes | None) -> Message:
+    rule = rules.rule_against_path(list(_paths_of(message))) if rules.never else None
     if rule:
         kept = {name: message.more[name] for name in IDENTITY & message.more.keys()}
         return Message(message.role, f"[not kept: {rule}]", message.timestamp, more=kept)
-    text = _let_in_value(message.text, key)
+    text = _clean_value(message.text, key)
     more, context = message.more, message.context
     if more.keys() - IDENTITY or context:
-        more = _let_in_about(more, key)
-        context = None if context is None else _let_in_value(context, key)
-    if text is message.text and more is message.more and context is None:  # most of them
+        more = _clean_metadata(more, key)
+        context = None if context is None else _clean_value(context, key)
+    if text is message.text and more is message.more and context is None:  # the usual case
         return message
     if key is not None and more != message.more:
-        text = mask_cut(text, marks_of(dict(message.more), more, key))  # a call's title is made of its parameters
+        text = mask_cut(text, marks_of(dict(message.more), more, key))  # a call's text may quote its parameters
     return replace(message, text=text, more=more, context=context)
 
 
-def _let_in_value(value: Any, key: bytes | None, name: str = "") -> Any:
+def _clean_value(value: Any, key: bytes | None, name: str = "") -> Any:
     value = map_texts(value, without_private)
     if key is None:
         return value
     return mask_value({name: value}, key)[name] if name else mask_value(value, key)
 
 
-def _paths(message: Message) -> Iterator[str]:
+def _paths_of(message: Message) -> Iterator[str]:
     tool = message.more.get("tool")
     params = tool.get("params") if isinstance(tool, Mapping) else None
-    for held in (message.context, message.more, params):
-        if isinstance(held, Mapping):
-            yield from (held[name] for name in _PATHS & held.keys() if isinstance(held[name], str))
-    attached = message.more.get("attachments")
-    for each in attached if isinstance(attached, list) else ():
-        found = each.values() if isinstance(each, Mapping) else [each]
-        yield from (path for path in found if isinstance(path, str))
+    for fields in (message.context, message.more, params):
+        if isinstance(fields, Mapping):
+            yield from (fields[name] for name in _PATH_FIELDS & fields.keys() if isinstance(fields[name], str))
+    attachments = message.more.get("attachments")
+    for attachment in attachments if isinstance(attachments, list) else ():
+        values = attachment.values() if isinstance(attachment, Mapping) else [attachment]
+        yield from (path for path in values if isinstance(path, str))
 
 
-AHEAD = timedelta(days=1)  # tolerated lead of another machine's clock or time zone
+MAX_CLOCK_LEAD = timedelta(days=1)  # tolerated lead of a message's time, for wrong clocks and time zones
 
 
-def with_sound_times(messages: Sequence[Message], received_at: datetime) -> Sequence[Message]:
-    """Replace impossible times by that of the message before, and note the original as `said_at`."""
-    latest = received_at + AHEAD
+def replace_impossible_times(messages: Sequence[Message], received_at: datetime) -> Sequence[Message]:
+    """Replace impossible times by the previous message's time; store the original as `said_at`."""
+    latest = received_at + MAX_CLOCK_LEAD
     is_sound = [message.timestamp is None or EARLIEST <= message.timestamp <= latest for message in messages]
     if all(is_sound):
         return messages
     pairs = list(zip(messages, is_sound, strict=True))
-    at = next((message.timestamp for message, sound in pairs if sound and message.timestamp), None)
+    before = next((message.timestamp for message, sound in pairs if sound and message.timestamp), None)
     done = []
     for message, sound in pairs:
         if sound:
-            at = message.timestamp
+            before = message.timestamp
             done.append(message)
         else:
-            said = format_time(message.timestamp) if message.timestamp else None
-            done.append(replace(message, timestamp=at, more={**message.more, "time": "inferred", "said_at": said}))
+            given = format_time(message.timestamp) if message.timestamp else None
+            done.append(replace(message, timestamp=before, more={**message.more, "time": "inferred", "said_at": given}))
     return done
 
 
@@ -202,41 +204,41 @@ FORGOTTEN = "it was forgotten"
 def is_forgotten(
     tx: WriteTransaction, messages: Sequence[Message], *, channel: str | None = None, session_id: str | None = None
 ) -> bool:
-    """Return whether a new conversation was forgotten: by its name, its client's id, or its words.
+    """Return True if a new conversation was forgotten, by its name, its session id, or its messages.
 
-    If it is recognised by its words alone, its name is noted as forgotten too.
+    If only its messages match, its name is recorded as forgotten, too.
     """
     if not is_anything_forgotten(tx):
         return False
     key, owner = key_of(tx), owner_of(tx)
-    called = [channel] if channel else []
-    named = marks_against_channel(key, called, session_id, owner)
-    names = [digest for digest, _ in named]
+    names = [channel] if channel else []
+    name_marks = channel_digests_to_check(key, names, session_id, owner)
+    name_digests = [digest for digest, _ in name_marks]
     compared = {each.digest: each for each in messages[-500:]}.values()  # only the last messages
-    said = {digest: each for each in compared for digest, _ in marks_against(key, SAID, each.digest, owner)}
-    noted = find_forgotten(tx, [*names, *said])
-    if not noted.keys().isdisjoint(names):
+    by_digest = {digest: each for each in compared for digest, _ in digests_to_check(key, WORDS, each.digest, owner)}
+    noted = find_forgotten(tx, [*name_digests, *by_digest])
+    if not noted.keys().isdisjoint(name_digests):
         return True
-    known: dict[str, list[Message]] = defaultdict(list)
+    by_receipt: dict[str, list[Message]] = defaultdict(list)
     for digest, (_, receipt) in noted.items():
-        known[receipt].append(said[digest])
-    asked = sum(map(_is_question, compared))
-    enough = [receipt for receipt, some in known.items() if _is_enough(some, asked)]
-    if enough:
-        marks = marks_of_channel(key, called, session_id, owner)
-        if (OWNED, enough[0]) in noted.values():  # a person's words: the name is free for other people
-            marks = [mark for mark in named if mark[1] == OWNED]
-        note_forgotten(tx, marks, enough[0], now())
-    return bool(enough)
+        by_receipt[receipt].append(by_digest[digest])
+    question_count = sum(map(_is_question, compared))
+    receipts = [receipt for receipt, some in by_receipt.items() if _is_same_conversation(some, question_count)]
+    if receipts:
+        marks = channel_digests_to_note(key, names, session_id, owner)
+        if (OWNED, receipts[0]) in noted.values():  # forgotten for one person: other people may use the name
+            marks = [mark for mark in name_marks if mark[1] == OWNED]
+        note_forgotten(tx, marks, receipts[0], now())
+    return bool(receipts)
 
 
-def _is_enough(known: Sequence[Message], asked: int) -> bool:
+def _is_same_conversation(known: Sequence[Message], question_count: int) -> bool:
     questions = [width_of(each.text) for each in known if _is_question(each)]
     weight = sum(min(width, MAX_WIDTH) for width in questions)
     is_answered = any(each.role is Role.ASSISTANT and width_of(each.text) >= MIN_WIDTH for each in known)
     is_wide = weight >= (MIN_WEIGHT if is_answered else MIN_WEIGHT_ALONE)
     is_one_turn = len(questions) == 1 and is_answered and weight >= MIN_WEIGHT // 2
-    return len(questions) >= MIN_SHARED * asked and (is_one_turn or (is_wide and len(questions) > 1))
+    return len(questions) >= MIN_SHARED * question_count and (is_one_turn or (is_wide and len(questions) > 1))
 
 
 def _is_question(message: Message) -> bool:

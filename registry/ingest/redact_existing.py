@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import Table, delete, func, select, update
 
 from registry.domain import Role, digest_of, preview_of
-from registry.ingest.intake import keeping_of
+from registry.ingest.intake import storage_rules_of
 from registry.storage.conversations.channels import change_channel, recount_channel
 from registry.storage.conversations.messages import MessageRow, revise
 from registry.storage.database import Database, WriteTransaction
@@ -177,11 +177,11 @@ _CHANNEL_COLUMN = {conversation: "channel_number", channel: "number"}
 
 
 def _unmasked_channels(tx: WriteTransaction) -> set[int]:
-    keeping = keeping_of(tx)
-    if not keeping.unmasked:
+    rules = storage_rules_of(tx)
+    if not rules.unmasked:
         return set()
     rows = tx.execute(select(channel.c.number, channel.c.project_path))
-    return {number for number, project in rows if not keeping.masks(project)}
+    return {number for number, project in rows if not rules.is_masking(project)}
 
 
 def _count_marks(value: Any) -> Counter[str]:

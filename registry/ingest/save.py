@@ -10,13 +10,13 @@ from sqlalchemy import ColumnElement, insert, select, text
 
 from registry.domain import Actor, Message, Role, new_id, now, preview_of, storable
 from registry.ingest.dedup import Recognition, RowMatches, recognise_stored
-from registry.ingest.own_calls import QUESTION, as_kept, is_recall
+from registry.ingest.own_calls import QUESTION, is_recall, replace_own_call
 from registry.ingest.stored_messages import Sent
 from registry.storage.conversations.channels import ChannelRow, describe_channel, recount_channel
 from registry.storage.conversations.messages import LATEST_FIRST, MessageRow, revise
 from registry.storage.database import ReadTransaction, WriteTransaction, update_rows
 from registry.storage.exchange.counterparts import grown_to
-from registry.storage.exchange.edits import note_grown
+from registry.storage.exchange.edits import record_grown_messages
 from registry.storage.index.message_index import UNINDEXED, index_of, message_entry, searched_tokens
 from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, conversation
@@ -65,7 +65,7 @@ def save_messages(
     stored messages of the same session; the others are not compared.
     """
     describe_channel(tx, into, metadata)
-    sent = [Sent.of(as_kept(message)) for message in messages]
+    sent = [Sent.of(replace_own_call(message)) for message in messages]
     recognised = recognise_stored(tx, into, sent, only)
     # new messages continue the last turn only if no stored message is sent with them, and the session is the channel's
     last_turn = _last_turn(tx, into) if only is None and not any(recognised.matches) else None
@@ -150,7 +150,7 @@ def _update_changed(tx: WriteTransaction, sent: Sequence[Sent], matches: RowMatc
     revise(tx, changes)
     recount_channel(tx, rows[0].channel_number)
     if reworded := [row for row, news in changes if "text" in news]:
-        note_grown(tx, reworded)
+        record_grown_messages(tx, reworded)
 
 
 def _usage_of(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, Any]:

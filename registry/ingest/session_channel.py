@@ -27,7 +27,7 @@ from registry.project import Project
 from registry.storage.conversations.channels import INFERRED, KNOWN, TIMES, ChannelRow, find_channel, open_channel
 from registry.storage.conversations.messages import in_turns
 from registry.storage.conversations.references import aliases_of, set_links
-from registry.storage.database import ReadTransaction, WriteTransaction, take_turn
+from registry.storage.database import ReadTransaction, WriteTransaction, acquire_lock
 from registry.storage.records.extract_results import resumed_session
 from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, conversation
@@ -242,7 +242,7 @@ def serialise_decisions(tx: WriteTransaction, source: str) -> None:
     Call it before any channel is locked. SQLite has a single writer anyway.
     """
     if tx.dialect.name == "postgresql":
-        take_turn(tx, f"channels of {related_sources(source)[0]}")
+        acquire_lock(tx, f"channels of {related_sources(source)[0]}")
         ask_all(tx, text(_SET_LOCK_TIMEOUT))
 
 

@@ -59,7 +59,7 @@ class IndexScope:
     def messages_by_token(self, tokens: Sequence[str], among: Sequence[str]) -> dict[str, Collection[int]]:
         """Return the messages in scope that contain each token and, if `among` is given, also one of those tokens."""
         groups = [*self.groups, among] if among else self.groups
-        found = self.index.holders_of_each(self.tx, tokens, groups, self.excluded_tokens) if tokens else {}
+        found = self.index.match_each(self.tx, tokens, groups, self.excluded_tokens) if tokens else {}
         return {
             token: numbers if self.allowed_messages is None else self.allowed_messages & set(numbers)
             for token, numbers in found.items()
@@ -107,7 +107,7 @@ def find_titles(index_scope: IndexScope, terms: Sequence[Term]) -> dict[int, int
     is_of_one_role = scope.roles and not {Role.USER, Role.ASSISTANT}.issubset(scope.roles)
     if is_of_one_role or scope.excluded_tokens:
         return {}
-    channels_by_token = index_scope.index.titles_holding(index_scope.tx, [term.token for term in terms])
+    channels_by_token = index_scope.index.match_titles(index_scope.tx, [term.token for term in terms])
     found: dict[int, int] = {}
     for bit, term in enumerate(terms):
         for number in channels_by_token.get(term.token, ()):

@@ -23,7 +23,7 @@ from registry.search.candidates import (
 from registry.search.non_answers import find_non_answers
 from registry.search.scope import Scope
 from registry.search.spelling import correct
-from registry.storage.conversations.facets import kept_for_a_moment
+from registry.storage.conversations.facets import cache_briefly
 from registry.storage.database import ReadTransaction
 from registry.storage.index.message_index import MessageIndex, index_of
 from registry.storage.tables import channel
@@ -297,7 +297,7 @@ _TOTALS = select(func.sum(channel.c.message_count), func.sum(channel.c.token_cou
 )
 
 
-@kept_for_a_moment
+@cache_briefly
 def corpus_of(tx: ReadTransaction) -> Corpus:
     """Return the size of the registry, counted from its channels."""
     messages, tokens, channels = tx.execute(_TOTALS).one()

@@ -1,4 +1,4 @@
-"""Column types that mean the same on both databases."""
+"""Column types with the same meaning on both databases."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -31,7 +31,7 @@ class UtcTime(TypeDecorator[datetime]):
 
 
 def shown(row: Any, *names: str) -> dict[str, Any]:
-    """Return some columns of a row as JSON shows them: times are ISO 8601."""
+    """Return some columns of a row as JSON values: times are ISO 8601."""
     values = ((name, getattr(row, name)) for name in names)
     return {name: format_time(value) if isinstance(value, datetime) else value for name, value in values}
 

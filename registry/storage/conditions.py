@@ -1,7 +1,7 @@
-"""Build the conditions of lists and searches from tables of comparisons; those without a value are left out.
+"""Build the conditions of lists and searches from tables of comparisons, without those that have no value.
 
-Many values are passed to a statement as one, so that its text is the same for any number of them. Otherwise every
-search would be a new statement with hundreds of parameters for the driver to parse and PostgreSQL to plan.
+Lists of values are passed as one JSON parameter, so that the text of a statement does not depend on their number.
+Otherwise every search would be a new statement with hundreds of parameters to parse and plan.
 """
 
 import json
@@ -40,7 +40,7 @@ def is_none_of(column: ColumnElement[Any], values: Sequence[Any]) -> ColumnEleme
 
 
 def is_of_project(path: ColumnElement[Any], project: str) -> ColumnElement[bool]:
-    """Return a condition: the channel's project is that of a path or its repository, or has that name."""
+    """Return a condition: the channel's project has this path, repository or name."""
     return or_(is_in_folder(path, project), func.lower(channel.c.project_name) == project.lower())
 
 
@@ -50,9 +50,9 @@ def is_in_folder(path: ColumnElement[Any], folder: str) -> ColumnElement[bool]:
 
 
 def contains(column: ColumnElement[str], words: str) -> ColumnElement[bool]:
-    """Return a condition: the text holds these characters, in upper or lower case.
+    """Return a condition: the text contains these characters, case-insensitively.
 
-    On SQLite `lower` is a function of ours, called for each row; LIKE ignores the case of ASCII letters by itself.
+    On SQLite our `lower` function would be called for each row; LIKE ignores the case of ASCII letters without it.
     """
     if all(letter.isascii() or letter.lower() == letter.upper() for letter in words):
         escaped = re.sub("[/%_]", r"/\g<0>", words)
@@ -67,53 +67,53 @@ def is_tagged(number: ColumnElement[Any], name: str) -> ColumnElement[bool]:
 def is_one_of(
     column: ColumnElement[Any], values: Collection[int] | Collection[str] | None = None
 ) -> ColumnElement[bool]:
-    """Return a condition: the number or text is among these, of which there may be any number.
+    """Return a condition: the number or text is one of these; their number is not limited.
 
-    Without `values` it is among those that are `given` to the statement. Statements that are executed many times for
-    one answer are built once: that takes longer than executing them.
+    Without `values`, pass `given(…)` when executing the statement. So a statement that runs many times for one answer
+    is built once, because building takes longer than executing it.
     """
-    kind = _AmongNumbers if isinstance(column.type, Integer) else _AmongTexts
-    return kind(column, _GIVEN if values is None else json.dumps(list(values)))
+    kind = _IsOneOfNumbers if isinstance(column.type, Integer) else _IsOneOfTexts
+    return kind(column, _VALUES if values is None else json.dumps(list(values)))
 
 
 def is_pair_of(first: ColumnElement[int], second: ColumnElement[int]) -> ColumnElement[bool]:
-    """Return a condition: two numbers are one of the pairs that are `given` to the statement."""
-    return _AmongPairs(tuple_(first, second), _GIVEN)
+    """Return a condition: two numbers are one of the pairs passed by `given(…)`."""
+    return _IsOneOfPairs(tuple_(first, second), _VALUES)
 
 
 def given(values: Collection[int] | Collection[tuple[int, int]]) -> dict[str, str]:
-    """Return the values of a statement with one of these conditions."""
+    """Return the parameters of a statement with one of these conditions."""
     return {"given": json.dumps(list(values))}
 
 
-_GIVEN = bindparam("given", type_=Text)
+_VALUES = bindparam("given", type_=Text)
 
 
-class _AmongTexts(FunctionElement[bool]):
-    """The first clause is one of the second, a JSON array. SQLAlchemy's table functions take longer to build."""
+class _IsOneOfTexts(FunctionElement[bool]):
+    """`first IN second`, where the second clause is a JSON array. SQLAlchemy's table functions take longer to build."""
 
     type = Boolean()
     inherit_cache = True
-    # PostgreSQL walks the index once for an array, and once for each value of a subquery.
+    # PostgreSQL scans the index once for an array, but once for each value of a subquery.
     templates: ClassVar = {
         "sqlite": "{} IN (SELECT value FROM json_each({}))",
         "postgresql": "{} = ANY (ARRAY(SELECT json_array_elements_text(CAST({} AS JSON))))",
     }
 
     def self_group(self, against: Any = None) -> Self:
-        """Stand in a condition as it is: SQLAlchemy would add `= 1`, for which SQLite reads the whole table."""
+        """Return the clause unchanged: SQLAlchemy would append `= 1`, which makes SQLite scan the table."""
         return self
 
 
-class _AmongNumbers(_AmongTexts):
+class _IsOneOfNumbers(_IsOneOfTexts):
     inherit_cache = True
     templates: ClassVar = {
-        "sqlite": _AmongTexts.templates["sqlite"],
+        "sqlite": _IsOneOfTexts.templates["sqlite"],
         "postgresql": "{} = ANY (ARRAY(SELECT CAST(json_array_elements_text(CAST({} AS JSON)) AS BIGINT)))",
     }
 
 
-class _AmongPairs(_AmongTexts):
+class _IsOneOfPairs(_IsOneOfTexts):
     inherit_cache = True
     templates: ClassVar = {
         "sqlite": "{} IN (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each({}))",
@@ -122,13 +122,13 @@ class _AmongPairs(_AmongTexts):
     }
 
 
-class _Like(_AmongTexts):
-    """The first clause is like the second, a pattern."""
+class _Like(_IsOneOfTexts):
+    """`first LIKE second`, where the second clause is a pattern."""
 
     inherit_cache = True
     templates: ClassVar = {"sqlite": "{} LIKE {} ESCAPE '/'", "postgresql": "{} ILIKE {} ESCAPE '/'"}
 
 
-@compiles(_AmongTexts)
-def _as_condition(among: _AmongTexts, compiler: SQLCompiler, **options: Any) -> str:
-    return among.templates[compiler.dialect.name].format(*(compiler.process(one, **options) for one in among.clauses))
+@compiles(_IsOneOfTexts)
+def _as_condition(node: _IsOneOfTexts, compiler: SQLCompiler, **options: Any) -> str:
+    return node.templates[compiler.dialect.name].format(*(compiler.process(one, **options) for one in node.clauses))

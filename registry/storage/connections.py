@@ -1,7 +1,7 @@
 """Create engines for SQLite and PostgreSQL, with their pragmas and limits.
 
-SQLite: one writer, acknowledged writes are on disk, and only this user may read the file. PostgreSQL: settings end with
-their transaction.
+SQLite: one writer, acknowledged writes are on disk, and only this user may read the file. PostgreSQL: settings are
+local to a transaction.
 """
 
 import os
@@ -23,9 +23,9 @@ from registry.errors import InvalidRequest, StorageError
 from registry.storage.migrations import HEAD
 
 BUSY_TIMEOUT_MS = 10_000
-LIVELY = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
-"""TCP settings to notice a dead server in half a minute instead of 15; the address may override them."""
-WRITER = int(HEAD)  # told to the database, which refuses writers older than its tables allow
+KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
+"""TCP settings to detect a dead server in half a minute instead of 15; the address may override them."""
+WRITER_REVISION = int(HEAD)  # set in each transaction; triggers refuse writers that are too old for the tables
 PAGE_BYTES = 1024  # of a new SQLite file: a logged message changes some 40 pages, and SQLite writes whole ones
 READERS = 4  # threads, each with a connection
 WRITERS = {"sqlite": 1, "postgresql": 8}  # one thread in a queue is faster and fairer than many at SQLite's lock
@@ -34,9 +34,9 @@ WRITERS = {"sqlite": 1, "postgresql": 8}  # one thread in a queue is faster and 
 def create_database_engine(url: str, setting: str = "CTXR_DATABASE_URL") -> Engine:
     """Create an engine for `sqlite:///path` or `postgresql://…`; InvalidRequest for others names the setting."""
     try:
-        address = _address_of(url)
+        address = _parse_address(url)
         if address.get_backend_name() == "postgresql":
-            return _server_engine(address)
+            return _postgres_engine(address)
         if address.get_backend_name() == "sqlite":
             return _sqlite_engine(url)
     except (ArgumentError, NoSuchModuleError, ImportError, ValueError) as exc:
@@ -48,7 +48,7 @@ def create_database_engine(url: str, setting: str = "CTXR_DATABASE_URL") -> Engi
 
 
 @contextmanager
-def opened_engine(url: str, setting: str = "CTXR_DATABASE_URL") -> Iterator[Engine]:
+def open_engine(url: str, setting: str = "CTXR_DATABASE_URL") -> Iterator[Engine]:
     """Create an engine as `create_database_engine` does, and close its connections at the end."""
     engine = create_database_engine(url, setting)
     try:
@@ -57,19 +57,19 @@ def opened_engine(url: str, setting: str = "CTXR_DATABASE_URL") -> Iterator[Engi
         engine.dispose()
 
 
-def _address_of(url: str) -> URL:
-    """Parse an address; several hosts (`a:5432,b:5433`) become SQLAlchemy's."""
-    several = _SEVERAL_HOSTS.match(url)
-    if several is None:
+def _parse_address(url: str) -> URL:
+    """Parse an address; translate a list of hosts (`a:5432,b:5433`) into SQLAlchemy's form."""
+    match = _HOST_LIST.match(url)
+    if match is None:
         return make_url(url)
-    address = make_url(several["before"] + several["after"])
-    return address.update_query_dict({"host": list(map(unquote, several["hosts"].split(",")))})
+    address = make_url(match["before"] + match["after"])
+    return address.update_query_dict({"host": list(map(unquote, match["hosts"].split(",")))})
 
 
-_SEVERAL_HOSTS = re.compile(r"(?P<before>\w[\w+]*://(?:[^/?#]*@)?)(?P<hosts>[^/?#@]*,[^/?#@]*)(?P<after>.*)", re.DOTALL)
+_HOST_LIST = re.compile(r"(?P<before>\w[\w+]*://(?:[^/?#]*@)?)(?P<hosts>[^/?#@]*,[^/?#@]*)(?P<after>.*)", re.DOTALL)
 
 
-def _server_engine(address: URL) -> Engine:
+def _postgres_engine(address: URL) -> Engine:
     engine = create_engine(
         address.set(drivername="postgresql+psycopg"),
         json_serializer=as_json,
@@ -77,7 +77,7 @@ def _server_engine(address: URL) -> Engine:
         pool_size=READERS + WRITERS["postgresql"],
         pool_pre_ping=True,
         connect_args={
-            **{name: value for name, value in LIVELY.items() if name not in address.query},
+            **{name: value for name, value in KEEPALIVE.items() if name not in address.query},
             "connect_timeout": 5,
             "prepare_threshold": None,
             "autocommit": True,
@@ -85,28 +85,28 @@ def _server_engine(address: URL) -> Engine:
     )
 
     @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:  # in one go with what holds in this transaction
-        if chosen := connection.get_execution_options().get("begin", begin_on_server()):
-            connection.exec_driver_sql(chosen, execution_options={"no_parameters": True})
+    def begin(connection: Connection) -> None:  # sends BEGIN and the transaction's settings in one round trip
+        if statement := connection.get_execution_options().get("begin", begin_on_server()):
+            connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
 
     return engine
 
 
 def begin_on_server(isolation: str = "READ COMMITTED", **limits_s: float) -> str:
-    """Return the BEGIN of a PostgreSQL transaction with its isolation and time limits in seconds; 0 is none.
+    """Return the BEGIN statement for PostgreSQL, with the isolation level and limits in seconds; 0: no limit.
 
-    The idle limit is set because the server's may be too short. JIT is off: it takes longer than our statements.
+    The idle limit is set because the server's may be too short. JIT compilation takes longer than our statements.
     """
     limits = {"idle_in_transaction_session_timeout": 60.0, **limits_s}  # a hanging process must not hold its locks
     settings = [f"SET LOCAL {name} = {round(seconds * 1000)}" for name, seconds in limits.items()]
-    settings += ["SET LOCAL jit = off", f"SET LOCAL ctxr.writer = {WRITER}"]
+    settings += ["SET LOCAL jit = off", f"SET LOCAL ctxr.writer = {WRITER_REVISION}"]
     return "; ".join([f"BEGIN ISOLATION LEVEL {isolation}", *settings])
 
 
 class ClosingConnection(sqlite3.Connection):
     """Closes all its cursors when it is returned to the pool.
 
-    An open cursor, held by a logged exception for example, would keep its snapshot: the next write would be refused.
+    An open cursor, referenced by a logged exception for example, keeps its snapshot, and the next write would fail.
     """
 
     def __init__(self, *given: Any, **named: Any) -> None:
@@ -131,23 +131,23 @@ def _sqlite_engine(url: str) -> Engine:
         if is_read_only(Path(file)):
             return _read_only_engine(Path(file))
         _make_private_folder(Path(file).parent)
-        make_private_file(Path(file))  # what SQLite makes beside it may be read by whom this may be
+        make_private_file(Path(file))  # SQLite creates the -wal and -shm files with the same permissions
         keep_private(Path(f"{file}{end}") for end in ("", "-wal", "-shm"))
     opened_here = {"check_same_thread": False, "factory": ClosingConnection}
     engine = create_engine(url, json_serializer=as_json, hide_parameters=True, connect_args=opened_here)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None  # transactions are begun below, by us
-        # as PostgreSQL does; SQLite's own function knows ASCII only
+        connection.isolation_level = None  # we send BEGIN ourselves, below
+        # as on PostgreSQL; SQLite's built-in lower() handles ASCII only
         connection.create_function("lower", 1, lambda of: of.lower() if isinstance(of, str) else of, deterministic=True)
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")  # first: switching to WAL itself needs the lock
-        connection.create_function("ctxr_writer", 0, lambda: WRITER, deterministic=True)
+        connection.create_function("ctxr_writer", 0, lambda: WRITER_REVISION, deterministic=True)
         cursor.execute(f"PRAGMA page_size={PAGE_BYTES}")  # before the file exists
         _switch_to_wal(cursor)
         for pragma in (
-            "wal_autocheckpoint=16000",  # pages, 16 MB: most are copied into the file once
+            "wal_autocheckpoint=16000",  # pages, 16 MB: so most pages are copied into the file only once
             "synchronous=FULL",  # an acknowledged write is on disk
             "foreign_keys=ON",
             "secure_delete=ON",  # what is deleted is overwritten
@@ -190,7 +190,7 @@ def _read_only_engine(file: Path) -> Engine:
 
 
 def _switch_to_wal(cursor: sqlite3.Cursor) -> None:
-    """Switch to WAL, and retry while another process does: SQLite's busy timeout does not apply here."""
+    """Switch to WAL; retry while another process switches, because SQLite's busy timeout does not apply."""
     deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1000
     while True:
         try:
@@ -209,7 +209,7 @@ def _make_private_folder(folder: Path) -> None:
         raise StorageError(f"The folder {folder} cannot be written.", f"{exc.strerror}; set CTXR_HOME") from exc
 
 
-_OTHERS = 0o077
+_OTHERS_PERMISSIONS = 0o077
 
 
 def make_private_file(path: Path) -> None:
@@ -223,8 +223,8 @@ def keep_private(paths: Iterable[Path]) -> None:
     for path in paths:
         with suppress(OSError):
             mode = path.stat().st_mode
-            if mode & _OTHERS:
-                path.chmod(mode & ~_OTHERS & 0o7777)
+            if mode & _OTHERS_PERMISSIONS:
+                path.chmod(mode & ~_OTHERS_PERMISSIONS & 0o7777)
 
 
 def private_files_of(home: Path) -> Iterable[Path]:

@@ -1,7 +1,7 @@
 """Read and write the database in transactions, and translate the driver's exceptions.
 
-SQLAlchemy Core, synchronous, in threads: one function is one whole transaction, so a caller who stops
-waiting leaves nothing half-written (docs/decisions).
+SQLAlchemy Core runs synchronously in threads. One function is one transaction, so a cancelled caller leaves no partial
+write (docs/decisions).
 """
 
 import asyncio
@@ -28,12 +28,12 @@ from registry.access import Access
 from registry.errors import NOT_CONFIRMED, NOT_NOW, OperationTimeout, StorageError
 from registry.log import Outage
 from registry.storage.connections import READERS, WRITERS, begin_on_server, create_database_engine, is_read_only
-from registry.storage.replica import NotThere, Replica
+from registry.storage.replica import Replica, ReplicaUnavailable
 from registry.storage.safety.visibility import OPTION, restrict_statements
 
 ReadTransaction = NewType("ReadTransaction", Connection)
 WriteTransaction = NewType("WriteTransaction", ReadTransaction)
-"""May do all a reader may; functions that store take this one."""
+"""Can also be passed to functions that only read; functions that write require it."""
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ def insert_into(dialect: str, table: Table) -> sqlite.Insert:
 
 
 def insert_new(tx: WriteTransaction, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows; one whose key is taken already is left out."""
+    """Insert rows; skip those with an existing key."""
     if rows:
         tx.execute(insert_into(tx.dialect.name, table).on_conflict_do_nothing(), rows)
 
@@ -58,22 +58,22 @@ def upsert(
     rows: Sequence[Mapping[str, Any]],
     kept: Collection[str] = (),
 ) -> None:
-    """Insert rows; one with the key of a stored row replaces its values but for those that are `kept`."""
+    """Insert rows; a row with an existing key updates the stored one, except its columns in `kept`."""
     statement = insert_into(tx.dialect.name, table)
     news = {name: statement.excluded[name] for name in rows[0] if name not in (*key, *kept)}
     tx.execute(statement.on_conflict_do_update(index_elements=key, set_=news), rows)
 
 
-def take_turn(tx: WriteTransaction, of: str) -> None:
-    """Wait until the other transactions that took a turn of this name have ended; SQLite has one writer anyway."""
+def acquire_lock(tx: WriteTransaction, name: str) -> None:
+    """Acquire a named lock until the transaction ends. SQLite needs none, because it has one writer."""
     if tx.dialect.name == "postgresql":
-        tx.execute(select(func.pg_advisory_xact_lock(crc32(of.encode()))))
+        tx.execute(select(func.pg_advisory_xact_lock(crc32(name.encode()))))
 
 
 def update_rows(tx: WriteTransaction, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Change rows by their `number`, in one statement; all of them name the same columns."""
+    """Update rows by `number` in one statement; all rows must have the same columns."""
     if rows:
-        # a column's own name is SQLAlchemy's
+        # SQLAlchemy reserves parameters with a column's name
         values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in rows[0]}
         statement = update(table).where(table.c.number == values.pop("number")).values(values)
         tx.execute(statement, [{f"new_{name}": value for name, value in row.items()} for row in rows])
@@ -81,49 +81,49 @@ def update_rows(tx: WriteTransaction, table: Table, rows: Sequence[Mapping[str, 
 
 @contextmanager
 def storage_errors(doing: str) -> Iterator[None]:
-    """Turn the driver's exceptions into StorageError; callers need not know which database is used."""
+    """Turn the driver's exceptions into StorageError; callers do not depend on the database."""
     try:
         yield
     except SQLAlchemyError as exc:
         cause = getattr(exc, "orig", None) or exc
         state = getattr(cause, "sqlstate", None)
-        if state in _RAN_OUT_OF_TIME:
+        if state in _TIMEOUT_STATES:
             raise OperationTimeout(_BUSY, f"{str(cause).strip()}; nothing was stored, asking again is safe") from exc
-        to_do = _NOT_ITS_OWN if (doing, state) == ("open", _MAY_NOT) else ""
-        message = NOT_NOW if doing == "write" and _passes(exc) else f"Could not {doing} the registry."
-        raise StorageError(message, f"{type(cause).__name__}: {str(cause).strip()}{to_do}") from exc
+        hint = _OWNERSHIP_HINT if (doing, state) == ("open", _INSUFFICIENT_PRIVILEGE) else ""
+        message = NOT_NOW if doing == "write" and _is_temporary(exc) else f"Could not {doing} the registry."
+        raise StorageError(message, f"{type(cause).__name__}: {str(cause).strip()}{hint}") from exc
 
 
-_MAY_NOT = "42501"
-_NOT_ITS_OWN = """
+_INSUFFICIENT_PRIVILEGE = "42501"
+_OWNERSHIP_HINT = """
 The role has to own the database: ALTER DATABASE … OWNER TO …, or a schema of its name in it: \
 CREATE SCHEMA AUTHORIZATION …"""
-_RAN_OUT_OF_TIME = ("55P03", "57014")  # PostgreSQL's states for a lock, and for a statement, that took too long
+_TIMEOUT_STATES = ("55P03", "57014")  # PostgreSQL's lock timeout and statement timeout
 _DEADLOCK = "40P01"
 _BUSY = "The registry's database took too long, or somebody else is writing there."
 
 
-def _is_away(exc: DatabaseError) -> bool:
-    """Return whether the database could not be reached at all: such an error quotes nothing that is stored."""
+def _is_unreachable(exc: DatabaseError) -> bool:
+    """Return True if the database could not be reached; such an error quotes no stored text."""
     if isinstance(exc.orig, sqlite3.Error):
         code = getattr(exc.orig, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         return code not in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_BUSY)
-    return isinstance(exc, OperationalError) and getattr(exc.orig, "sqlstate", None) not in _RAN_OUT_OF_TIME
+    return isinstance(exc, OperationalError) and getattr(exc.orig, "sqlstate", None) not in _TIMEOUT_STATES
 
 
-def _passes(exc: SQLAlchemyError) -> bool:
-    """Return whether a database server is away, or has become a replica that only reads."""
+def _is_temporary(exc: SQLAlchemyError) -> bool:
+    """Return True if a retry may succeed: the server is unreachable, or has become a read-only replica."""
     if not isinstance(exc, DatabaseError) or isinstance(exc.orig, sqlite3.Error):
         return False
-    return _is_away(exc) or getattr(exc.orig, "sqlstate", None) == _ONLY_READS
+    return _is_unreachable(exc) or getattr(exc.orig, "sqlstate", None) == _READ_ONLY
 
 
-_ONLY_READS = "25006"
+_READ_ONLY = "25006"
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of a server in seconds: for a lock that another holds, and for one statement. 0: no limit."""
+    """Timeouts in seconds for waiting for a lock, and for one statement. 0: no limit."""
 
     lock_s: float = 0.0
     statement_s: float = 0.0
@@ -132,7 +132,7 @@ class Limits:
 UNLIMITED = Limits()
 
 
-def _from_here(work: Callable[[], T]) -> Callable[[], T]:
+def _with_current_context(work: Callable[[], T]) -> Callable[[], T]:
     return partial(copy_context().run, work)
 
 
@@ -147,52 +147,54 @@ class Database:
         self._file = Path(name) if name and name != ":memory:" else None
         self._identity: int | None = None
         self.is_read_only = self._file is not None and is_read_only(self._file)
-        self._read_at: int | None = None
+        self._modified_at: int | None = None
         begin = partial(begin_on_server, lock_timeout=limits.lock_s, statement_timeout=limits.statement_s)
         self._writing = self.engine.execution_options(write=True, begin=begin())
-        # All that one read sees is of one instant; a reader of SQLite has that anyway.
+        # A read transaction sees one snapshot; SQLite's always do.
         self._reading = self.engine.execution_options(begin=begin("REPEATABLE READ"))
         self._replica = Replica(read_url, self.engine, begin("REPEATABLE READ")) if read_url else None
-        self._asks_replica = False
+        self._uses_replica = False
         self._outage = Outage(
-            logger, begun="The registry's database does not answer", over="The registry's database answers again"
+            logger,
+            begun="The registry's database does not answer",
+            over="The registry's database answers again",
         )
-        self._turns: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
+        self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="registry-read")
         self._writers = ThreadPoolExecutor(WRITERS[self.dialect], thread_name_prefix="registry-write")
 
     async def read(self, work: Callable[[ReadTransaction], T]) -> T:
-        """Run `work` in one read transaction, a consistent picture of the registry; StorageError if it cannot."""
+        """Run `work` in one read transaction with a consistent snapshot. Raises StorageError."""
 
         def run() -> T:
             self._check_file()
-            if self._replica and self._asks_replica:
+            if self._replica and self._uses_replica:
                 access = self._reading.get_execution_options().get(OPTION)
-                with storage_errors("read"), suppress(NotThere):
+                with storage_errors("read"), suppress(ReplicaUnavailable):
                     return self._replica.read(lambda connection: work(ReadTransaction(connection)), access)
-            with storage_errors("read"), self._noting_outage(), self._reading.begin() as connection:
+            with storage_errors("read"), self._log_outage(), self._reading.begin() as connection:
                 return work(ReadTransaction(connection))
 
-        return await asyncio.get_running_loop().run_in_executor(self._readers, _from_here(run))
+        return await asyncio.get_running_loop().run_in_executor(self._readers, _with_current_context(run))
 
     @contextmanager
-    def _noting_outage(self) -> Iterator[None]:
+    def _log_outage(self) -> Iterator[None]:
         """Log once when the database cannot be reached, and once when it is back."""
-        asked_at = time.monotonic()
+        started_at = time.monotonic()
         try:
             yield
         except DatabaseError as exc:
-            if _is_away(exc):
-                self._outage.begins(str(exc.orig).strip(), asked_at)
+            if _is_unreachable(exc):
+                self._outage.begin(str(exc.orig).strip(), started_at)
             raise
-        self._outage.is_over()
+        self._outage.end()
 
     async def write(self, work: Callable[[WriteTransaction], T], of: Hashable = None, *, is_awaited: bool = True) -> T:
-        """Run `work` in one write transaction: all of it is stored, or nothing; StorageError if it cannot.
+        """Run `work` in one write transaction: all of it is stored, or nothing. Raises StorageError.
 
-        A cancelled caller stops waiting; work not begun is dropped, work begun comes to its end. `of`: what is written
-        to. Those who write to the same take turns, so that who waits there for a lock never takes the others' threads.
-        `is_awaited`: whether the next question must see it.
+        If the caller is cancelled, waiting work is dropped and running work finishes. `of`: the object written to, such
+        as a channel. Writes to the same object run one after another, so that they do not block several threads
+        with waiting for one lock. `is_awaited`: the next read must see the write.
         """
 
         self._check_writable()
@@ -200,17 +202,17 @@ class Database:
         def run() -> T:
             self._check_file()
             with storage_errors("write"):
-                done = self._written(work)
+                done = self._write_with_retries(work)
             if self._replica and is_awaited:
                 self._replica.note_write()
             return done
 
         if of is None:
-            return await asyncio.get_running_loop().run_in_executor(self._writers, _from_here(run))
-        return await self._in_turn(run, of)
+            return await asyncio.get_running_loop().run_in_executor(self._writers, _with_current_context(run))
+        return await self._write_in_order(run, of)
 
-    def _written(self, work: Callable[[WriteTransaction], T]) -> T:
-        """Run the work in one transaction, up to three times if PostgreSQL ends it in a deadlock."""
+    def _write_with_retries(self, work: Callable[[WriteTransaction], T]) -> T:
+        """Run the work in one transaction; retry up to twice after a deadlock in PostgreSQL."""
         for is_last in (False, False, True):
             is_done = False
             try:
@@ -221,28 +223,28 @@ class Database:
             except OperationalError as exc:
                 is_deadlock = getattr(exc.orig, "sqlstate", None) == _DEADLOCK
                 if is_done and not (self.is_embedded or is_deadlock):
-                    said = f"{str(exc.orig).strip()}; it may have been stored: sending it again is safe"
-                    raise StorageError(NOT_CONFIRMED, said) from exc
+                    details = f"{str(exc.orig).strip()}; it may have been stored: sending it again is safe"
+                    raise StorageError(NOT_CONFIRMED, details) from exc
                 if is_last or not is_deadlock:
                     raise
         raise AssertionError
 
-    async def _in_turn(self, run: Callable[[], T], of: Hashable) -> T:
-        """Run it when all before it have ended, also those whose callers have gone."""
-        turn = self._turns.setdefault(of, asyncio.Lock())
-        await turn.acquire()
+    async def _write_in_order(self, run: Callable[[], T], key: Hashable) -> T:
+        """Run it after all earlier writes to the same object, including those of cancelled callers."""
+        lock = self._locks.setdefault(key, asyncio.Lock())
+        await lock.acquire()
         loop = asyncio.get_running_loop()
 
         def release() -> None:
-            with suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(turn.release)
+            with suppress(RuntimeError):  # the event loop is closed
+                loop.call_soon_threadsafe(lock.release)
 
-        running = self._writers.submit(_from_here(run))
+        running = self._writers.submit(_with_current_context(run))
         running.add_done_callback(lambda _: release())
         return await asyncio.wrap_future(running)
 
     async def maintain(self, statements: Sequence[str]) -> list[Any]:
-        """Run statements that no transaction may hold, one after the other; the rows of the last one."""
+        """Run statements outside a transaction, in order; return the rows of the last one."""
 
         self._check_writable()
 
@@ -263,16 +265,16 @@ class Database:
         if self._identity is None:
             self._identity = identity
         if identity != self._identity:
-            self._outage.begins(f"{self._file} was removed or replaced", time.monotonic())
+            self._outage.begin(f"{self._file} was removed or replaced", time.monotonic())
             raise StorageError("The registry's file was removed or replaced.", f"{self._file}; start again")
         if self.is_read_only:
-            self._read_anew()
+            self._reopen_if_changed()
 
-    def _read_anew(self) -> None:
-        at = self._file.stat().st_mtime_ns if self._file else None
-        if at != self._read_at:
+    def _reopen_if_changed(self) -> None:
+        modified_at = self._file.stat().st_mtime_ns if self._file else None
+        if modified_at != self._modified_at:
             self.engine.dispose()
-            self._read_at = at
+            self._modified_at = modified_at
 
     def _check_writable(self) -> None:
         if self.is_read_only:
@@ -282,25 +284,25 @@ class Database:
             )
 
     def seen_by(self, access: Access | None) -> Self:
-        """Return the database as a token may see it; for None all of it."""
+        """Return the database restricted to what a token may see; None: unrestricted."""
         if access is None:
             return self
-        seen = copy.copy(self)
-        seen._reading = self._reading.execution_options(**{OPTION: access})
-        seen._writing = self._writing.execution_options(**{OPTION: replace(access, is_writing=True)})
-        return seen
+        restricted = copy.copy(self)
+        restricted._reading = self._reading.execution_options(**{OPTION: access})
+        restricted._writing = self._writing.execution_options(**{OPTION: replace(access, is_writing=True)})
+        return restricted
 
-    def for_questions(self) -> Self:
-        """Return the database for reading from a replica, if one has what this process wrote."""
+    def for_reading(self) -> Self:
+        """Return the database for reads from the replica, while that has this process's writes."""
         if self._replica is None:
             return self
-        asking = copy.copy(self)
-        asking._asks_replica = True
-        return asking
+        reader = copy.copy(self)
+        reader._uses_replica = True
+        return reader
 
     @property
-    def can_be_written_by_now(self) -> bool:
-        """Return whether it was opened read only, and its file could be written: only opening it anew makes it so."""
+    def has_become_writable(self) -> bool:
+        """Return True if the database was opened read-only but its file is writable now: reopen it to write."""
         return self.is_read_only and self._file is not None and not is_read_only(self._file)
 
     @property
@@ -309,8 +311,8 @@ class Database:
         return self.dialect == "sqlite"
 
     @property
-    def takes_in(self) -> bool:
-        """Return True if the stores of this machine's clients are synced automatically."""
+    def syncs_automatically(self) -> bool:
+        """Return True if this machine's client stores are synced automatically."""
         return self.is_embedded and not self.is_read_only
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Bring a registry's tables up to date: at every start, by `ctxr db upgrade`, and in tests."""
+"""Migrate a registry's tables: at every start, by `ctxr db upgrade`, and in tests."""
 
 from pathlib import Path
 
@@ -6,13 +6,13 @@ from sqlalchemy import Connection, inspect, text
 from sqlalchemy.engine import Engine
 
 from registry.errors import StorageError
-from registry.storage.connections import begin_on_server, opened_engine
-from registry.storage.database import ReadTransaction, WriteTransaction, storage_errors, take_turn
+from registry.storage.connections import begin_on_server, open_engine
+from registry.storage.database import ReadTransaction, WriteTransaction, acquire_lock, storage_errors
 from registry.storage.migrations import FIRST, HEAD
 
 
 def current_revision(connection: Connection) -> str | None:
-    """Return the revision a database is at; None for an empty one."""
+    """Return the database's revision; None if it is empty."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     revision: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
@@ -20,23 +20,23 @@ def current_revision(connection: Connection) -> str | None:
 
 
 def migrate(url: str, revision: str = HEAD) -> None:
-    """Bring the database at `url` to a revision; StorageError if its tables are of a version that is not known."""
-    with opened_engine(url) as engine:
+    """Migrate the database at `url` to a revision; StorageError if its current revision is unknown."""
+    with open_engine(url) as engine:
         migrate_engine(engine, revision)
 
 
 def migrate_engine(engine: Engine, revision: str = HEAD) -> str | None:
-    """Bring an open engine's database to a revision. Returns the revision it was at before; None for an empty one."""
+    """Migrate an engine's database to a revision. Returns the revision before; None if it was empty."""
     begin = begin_on_server(idle_in_transaction_session_timeout=0, statement_timeout=0, lock_timeout=0)
     with storage_errors("open"):
         with engine.execution_options(begin=begin).connect() as connection:
             before = current_revision(connection)
-        for asked in (before, revision):
-            _check_known(asked)
+        for known in (before, revision):
+            _check_known(known)
         if before != revision:
             with engine.execution_options(write=True, begin=begin).begin() as connection:
-                take_turn(WriteTransaction(ReadTransaction(connection)), "migration")  # several may start at once
-                if current_revision(connection) != revision:  # nobody else did it while we waited
+                acquire_lock(WriteTransaction(ReadTransaction(connection)), "migration")  # several may start at once
+                if current_revision(connection) != revision:  # no other process did it while we waited
                     _upgrade(connection, revision)
     return before
 
@@ -56,7 +56,7 @@ def _check_known(revision: str | None) -> None:
 
 
 def _upgrade(connection: Connection, revision: str) -> None:
-    from alembic import command  # 250 ms that only a migration needs
+    from alembic import command  # takes 250 ms, and is needed only to migrate
     from alembic.config import Config
 
     config = Config()

@@ -1,6 +1,6 @@
 """Read from a PostgreSQL replica while it is reachable and has replayed this process's last write.
 
-Until then the original is read, so that a process reads its own writes.
+Otherwise read from the original, so that a process sees its own writes.
 """
 
 import logging
@@ -22,21 +22,21 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-RETRY_S = 5.0  # seconds without the replica after it failed
-_REACHED = "SELECT pg_current_wal_insert_lsn()::text"
-_HAS = "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn"
-_TOO_LONG = ("55P03", "57014")  # what takes too long there would take too long elsewhere
+RETRY_S = 5.0  # seconds until the replica is tried again after a failure
+_WRITE_POSITION = "SELECT pg_current_wal_insert_lsn()::text"
+_HAS_REPLAYED = "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn"
+_TIMEOUT_STATES = ("55P03", "57014")  # timeouts: the original would not answer faster
 
 
-class NotThere(Exception):
+class ReplicaUnavailable(Exception):
     """The replica cannot answer now."""
 
 
 class Replica:
-    """A replica, as used by one process that writes to the original."""
+    """A replica of the database that this process writes to."""
 
     def __init__(self, url: str, original: Engine, begin: str) -> None:
-        """Open the replica at an address; InvalidRequest unless both are PostgreSQL."""
+        """Connect to the replica; InvalidRequest unless both databases are PostgreSQL."""
         self._engine, self._original = create_database_engine(url, "CTXR_DATABASE_READ_URL"), original
         if not original.dialect.name == self._engine.dialect.name == "postgresql":
             raise InvalidRequest(
@@ -45,51 +45,53 @@ class Replica:
             )
         restrict_statements(self._engine)
         self._begin = begin
-        self._has_written = True  # what was written before this process began counts, too
-        self._wanted: str | None = None
-        self._finding = threading.Lock()
-        self._away_until = 0.0
+        self._has_written = True  # earlier processes may have written
+        self._position: str | None = None
+        self._lock = threading.Lock()
+        self._retry_at = 0.0
         self._outage = Outage(
-            logger, begun="The replica does not answer, the original does instead", over="The replica answers again"
+            logger,
+            begun="The replica does not answer, the original does instead",
+            over="The replica answers again",
         )
 
     def note_write(self) -> None:
         self._has_written = True
 
     def read(self, work: Callable[[Connection], T], access: Access | None) -> T:
-        """Read from the replica; NotThere if the original must be asked instead."""
-        asked_at = time.monotonic()
-        if asked_at < self._away_until:
-            raise NotThere
-        wanted = self._place_wanted()
+        """Read from the replica; ReplicaUnavailable if the original must be read instead."""
+        started_at = time.monotonic()
+        if started_at < self._retry_at:
+            raise ReplicaUnavailable
+        position = self._required_position()
         try:
             with self._engine.execution_options(begin=self._begin, **{OPTION: access}).begin() as connection:
-                if wanted and not connection.exec_driver_sql(_HAS, (wanted,)).scalar():
-                    raise NotThere
-                if wanted == self._wanted:
-                    self._wanted = None
+                if position and not connection.exec_driver_sql(_HAS_REPLAYED, (position,)).scalar():
+                    raise ReplicaUnavailable
+                if position == self._position:
+                    self._position = None
                 answer = work(connection)
         except DBAPIError as exc:
-            if getattr(exc.orig, "sqlstate", None) in _TOO_LONG:
+            if getattr(exc.orig, "sqlstate", None) in _TIMEOUT_STATES:
                 raise
-            self._outage.begins(str(exc.orig).strip(), asked_at)
-            self._away_until = time.monotonic() + RETRY_S
-            raise NotThere from exc
-        self._outage.is_over()
+            self._outage.begin(str(exc.orig).strip(), started_at)
+            self._retry_at = time.monotonic() + RETRY_S
+            raise ReplicaUnavailable from exc
+        self._outage.end()
         return answer
 
-    def _place_wanted(self) -> str | None:
+    def _required_position(self) -> str | None:
         """Return the WAL position that the replica must have replayed: the original's after our last write."""
-        with self._finding:  # nobody reads on by an older place while the new one is asked for
+        with self._lock:  # no thread uses an older position while the new one is queried
             if self._has_written:
                 self._has_written = False
                 try:
                     with self._original.connect() as connection:
-                        self._wanted = connection.exec_driver_sql(_REACHED).scalar_one()
+                        self._position = connection.exec_driver_sql(_WRITE_POSITION).scalar_one()
                 except DBAPIError:
                     self._has_written = True
                     raise
-            return self._wanted
+            return self._position
 
     def close(self) -> None:
         self._engine.dispose()

@@ -1,4 +1,4 @@
-"""The tables, described once for both databases. Migrations create them; this is what the code queries."""
+"""The tables for queries on both databases. Migrations create them."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def _table(name: str, *parts: SchemaItem, **options: Any) -> Table:
 
 
 def _numbered(name: str, *parts: SchemaItem) -> Table:
-    """Describe a table whose rows have a running number, which is never used again."""
+    """Define a table whose rows have an ascending number, which is never reused."""
     return _table(name, Column("number", Number, primary_key=True), *parts, sqlite_autoincrement=True)
 
 
@@ -45,11 +45,11 @@ channel = _numbered(
     Column("nickname", Text, unique=True),
     Column("project_path", Text),
     Column("project_name", Text),
-    Column("repository", Text),  # a digest by which a moved or cloned folder is recognised; NULL: not known
+    Column("repository", Text),  # digest that identifies a moved or cloned folder; NULL: unknown
     Column("summary", Text),  # the client's own
     Column("made_summary", Text),
     Column("made_summary_by", String(64)),
-    Column("made_summary_of", String(64)),  # the state of the messages it was made of; of another it says nothing
+    Column("made_summary_of", String(64)),  # `content_state` it was made from; outdated if the channel's differs
     Column("first_message_preview", Text),
     Column("meta", Json, nullable=False),
     Column("message_count", Integer, nullable=False),
@@ -57,15 +57,15 @@ channel = _numbered(
     Column("token_count", BigInteger, nullable=False),
     Column("created_at", UtcTime, nullable=False),
     Column("updated_at", UtcTime, nullable=False),
-    Column("last_accessed", UtcTime),  # when it was last given to somebody who asked
+    Column("last_accessed", UtcTime),  # time of the last delivery to a caller
     Column("access_count", Integer, nullable=False, server_default="0"),
     Column("tokens_delivered", BigInteger, nullable=False, server_default="0"),
     Column("deleted", Boolean, nullable=False),
-    Column("owner", Text),  # the person whose token first wrote it; NULL: this machine's user, or nobody known
-    Column("shared_with", String(16)),  # "project" or "team"; NULL: its owner alone sees it
+    Column("owner", Text),  # the person whose token created it; NULL: this machine's user, or unknown
+    Column("shared_with", String(16)),  # "project" or "team"; NULL: only its owner sees it
     Column("shared_until", UtcTime),
     Index("ix_channel_updated_at", "updated_at", "number"),
-    Index(  # lists, counts and sums of channels read nothing but this
+    Index(  # a covering index for lists, counts and sums of channels
         "ix_channel_project",
         "project_path",
         "deleted",
@@ -79,21 +79,19 @@ channel = _numbered(
     Index("ix_channel_session_id", "session_id"),
 )
 
-channel_alias = _table(  # other names that a channel goes by: those that tools gave it before it was recognised
+channel_alias = _table(  # other names of a channel: those that tools used before it was recognised
     "channel_alias",
     Column("name", Text, primary_key=True),
     Column("channel_number", Number, ForeignKey("channel.number", ondelete="CASCADE"), nullable=False),
     Index("ix_channel_alias_channel_number", "channel_number"),
 )
 
-channel_link = (
-    _table(  # two channels that may be one conversation: one that a tool has named, and one that is a session
-        "channel_link",
-        # The column keeps the name it was made with.
-        Column("told", Number, ForeignKey("channel.number", ondelete="CASCADE"), primary_key=True, key="named"),
-        Column("session", Number, ForeignKey("channel.number", ondelete="CASCADE"), primary_key=True),
-        Index("ix_channel_link_session", "session"),
-    )
+channel_link = _table(  # two channels that may be one conversation: one named by a tool, and a session
+    "channel_link",
+    # The column keeps the name it was made with.
+    Column("told", Number, ForeignKey("channel.number", ondelete="CASCADE"), primary_key=True, key="named"),
+    Column("session", Number, ForeignKey("channel.number", ondelete="CASCADE"), primary_key=True),
+    Index("ix_channel_link_session", "session"),
 )
 
 tag = _table(
@@ -124,10 +122,12 @@ conversation = _numbered(
     Column("native_id", Text),
     Column("length", Integer, nullable=False),
     Column("analyzer_version", Integer, nullable=False),
-    Column("with_channel", Boolean, nullable=False, server_default=false()),  # deleted because its channel was
-    Column("forgotten", Boolean, nullable=False, server_default=false()),  # its words are gone; it is not stored again
+    Column("with_channel", Boolean, nullable=False, server_default=false()),  # deleted together with its channel
+    Column(
+        "forgotten", Boolean, nullable=False, server_default=false()
+    ),  # its text is removed, and a resend is refused
     UniqueConstraint("channel_number", "seq"),
-    # In order; and an extraction, which counts a channel's messages of some roles, reads nothing but this.
+    # Orders messages; also a covering index for extractions, which count a channel's messages of some roles.
     Index("ix_conversation_places", "channel_number", "timestamp", "number", "seq", "role", "deleted"),
     Index("ix_conversation_turn", "channel_number", "turn"),
     Index("ix_conversation_place", "channel_number", "place"),
@@ -136,25 +136,25 @@ conversation = _numbered(
     Index("ix_conversation_time", "timestamp", "number", "deleted"),
 )
 
-message_alias = _table(  # the ids of messages that turned out to be another one stored twice
+message_alias = _table(  # ids of duplicates that were merged into another message
     "message_alias",
     Column("id", String(40), primary_key=True),
     Column("number", Number, ForeignKey("conversation.number", ondelete="CASCADE"), nullable=False),
     Index("ix_message_alias_number", "number"),
 )
 
-edit = _numbered(  # of each thing that is named, tagged, deleted or forgotten the last word, and when it was said
+edit = _numbered(  # the latest edit of each field of a channel or message, and its time
     "edit",
     Column("channel_number", Number, ForeignKey("channel.number", ondelete="CASCADE")),
     Column("message_number", Number, ForeignKey("conversation.number", ondelete="CASCADE")),
     Column("field", String(80), nullable=False),  # title, nickname, tag:NAME, deleted, forgotten
     Column("value", Json, nullable=False),
-    Column("done_at", UtcTime, nullable=False),  # by the clock of the machine where it was done
+    Column("done_at", UtcTime, nullable=False),  # by the clock of the machine that made the edit
     Index("ix_edit_channel_number", "channel_number", "field"),
     Index("ix_edit_message_number", "message_number"),
 )
 
-remote_edit = _table(  # what was told to a registry elsewhere; `why` it does not do it
+remote_edit = _table(  # edits sent to another registry; `why`: the reason of a refusal
     "remote_edit",
     Column("url", Text, primary_key=True),
     Column("number", Number, ForeignKey("edit.number", ondelete="CASCADE"), primary_key=True),
@@ -162,17 +162,17 @@ remote_edit = _table(  # what was told to a registry elsewhere; `why` it does no
     Index("ix_remote_edit_number", "number"),
 )
 
-edit_token = _table(  # which restricted tokens are told of what was forgotten: those that let see where it was said
+edit_token = _table(  # restricted tokens that get an edit about forgotten messages: those that could see them
     "edit_token",
     Column("number", Number, ForeignKey("edit.number", ondelete="CASCADE"), primary_key=True),
     Column("token", Text, primary_key=True),
 )
 
-registry_key = _table(  # what marks of secrets and digests of what was forgotten are made with; 2: what places are, too
+registry_key = _table(  # 1: key of marks and of forgotten digests; 2: random bytes of the feed places' state
     "registry_key", Column("number", Integer, primary_key=True), Column("key", LargeBinary, nullable=False)
 )
 
-forgotten = _table(  # what shall not come back: channels and sessions by keyed digests of their names and words
+forgotten = _table(  # keyed digests of forgotten names, sessions, messages and records
     "forgotten",
     Column("digest", LargeBinary(16), primary_key=True),
     Column("what", String(16), nullable=False),
@@ -181,7 +181,7 @@ forgotten = _table(  # what shall not come back: channels and sessions by keyed 
     Index("ix_forgotten_receipt", "receipt"),
 )
 
-expectation = _numbered(  # a question, and the message that it should find
+expectation = _numbered(  # test cases: a question and the expected message
     "expectation",
     Column("id", String(40), nullable=False, unique=True),
     Column("request", Json, nullable=False),
@@ -190,13 +190,13 @@ expectation = _numbered(  # a question, and the message that it should find
     Index("ix_expectation_message_number", "message_number"),
 )
 
-pin = _table(  # conversations that stand above the others
+pin = _table(  # pinned conversations
     "pin",
     Column("channel_number", Number, ForeignKey("channel.number", ondelete="CASCADE"), primary_key=True),
     Column("pinned_at", UtcTime, nullable=False),
 )
 
-saved_view = _numbered(  # a list's filters, under a name
+saved_view = _numbered(  # filters of a list, with a name
     "saved_view",
     Column("id", String(40), nullable=False, unique=True),
     Column("name", Text, nullable=False, unique=True),
@@ -204,7 +204,7 @@ saved_view = _numbered(  # a list's filters, under a name
     Column("created_at", UtcTime, nullable=False),
 )
 
-rating = _table(  # whether what a run delivered was of use; kept when the run is counted only
+rating = _table(  # ratings of executions; kept when the execution is reduced to figures
     "rating",
     Column("execution_id", String(40), primary_key=True),
     Column("operation", String(32), nullable=False),
@@ -270,9 +270,9 @@ execution = _numbered(
     Column("request", Json, nullable=False),
     Column("result", Json),
     Column("steps", Json, nullable=False),
-    Column("token", Text),  # the name of the one that was shown; None: none was needed
-    Column("asked", String(200), nullable=False, server_default=""),  # the beginning of what was asked
-    # Lists and statistics read nothing but these, never a million rows.
+    Column("token", Text),  # the name of the caller's token; NULL: none was needed
+    Column("asked", String(200), nullable=False, server_default=""),  # the beginning of the question
+    # Covering indexes for lists and statistics.
     Index("ix_execution_started_at", "started_at", "number", *_OUTCOME, "channel", "asked", "client"),
     Index("ix_execution_operation", "operation", "started_at", "number", "source", "status", "channel"),
     Index("ix_execution_channel", "channel", "started_at", "number", *_OUTCOME),
@@ -280,7 +280,7 @@ execution = _numbered(
     Index("ix_execution_figures", "operation", "source", "error_code", "duration_rounded", "started_at"),
 )
 
-token = _numbered(  # what lets a caller in; the secret itself is nowhere
+token = _numbered(  # access tokens; the secrets are not stored
     "token",
     Column("id", String(40), nullable=False, unique=True),
     Column("name", Text, nullable=False, unique=True),
@@ -288,35 +288,35 @@ token = _numbered(  # what lets a caller in; the secret itself is nowhere
     Column("scope", String(16), nullable=False),
     Column("channels", Json, nullable=False),
     Column("projects", Json, nullable=False),
-    Column("owner", Text),  # the person who holds it; NULL: a person of the token's name
-    Column("per_minute", Integer),  # requests that it may make; 0: any number, NULL: what the settings say
+    Column("owner", Text),  # the person; NULL: a person with the token's name
+    Column("per_minute", Integer),  # limit of requests; 0: no limit, NULL: the setting
     Column("created_at", UtcTime, nullable=False),
     Column("expires_at", UtcTime),
     Column("revoked_at", UtcTime),
     Column("used_at", UtcTime),
 )
 
-page_session = _table(  # a browser that is signed in to the pages, by a token or at the OAuth issuer
+page_session = _table(  # signed-in browsers, by a token or at the OAuth issuer
     "page_session",
     Column("digest", LargeBinary(32), primary_key=True),
-    Column("token_number", Number),  # NULL: a person began it without a token; `access` is what they may do
+    Column("token_number", Number),  # NULL: signed in at the OAuth issuer, with `access`
     Column("person", Text),
     Column("access", Json),
     Column("until", UtcTime, nullable=False),
 )
 
-remote = _table(  # an address of a registry elsewhere, and how far what is new there was read
+remote = _table(  # addresses of other registries, and the progress of the exchange
     "remote",
     Column("url", Text, primary_key=True),
     Column("place", Number, nullable=False),
-    Column("sent", Number, nullable=False),  # all messages up to this number were looked at
+    Column("sent", Number, nullable=False),  # all messages up to this number were sent or refused
     Column("answered_at", UtcTime, nullable=False),
-    Column("edit_place", Number, nullable=False, server_default="0"),  # the same of what was named and deleted there
-    Column("registry", Text),  # the id of the registry that this row and the notes with its url are of; NULL: not known
-    Column("known_as", Text),  # the url of the row with the notes of the registry that answers here; NULL: this one
+    Column("edit_place", Number, nullable=False, server_default="0"),  # position in the other registry's edits
+    Column("registry", Text),  # id of the registry to which the records of this url belong; NULL: unknown
+    Column("known_as", Text),  # url under which that registry's records are stored; NULL: this one
 )
 
-remote_message = _table(  # what a message is called there; without an id it is not wanted there
+remote_message = _table(  # ids of messages in the other registry; NULL: refused there
     "remote_message",
     Column("url", Text, primary_key=True),
     Column("number", Number, ForeignKey("conversation.number", ondelete="CASCADE"), primary_key=True),
@@ -336,7 +336,7 @@ embedding_model = _numbered(
     Column("held_until", UtcTime),
 )
 
-message_vector = _numbered(  # what is new since a process looked has a larger number
+message_vector = _numbered(  # rows added since a process last read have larger numbers
     "message_vector",
     Column("message_number", Number, ForeignKey("conversation.number", ondelete="CASCADE"), nullable=False),
     Column("model_number", Number, ForeignKey("embedding_model.number", ondelete="CASCADE"), nullable=False),

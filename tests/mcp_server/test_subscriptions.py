@@ -17,7 +17,7 @@ from mcp_server.server import create_server
 from mcp_server.subscriptions import ChannelBus
 from orchestrator.service import Orchestrator
 from orchestrator.views.events import grown_channels
-from registry.access import ASKING, Access, Level
+from registry.access import CURRENT_ACCESS, Access, Level
 from registry.registry import Registry
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")]
@@ -136,13 +136,13 @@ async def test_a_subscriber_is_told_of_what_its_token_sees(orchestrator: Orchest
     registry = orchestrator.registry
 
     async def grown(since: datetime) -> AsyncIterator[set[str]]:
-        async for names in grown_channels(registry.seen_by(ASKING.get()), since):
+        async for names in grown_channels(registry.seen_by(CURRENT_ACCESS.get()), since):
             yield names
 
     bus, told = ChannelBus(grown), asyncio.Queue[str]()
-    asking = ASKING.set(Access("a", Level.READ, ("mine*",)))
+    asking = CURRENT_ACCESS.set(Access("a", Level.READ, ("mine*",)))
     leave = bus.subscribe(lambda event: told.put_nowait(getattr(event, "uri", "")))
-    ASKING.reset(asking)
+    CURRENT_ACCESS.reset(asking)
     for channel in ("theirs", "mine"):
         await say(registry, channel, "hello")
     uris = [await asyncio.wait_for(told.get(), 10) for _ in range(3)]

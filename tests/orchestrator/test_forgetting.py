@@ -378,7 +378,7 @@ async def test_a_backup_brings_back_no_words_of_a_run_that_was_shortened_since(
     shelved: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorded_runs, "NEWEST", 10)
-    monkeypatch.setattr(recorded_runs, "EVERY", 5)
+    monkeypatch.setattr(recorded_runs, "SHORTEN_EVERY", 5)
     await shelved.run(sent("hello"))
     await run(shelved, "tag", "c", nickname="quokkalike-statue")
     await run(shelved, "tag", "c", add_tags=["kept"])  # its result tells the nickname, its request does not

@@ -19,7 +19,7 @@ from orchestrator.sync import spool
 from orchestrator.sync.drain import drain
 from orchestrator.sync.sync import sync
 from registry.ingest.merge_channels import merge_channels
-from registry.ingest.own_calls import OTHERS, RECALLS
+from registry.ingest.own_calls import OTHER_TOOLS, RECALL_TOOLS
 from registry.search.retrieval import find_messages
 from registry.search.scope import Scope
 from registry.storage.conversations.channels import channels_by_number, list_channels
@@ -399,4 +399,4 @@ async def test_a_question_logged_by_the_model_is_not_found_once_its_session_reca
 async def test_every_tool_of_the_server_is_known_as_one_of_ours(orchestrator: Orchestrator) -> None:
     async with Client(create_server(orchestrator.run)) as client:
         names = {tool.name for tool in (await client.list_tools()).tools}
-    assert names <= {*RECALLS, *OTHERS}
+    assert names <= {*RECALL_TOOLS, *OTHER_TOOLS}

@@ -16,7 +16,7 @@ from orchestrator.sync import spool
 from orchestrator.sync.drain import drain
 from orchestrator.sync.sync import sync
 from registry.access import Level
-from registry.ingest.intake import Keeping
+from registry.ingest.intake import StorageRules
 from registry.ingest.redact_existing import redact, scan
 from registry.registry import Registry
 from registry.storage.conversations.references import edit_channel
@@ -269,7 +269,7 @@ async def test_what_stands_between_private_tags_is_not_kept(orchestrator: Orches
 async def choosy(database_url: str) -> Any:
     """A registry with rules of what is never kept."""
     rules = ("source:chatgpt", "project:/home/me/diary", "channel:hr_*", "path:*.env")
-    registry = Registry(database_url, keeping=Keeping(unmasked=("/home/me/lab",), never=rules))
+    registry = Registry(database_url, keeping=StorageRules(unmasked=("/home/me/lab",), never=rules))
     yield Orchestrator(registry)
     registry.close()
 

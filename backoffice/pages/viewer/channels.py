@@ -87,7 +87,7 @@ async def list_context(
         "address_here": address("/", **given),
         "is_newest": is_newest,
         "is_by_relevance": query.is_by_relevance,
-        "can_sync": client.registry.takes_in and not (client.access and client.access.is_restricted),
+        "can_sync": client.registry.syncs_automatically and not (client.access and client.access.is_restricted),
         "chips": [chip for chip in chips(query.q or "", understood) if chip.kind != "word" or chip.text.endswith("*")],
         "narrowed": {name: given[name] for name in NARROWING if given[name]},
         **shown,

@@ -20,7 +20,7 @@ from backoffice.pages.viewer.messages import blocks_of, shown
 from backoffice.queries import Word
 from orchestrator.requests.shapes import QueryShape
 from orchestrator.views import conversations as views
-from registry.access import ASKING
+from registry.access import CURRENT_ACCESS
 from registry.errors import NotFound
 from sources.clients import CLIENTS
 from sources.writers import WRITERS
@@ -78,7 +78,7 @@ async def conversation_page(request: Request, client: Asking, channel: Name) -> 
 
 
 def other_owner(channel: dict[str, Any]) -> str | None:
-    access, owner = ASKING.get(), channel.get("owner")
+    access, owner = CURRENT_ACCESS.get(), channel.get("owner")
     return owner if access is None or access.owner != owner else None
 
 

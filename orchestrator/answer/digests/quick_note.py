@@ -17,7 +17,7 @@ from orchestrator.answer.digests.start_note import (
 from registry.domain import is_within
 from registry.errors import StorageError
 from registry.project import Project, repository_id
-from registry.storage.file_probe import embedded_file, quick_look, setting
+from registry.storage.file_probe import embedded_file, open_registry_file, setting
 
 
 def is_switched_off(home: Path, name: str) -> bool:
@@ -39,14 +39,14 @@ def quick_note(home: Path, folder: str, session: str | None) -> dict[str, Any] |
     if not file.is_file():
         return compose_note([], session_id=session)
     try:
-        with quick_look(file) as look:
+        with open_registry_file(file) as look:
             project, repository = Project.from_path(folder).path, repository_id(folder)
             others = recent_sessions(look.latest_channels(project, repository, SESSIONS_READ), session)
             remembered, with_state = look.remembered(project, repository), []
             for each in others[:SESSIONS_WITH_STATE]:
                 end = [
                     {**one, "tool": one["payload"].get("tool"), "context": context_of(one["role"], one["payload"])}
-                    for one in look.end_of(each["number"], STATE_MESSAGES)
+                    for one in look.last_messages(each["number"], STATE_MESSAGES)
                 ]
                 with_state.append(SessionState(each, state_of(end)))
     except StorageError:

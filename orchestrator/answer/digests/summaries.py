@@ -16,7 +16,7 @@ from registry.storage.conversations.channels import (
     content_state,
     numbers_of,
 )
-from registry.storage.conversations.messages import MessageRow, both_ends
+from registry.storage.conversations.messages import MessageRow, first_and_last
 from registry.storage.database import ReadTransaction
 
 MAX_TOKENS = 200
@@ -57,7 +57,7 @@ def _fill_in(tx: ReadTransaction, run: Run, sessions: Sequence[dict[str, Any]]) 
         return
     names = [one["channel"] for one in lacking]
     rows = {row.name: row for row in channels_by_number(tx, list(numbers_of(tx, names).values())).values()}
-    messages = both_ends(tx, [row.number for row in rows.values()], BEGINNING, END)
+    messages = first_and_last(tx, [row.number for row in rows.values()], BEGINNING, END)
     for one in lacking:
         row = rows.get(one["channel"])
         if row and (made := make_summary(row, messages[row.number])).text:

@@ -27,26 +27,26 @@ from registry.storage.database import ReadTransaction, WriteTransaction, insert_
 from registry.storage.index.message_index import TITLE, Entry, index_of
 from registry.storage.paging import Page, read_page
 from registry.storage.safety.masking import masked
-from registry.storage.safety.visibility import as_reader, is_called, owner_of
+from registry.storage.safety.visibility import is_called, owner_of, reader_options
 from registry.storage.tables import channel, conversation, tag
 from registry.text.analysis.analyzer import analyze
 from registry.text.model_names import model_name
 
 ChannelRow = Row[Any]
 
-_DESCRIBING = ("title", "session_id", "summary")  # keys of `meta` that columns repeat
+_META_COLUMNS = ("title", "session_id", "summary")  # keys of `meta` that columns repeat
 
 
 def find_channel(
     tx: ReadTransaction, name: str, *conditions: ColumnElement[bool], lock: bool = False
 ) -> ChannelRow | None:
-    """Return the channel of that name or alias, deleted or not; `lock` keeps other writers of this channel waiting."""
-    query = _CALLED.where(*conditions) if conditions else _CALLED
+    """Return the channel of that name or alias, deleted or not; `lock` blocks other writers of it."""
+    query = _BY_NAME.where(*conditions) if conditions else _BY_NAME
     return tx.execute(query.with_for_update(of=channel) if lock else query, {"called": name}).first()
 
 
 _NAME: BindParameter[str] = bindparam("called")
-_CALLED = select(channel).where(is_called(_NAME)).order_by((channel.c.name == _NAME).desc(), channel.c.number).limit(1)
+_BY_NAME = select(channel).where(is_called(_NAME)).order_by((channel.c.name == _NAME).desc(), channel.c.number).limit(1)
 
 
 def lock_channel(tx: WriteTransaction, number: int) -> ChannelRow:
@@ -63,7 +63,7 @@ def get_channel(tx: ReadTransaction, name: str) -> ChannelRow:
 
 
 def channels_by_number(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, ChannelRow]:
-    """Return these channels, without deleted ones."""
+    """Return the channels with these numbers, without deleted ones."""
     return {row.number: row for row in tx.execute(_BY_NUMBER, given(numbers))} if numbers else {}
 
 
@@ -71,7 +71,7 @@ _BY_NUMBER = select(channel).where(is_one_of(channel.c.number), channel.c.delete
 
 
 def some_channels(tx: ReadTransaction, *, limit: int, offset: int, **wanted: Any) -> tuple[list[dict[str, Any]], int]:
-    """Return the channels from an offset on, latest activity first, and how many there are in all."""
+    """Return channels from an offset, latest activity first, and the total."""
     conditions = _conditions(wanted)
     total = tx.execute(select(func.count()).select_from(channel).where(*conditions)).scalar_one()
     ordering = channel.c.updated_at.desc(), channel.c.number.desc()
@@ -85,13 +85,13 @@ def numbers_of(tx: ReadTransaction, names: Sequence[str]) -> dict[str, int]:
 
 
 def recent_channels(tx: ReadTransaction, limit: int, *, is_as_listed: bool = False) -> list[ChannelRow]:
-    """Return the latest channels; `is_as_listed`: before a change, too, those that are only shared are among them."""
-    options = as_reader(tx) if is_as_listed else {}
+    """Return the latest channels; `is_as_listed`: with shared ones, also in a write transaction."""
+    options = reader_options(tx) if is_as_listed else {}
     return list(tx.execute(_latest_first(select(channel)).limit(limit), execution_options=options))
 
 
 def places_among_recent(tx: ReadTransaction, most: int) -> dict[str, int]:
-    """Return the place of each of the latest channels, by name: `#3` is the third one."""
+    """Return the list position of each of the latest channels, by name: `#3` is the third one."""
     names = tx.execute(_latest_first(select(channel.c.name)).limit(most)).scalars()
     return {name: place for place, name in enumerate(names, 1)}
 
@@ -102,10 +102,10 @@ def _latest_first(query: Select[Any]) -> Select[Any]:
 
 
 def open_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> ChannelRow:
-    """Return the channel, made if new, locked until the transaction ends."""
+    """Return the channel, created if new, locked until the transaction ends."""
     row = find_channel(tx, name, lock=True)
     row = row or tx.execute(_insert_or_nothing(tx.dialect.name), _new_values(tx, name, source, at)).first()
-    row = row or find_channel(tx, name, lock=True)  # another writer has made it meanwhile
+    row = row or find_channel(tx, name, lock=True)  # another writer has created it meanwhile
     if row is None:
         raise NotFound("No such channel", f"Channel {name!r} was removed while it was written")
     return row
@@ -114,12 +114,12 @@ def open_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> 
 def make_channels(
     tx: WriteTransaction, described: Mapping[str, Mapping[str, Any]], source: str, at: datetime
 ) -> dict[str, ChannelRow]:
-    """Create channels by name with their `meta`; one whose name was taken meanwhile is left out."""
+    """Create channels with the given names and `meta`; skip names that were taken meanwhile."""
     if not described:
         return {}
-    nothing = dict.fromkeys((*_DESCRIBING, "project_path", "project_name", "repository"))
+    nothing = dict.fromkeys((*_META_COLUMNS, "project_path", "project_name", "repository"))
     rows = [
-        {**nothing, **_new_values(tx, name, source, at), **masked(tx, storable(_described_by(meta)))}
+        {**nothing, **_new_values(tx, name, source, at), **masked(tx, storable(_changes_from_meta(meta)))}
         for name, meta in described.items()
     ]
     made = tx.execute(_insert_or_nothing(tx.dialect.name), rows).all()
@@ -128,7 +128,7 @@ def make_channels(
 
 
 def describe_channel(tx: WriteTransaction, row: ChannelRow, meta: Mapping[str, Any]) -> None:
-    changes = _described_by(meta, row.meta, row.project_path)
+    changes = _changes_from_meta(meta, row.meta, row.project_path)
     if changes:
         change_channel(tx, row, masked(tx, storable(changes)))
 
@@ -152,19 +152,19 @@ def _insert_or_nothing(dialect: str) -> Executable:
     return insert_into(dialect, channel).on_conflict_do_nothing(index_elements=["name"]).returning(channel)
 
 
-def _described_by(
+def _changes_from_meta(
     meta: Mapping[str, Any], before: Mapping[str, Any] = MappingProxyType({}), project_path: str | None = None
 ) -> dict[str, Any]:
-    """Return the columns that `meta` changes; a project once known is not forgotten."""
+    """Return the columns that `meta` changes; metadata without a project leaves the project unchanged."""
     known = {**before, **storable(meta)}
     changes: dict[str, Any] = {} if known == before else {"meta": known}
-    for name in _DESCRIBING:
-        news = known.get(name)
-        # a client that repeats its title does not undo the user's
-        if isinstance(news, str) and news and news != before.get(name):
-            changes[name] = news
+    for name in _META_COLUMNS:
+        value = known.get(name)
+        # a client that resends its title must not overwrite the user's
+        if isinstance(value, str) and value and value != before.get(name):
+            changes[name] = value
     if isinstance(known.get("project"), str) and known["project"]:
-        # a client may go on naming the folder from which the user moved it
+        # a client may still send the folder from which the user moved the channel
         moved = known.get(MOVED) or {}
         project = Project.from_path(moved.get(known["project"], known["project"]))
         if project.path != project_path:
@@ -177,16 +177,16 @@ def project_columns(project: Project) -> dict[str, str | None]:
 
 
 MOVED = "project_moved"
-"""Key of a channel's `meta`: its earlier folders, and the folder to which the user has moved it."""
+"""Key of a channel's `meta`: a map from its earlier folders to the folder to which the user has moved it."""
 
 
-_TITLING = ("title", "nickname", "project_name")
+_TITLE_COLUMNS = ("title", "nickname", "project_name")
 
 
 def title_entry(row: ChannelRow, changes: Mapping[str, Any]) -> Entry:
     """Return the index entry of a channel's title, nickname and project."""
     known = {**row._mapping, **changes}
-    text = " ".join(known[key] for key in _TITLING if known[key])
+    text = " ".join(known[key] for key in _TITLE_COLUMNS if known[key])
     return Entry(-row.number, [TITLE, *analyze(text)])
 
 
@@ -201,9 +201,9 @@ def unindex_title(tx: WriteTransaction, row: ChannelRow) -> None:
 
 
 def change_channel(tx: WriteTransaction, row: ChannelRow, changes: Mapping[str, Any]) -> None:
-    """Change columns of a channel, and the index entry of its title where that is another one then."""
+    """Update columns of a channel, and its title's index entry if that changes."""
     tx.execute(update(channel).where(channel.c.number == row.number).values(**changes))
-    if not changes.keys().isdisjoint(_TITLING):
+    if not changes.keys().isdisjoint(_TITLE_COLUMNS):
         unindex_title(tx, row)
         index_of(tx).add(tx, title_entries([row], changes))
 
@@ -234,7 +234,7 @@ def _is_named(nickname: ColumnElement[Any], wanted: bool) -> ColumnElement[bool]
 
 
 def _is_deleted(deleted: ColumnElement[bool], wanted: bool) -> ColumnElement[bool]:
-    """Return a condition; the few deleted channels are found in an index that holds the mark of all."""
+    """Return a condition; a subquery makes the database find the few deleted channels in an index."""
     some = channel.alias()
     return channel.c.number.in_(select(some.c.number).where(some.c.deleted)) if wanted else deleted.is_(False)
 
@@ -252,7 +252,7 @@ _FILTERS: FilterRules = {
 
 
 def _sharing_of(row: ChannelRow) -> dict[str, Any]:
-    """Return a channel's owner and whom it is shared with now; nothing for one without both."""
+    """Return a channel's owner and its current sharing, without empty fields."""
     is_over = row.shared_until is not None and row.shared_until <= now()
     shared = {
         "owner": row.owner,
@@ -288,16 +288,16 @@ def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:
 
 
 TIMES, INFERRED, KNOWN = "times", "inferred", "known"
-"""Key and values in a channel's `meta`: whether all times of its messages are inferred. Without it they are known."""
+"""Key and values in a channel's `meta`: whether all times of its messages are inferred; known by default."""
 
 
 def model_facts(row: ChannelRow) -> dict[str, str]:
-    """Return the model a client recorded last, by its usual name, and the mode."""
+    """Return the model that the client recorded last, its usual name, and the mode."""
     noted = {name: row.meta[name] for name in ("model", "mode") if isinstance(row.meta.get(name), str)}
     return noted | ({"model_name": model_name(noted["model"])} if "model" in noted else {})
 
 
-def note_recalled(tx: WriteTransaction, name: str, at: datetime, tokens: int) -> None:
+def count_delivery(tx: WriteTransaction, name: str, at: datetime, tokens: int) -> None:
     """Count tokens of a channel that were delivered to a caller."""
     counted = {"access_count": channel.c.access_count + 1, "tokens_delivered": channel.c.tokens_delivered + tokens}
     tx.execute(update(channel).where(channel.c.name == name).values(last_accessed=at, **counted))
@@ -312,17 +312,17 @@ def content_state(row: ChannelRow) -> str:
 
 
 def made_summary(row: ChannelRow) -> str | None:
-    """Return the summary that was made of the channel as it is now, if one was."""
+    """Return the generated summary; None if there is none or the channel has changed since."""
     return row.made_summary if row.made_summary_of == content_state(row) else None
 
 
 def summary_writer(row: ChannelRow) -> str | None:
-    """Return who made the summary: the client, "extractive", or a model's name."""
+    """Return the summary's author: the client, "extractive", or a model's name."""
     return CLIENT if row.summary else row.made_summary_by if made_summary(row) else None
 
 
 class MadeSummary(NamedTuple):
-    """A channel's summary: who made it, of which state of its messages."""
+    """A generated summary: its author (`by`), and the `content_state` it was made from."""
 
     channel_number: int
     text: str
@@ -337,7 +337,7 @@ def keep_summaries(tx: WriteTransaction, made: Sequence[MadeSummary]) -> None:
 
 
 def recount_channel(tx: WriteTransaction, number: int) -> None:
-    """Set a channel's counts and span anew from its messages, after some were deleted or restored."""
+    """Recompute a channel's counts and time span from its messages, after some were deleted or restored."""
     alive = conversation.c.channel_number == number, conversation.c.deleted.is_(False)
     count, tokens, first, last = tx.execute(
         select(
@@ -348,12 +348,12 @@ def recount_channel(tx: WriteTransaction, number: int) -> None:
         ).where(*alive)
     ).one()
     question = select(conversation.c.text).where(*alive, conversation.c.role == Role.USER)
-    asked = tx.execute(question.order_by(conversation.c.timestamp, conversation.c.number).limit(1)).scalar()
+    first_question = tx.execute(question.order_by(conversation.c.timestamp, conversation.c.number).limit(1)).scalar()
     changes: dict[str, Any] = {
         "message_count": count,
         "token_count": tokens,
-        "first_message_preview": preview_of(asked) if asked else None,
-        "made_summary": None,  # it may tell what is deleted now
+        "first_message_preview": preview_of(first_question) if first_question else None,
+        "made_summary": None,  # it may quote deleted messages
     }
     if count:
         changes |= {"created_at": first, "updated_at": last, "deleted": False}

@@ -13,32 +13,32 @@ from sqlalchemy import ColumnElement, Engine, func, select
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, conversation, tag
 
-MANY = 5_000  # channels; those of fewer are read anew each time, in 3 ms at most
+MIN_CACHED_CHANNELS = 5_000  # number of channels: up to this, each read takes 3 ms at most
 P = ParamSpec("P")
 T = TypeVar("T")
 Read = Callable[Concatenate[ReadTransaction, P], T]
 
 
-def kept_for_a_moment(read: Read[P, T]) -> Read[P, T]:
-    """Keep what is read of all channels, if they are many, for 100 times as long as it took: 1 % of the time.
+def cache_briefly(read: Read[P, T]) -> Read[P, T]:
+    """Cache the result for 100 times the read's duration, if there are many channels: reads take 1 % of the time.
 
-    A restricted view has an engine of its own, which lives as long as its request.
+    A restricted view has its own engine, which lives as long as its request.
     """
-    kept: WeakKeyDictionary[Engine, dict[str, tuple[float, T]]] = WeakKeyDictionary()
+    caches: WeakKeyDictionary[Engine, dict[str, tuple[float, T]]] = WeakKeyDictionary()
 
     @wraps(read)
-    def found(tx: ReadTransaction, /, *args: P.args, **given: P.kwargs) -> T:
-        started, known = time.monotonic(), kept.setdefault(tx.engine, {})
-        until, value = known.get(asked := repr((args, given)), (started, None))
+    def cached_read(tx: ReadTransaction, /, *args: P.args, **given: P.kwargs) -> T:
+        started, cached = time.monotonic(), caches.setdefault(tx.engine, {})
+        until, value = cached.get(key := repr((args, given)), (started, None))
         if value is not None and started < until:
             return value
         value = read(tx, *args, **given)
-        if (tx.execute(select(func.max(channel.c.number))).scalar() or 0) > MANY:
+        if (tx.execute(select(func.max(channel.c.number))).scalar() or 0) > MIN_CACHED_CHANNELS:
             ended = time.monotonic()
-            known[asked] = ended + 100 * (ended - started), value
+            cached[key] = ended + 100 * (ended - started), value
         return value
 
-    return found
+    return cached_read
 
 
 class Names(NamedTuple):
@@ -48,7 +48,7 @@ class Names(NamedTuple):
     projects: frozenset[tuple[str, str]]
 
 
-@kept_for_a_moment
+@cache_briefly
 def known_names(tx: ReadTransaction) -> Names:
     columns = channel.c.source, channel.c.project_name, channel.c.project_path
     rows = tx.execute(select(*columns).where(channel.c.deleted.is_(False)).distinct()).all()
@@ -56,7 +56,7 @@ def known_names(tx: ReadTransaction) -> Names:
     return Names(frozenset(row.source for row in rows), projects)
 
 
-@kept_for_a_moment
+@cache_briefly
 def projects_by_activity(tx: ReadTransaction, limit: int, source: str | None = None) -> list[tuple[str, str, int]]:
     """Return the projects with the latest activity: name, path and number of channels."""
     path = channel.c.project_path
@@ -66,7 +66,7 @@ def projects_by_activity(tx: ReadTransaction, limit: int, source: str | None = N
 
 
 def registry_totals(tx: ReadTransaction, days: Sequence[datetime]) -> dict[str, Any]:
-    """Count channels and messages that are not deleted. `days`: the beginnings of the days, and the end of the last."""
+    """Count channels and messages that are not deleted. `days`: the start of each day, and the end of the last."""
     sources = _grouped(tx, channel.c.source, "source")
     return {
         "channels": sum(row["channels"] for row in sources),
@@ -98,11 +98,11 @@ _COLUMNS: dict[str, tuple[ColumnElement[str], ...]] = {
     "project": (channel.c.project_name, channel.c.project_path),
     "source": (channel.c.source,),
 }
-"""Columns with the names of each kind, those that people use most first."""
+"""The columns with the names of each kind, the most used first."""
 
 
 def names_like(tx: ReadTransaction, kind: str, text: str, limit: int) -> list[str]:
-    """Return names of a kind with this beginning, case-insensitively, those of the latest sessions first."""
+    """Return names of a kind with this prefix, case-insensitively, those of the latest sessions first."""
     found: dict[str, None] = {}
     for column in _COLUMNS[kind]:
         query = select(column).where(column.istartswith(text, autoescape=True), channel.c.deleted.is_(False))

@@ -1,4 +1,4 @@
-"""Read messages in order: a window of a channel, those with some words, and the sentences asked to remember."""
+"""Read messages in order: a window of a channel, messages with some words, and remembered sentences."""
 
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -13,7 +13,7 @@ from registry.storage.conditions import contains, is_in_folder, is_one_of
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.paging import Page, cursor_of, read_rows
-from registry.storage.safety.visibility import ask_all, is_called, is_named_like, own_name, owner_of
+from registry.storage.safety.visibility import ask_all, is_called, is_named_like, name_for_owner, owner_of
 from registry.storage.tables import channel, conversation
 
 
@@ -39,32 +39,32 @@ def read_window(tx: ReadTransaction, channel_number: int, page: Page, *, deleted
 def window_around(
     tx: ReadTransaction, row: MessageRow, before: int, limit: int, *, deleted: bool | None = False
 ) -> Window:
-    """Return the messages around one: up to `before` messages ahead of it, then it and those after it."""
+    """Return the window around a message: up to `before` earlier ones, then `limit` from the message on."""
     at, just_before = (cursor_of(row.timestamp, number) for number in (row.number, row.number - 1))
-    ahead = read_window(tx, row.channel_number, Page(before, at, "desc"), deleted=deleted)
+    earlier = read_window(tx, row.channel_number, Page(before, at, "desc"), deleted=deleted)
     rest = read_window(tx, row.channel_number, Page(limit, just_before, "asc"), deleted=deleted)
-    return Window([*ahead.rows, *rest.rows], ahead.earlier, rest.later)
+    return Window([*earlier.rows, *rest.rows], earlier.earlier, rest.later)
 
 
-def deleted_about(tx: ReadTransaction, words: Sequence[str], least: int, limit: int) -> Sequence[Any]:
-    """Return channels whose title and deleted messages hold at least so many of the words, those with most first."""
-    places = (conversation.c.text, channel.c.title)
-    holding = (or_(*(contains(place, word) for place in places)) for word in words)
-    held = sum((func.max(case((one, 1), else_=0)) for one in holding), literal(0))
+def find_deleted(tx: ReadTransaction, words: Sequence[str], min_words: int, limit: int) -> Sequence[Any]:
+    """Return channels with at least `min_words` of the words in title and deleted messages, most words first."""
+    columns = (conversation.c.text, channel.c.title)
+    conditions = (or_(*(contains(place, word) for place in columns)) for word in words)
+    match_count = sum((func.max(case((one, 1), else_=0)) for one in conditions), literal(0))
     query = select(channel).join(conversation, conversation.c.channel_number == channel.c.number)
-    query = query.where(conversation.c.deleted.is_(True)).group_by(channel.c.number).having(held >= least)
-    return tx.execute(query.order_by(held.desc(), channel.c.updated_at.desc()).limit(limit)).all()
+    query = query.where(conversation.c.deleted.is_(True)).group_by(channel.c.number).having(match_count >= min_words)
+    return tx.execute(query.order_by(match_count.desc(), channel.c.updated_at.desc()).limit(limit)).all()
 
 
 def counts_with_deleted(tx: ReadTransaction, channels: Sequence[str]) -> dict[str, int]:
-    """Return how many messages these channels have, deleted ones among them."""
+    """Return the number of messages of these channels, including deleted ones."""
     query = select(channel.c.name, func.count()).join(conversation, conversation.c.channel_number == channel.c.number)
     rows = tx.execute(query.where(channel.c.name.in_(channels)).group_by(channel.c.name)).all()
     return dict((row[0], row[1]) for row in rows)
 
 
 def first_questions(tx: ReadTransaction, channels: Sequence[str]) -> dict[str, str]:
-    """Return the beginning of the user's first message of these channels, a deleted one too."""
+    """Return the beginning of the user's first message in each channel, including deleted ones."""
     first = select(func.min(conversation.c.number)).join(channel, channel.c.number == conversation.c.channel_number)
     first = first.where(channel.c.name.in_(channels), conversation.c.role == Role.USER).group_by(channel.c.number)
     query = select(channel.c.name, func.substr(conversation.c.text, 1, 500))
@@ -74,8 +74,8 @@ def first_questions(tx: ReadTransaction, channels: Sequence[str]) -> dict[str, s
 
 
 def questions_of(tx: ReadTransaction, channel_number: int, *, deleted: bool = False) -> Sequence[Any]:
-    """Return the user's messages in order, without those a client put in: id, beginning, timestamp."""
-    # enough of a question to tell which one it is
+    """Return id, beginning and timestamp of the user's messages in order, without text injected by clients."""
+    # enough text to identify a question
     columns = conversation.c.id, func.substr(conversation.c.text, 1, 500).label("text"), conversation.c.timestamp
     conditions = conversation.c.role == Role.USER, conversation.c.deleted.is_(deleted)
     query = select(*columns).where(conversation.c.channel_number == channel_number, *conditions)
@@ -84,7 +84,7 @@ def questions_of(tx: ReadTransaction, channel_number: int, *, deleted: bool = Fa
 
 
 def numbers_containing(tx: ReadTransaction, channel_number: int, words: str, limit: int) -> list[int]:
-    """Return the messages of a channel that contain these very characters, in order of arrival."""
+    """Return the numbers of a channel's messages that contain these characters, in order of arrival."""
     query = select(conversation.c.number).where(
         conversation.c.channel_number == channel_number,
         conversation.c.deleted.is_(False),
@@ -94,7 +94,7 @@ def numbers_containing(tx: ReadTransaction, channel_number: int, words: str, lim
 
 
 def remembered(tx: ReadTransaction, project: str | None) -> list[dict[str, Any]]:
-    """Return the sentences that hold in a project and everywhere, the oldest first: id, text, project, timestamp."""
+    """Return the remembered sentences for a project and for all projects, oldest first: id, text, project, time."""
     everywhere = channel.c.project_path.is_(None)
     channels = select(channel.c.number, channel.c.project_path).where(
         is_named_like(channel.c.name, f"{REMEMBERED}*", tx.dialect.name),
@@ -104,7 +104,7 @@ def remembered(tx: ReadTransaction, project: str | None) -> list[dict[str, Any]]
         channel.c.deleted.is_(False),
     )
     projects = {row.number: row.project_path for row in tx.execute(channels)}
-    # not joined: SQLite would read all messages by their time, and look at the channel of each
+    # no join: SQLite would scan all messages by time
     columns = conversation.c
     read = columns.id, columns.text, columns.channel_number, columns.timestamp, columns.number
     query = select(*read).where(
@@ -122,14 +122,14 @@ def remembered(tx: ReadTransaction, project: str | None) -> list[dict[str, Any]]
 
 
 def channel_to_remember_in(tx: WriteTransaction, project: str | None) -> str:
-    """Return the name of the channel that gets the sentences of a project; None: those that hold everywhere.
+    """Return the channel that stores the sentences for a project; None: those for all projects.
 
-    A sentence holds where its channel's project is now, and a channel may have been moved from the folder in its name.
+    A sentence is valid in the current project of its channel, which may have been moved since it was named.
     """
     path = Project.from_path(project).path if project else None
     name = f"{REMEMBERED}_{blake2b(path.encode(), digest_size=6).hexdigest()}" if path else REMEMBERED
-    names = (own_name(tx, name if number == 1 else f"{name}_{number}") for number in count(1))
+    names = (name_for_owner(tx, name if number == 1 else f"{name}_{number}") for number in count(1))
     taken = select(channel.c.project_path)
     return next(
-        one for one in names if all(held == path for held in ask_all(tx, taken.where(is_called(one))).scalars())
+        one for one in names if all(used == path for used in ask_all(tx, taken.where(is_called(one))).scalars())
     )

@@ -43,7 +43,7 @@ def messages_of(
     before: tuple[datetime, int] | None = None,
     include_deleted: bool = False,
 ) -> list[MessageRow]:
-    """Return the last `limit` messages of a channel (None: all), oldest first; `before` a place (timestamp, number)."""
+    """Return the last `limit` messages of a channel, oldest first; `before`: a position (timestamp, number)."""
     wanted = {"roles": roles, "from_": from_, "to": to, "include_deleted": include_deleted}
     conditions = _conditions(wanted)
     if before:
@@ -52,8 +52,10 @@ def messages_of(
     return list(tx.execute(query.order_by(*LATEST_FIRST).limit(limit)).all()[::-1])
 
 
-def both_ends(tx: ReadTransaction, channel_numbers: Sequence[int], begin: int, end: int) -> dict[int, list[MessageRow]]:
-    """Return each channel's first and last messages in order, by its number; in one statement."""
+def first_and_last(
+    tx: ReadTransaction, channel_numbers: Sequence[int], begin: int, end: int
+) -> dict[int, list[MessageRow]]:
+    """Return each channel's first and last messages in order, by channel number, in one statement."""
     order = conversation.c.timestamp, conversation.c.number
     of_channel = conversation.c.channel_number
     places = (
@@ -73,7 +75,7 @@ def both_ends(tx: ReadTransaction, channel_numbers: Sequence[int], begin: int, e
 
 
 def message_place(tx: ReadTransaction, channel_number: int, seq: int) -> tuple[datetime, int]:
-    """Return the place of the message with that seq, as `messages_of` takes it; NotFound if there is none."""
+    """Return the position (timestamp, number) of the message with that seq; NotFound if there is none."""
     query = select(conversation.c.timestamp, conversation.c.number).where(
         conversation.c.channel_number == channel_number, conversation.c.seq == seq
     )
@@ -109,7 +111,7 @@ def seqs_of(tx: ReadTransaction, channel_number: int, roles: Sequence[str]) -> l
 
 
 def _in_order(rows: Iterable[MessageRow]) -> list[MessageRow]:
-    """Sort in Python: asked to sort a few rows, SQLite would rather walk all messages in order of time."""
+    """Sort in Python: for ORDER BY, SQLite would scan the time index of all messages even for a few rows."""
     return sorted(rows, key=attrgetter("timestamp", "number"))
 
 
@@ -138,14 +140,14 @@ _BY_NUMBERS = select(conversation).where(is_one_of(conversation.c.number), conve
 
 
 def by_ids(tx: ReadTransaction, ids: Sequence[str]) -> list[MessageRow]:
-    """Return the messages with these ids, or that took them over, that are not deleted, in conversation order."""
+    """Return the messages with these ids or aliases that are not deleted, in conversation order."""
     aliased = select(message_alias.c.number).where(message_alias.c.id.in_(ids))
     named = or_(conversation.c.id.in_(ids), conversation.c.number.in_(aliased))
     return _in_order(tx.execute(select(conversation).where(named, conversation.c.deleted.is_(False))))
 
 
 def messages_between(tx: ReadTransaction, from_: datetime, to: datetime, most: int) -> dict[int, list[MessageRow]]:
-    """Return the messages between two instants by channel, of each channel the last `most`."""
+    """Return the last `most` messages of each channel between two instants, by channel number."""
     latest = func.row_number().over(partition_by=conversation.c.channel_number, order_by=LATEST_FIRST).label("latest")
     conditions = _conditions({"from_": from_, "to": to})
     found = select(conversation, latest).where(*conditions).subquery()
@@ -164,7 +166,7 @@ def _conditions(wanted: Filters) -> list[ColumnElement[bool]]:
     return filter_conditions(_FILTERS, {"include_deleted": False, **wanted})
 
 
-def _is_there(deleted: ColumnElement[bool], include_deleted: bool) -> ColumnElement[bool]:
+def _is_included(deleted: ColumnElement[bool], include_deleted: bool) -> ColumnElement[bool]:
     return (conversation.c.forgotten if include_deleted else deleted) == false()
 
 
@@ -174,8 +176,8 @@ _FILTERS: FilterRules = {
     "roles": (is_in, conversation.c.role),
     "from_": (ge, conversation.c.timestamp),
     "to": (le, conversation.c.timestamp),
-    "numbers": (is_in, conversation.c.number),  # of messages found by content
-    "include_deleted": (_is_there, conversation.c.deleted),
+    "numbers": (is_in, conversation.c.number),  # of messages found by a search
+    "include_deleted": (_is_included, conversation.c.deleted),
 }
 
 
@@ -197,7 +199,7 @@ def place_of_message(tx: ReadTransaction, message_id: str) -> tuple[int, int] | 
 
 
 def delete_message(tx: WriteTransaction, message_id: str) -> dict[str, Any]:
-    """Delete a message so that nothing finds it, and it can be restored. Returns it as it now is."""
+    """Delete a message softly and return it: no search finds it, but it can be restored."""
     row = get_message(tx, message_id, include_deleted=True)
     delete_softly(tx, [row])
     recount_channel(tx, row.channel_number)
@@ -205,7 +207,7 @@ def delete_message(tx: WriteTransaction, message_id: str) -> dict[str, Any]:
 
 
 def delete_softly(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
-    """Delete messages so that each can be restored, whatever becomes of its channel."""
+    """Delete messages softly, independently of their channel: restoring that does not restore them."""
     unindex(tx, rows)
     these = is_one_of(conversation.c.number, [row.number for row in rows])
     tx.execute(update(conversation).where(these).values(deleted=True, with_channel=False))
@@ -217,7 +219,7 @@ def remove(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
 
 
 def replace_messages(tx: WriteTransaction, replaced: Sequence[tuple[MessageRow, int]]) -> None:
-    """Remove messages that are stored twice; their ids become aliases of the others, whose numbers are given."""
+    """Remove duplicates: pairs of a message and the number of the one that takes over its id as an alias."""
     if not replaced:
         return
     moved = update(message_alias).where(message_alias.c.number == bindparam("was"))
@@ -235,35 +237,35 @@ def current_ids(tx: ReadTransaction, ids: Sequence[str]) -> dict[str, str]:
 
 
 def restore_message(tx: WriteTransaction, message_id: str) -> dict[str, Any]:
-    """Take a soft deletion back. Returns the message as it now is; NotFound if it is gone for good."""
+    """Restore a softly deleted message and return it; NotFound if it is gone for good."""
     row = get_message(tx, message_id, include_deleted=True)
     if row.deleted:
-        revise(tx, [(row, _BACK)])
+        revise(tx, [(row, _RESTORED)])
         recount_channel(tx, row.channel_number)
     return {**message_item(row), "deleted": False}
 
 
-_BACK = {"deleted": False, "with_channel": False}
+_RESTORED = {"deleted": False, "with_channel": False}
 
 
 def restore_channel(tx: WriteTransaction, name: str) -> ChannelRow:
-    """Take back the soft deletion of a channel; NotFound if it is gone for good.
+    """Restore a softly deleted channel; NotFound if it is gone for good.
 
-    Messages that were deleted before, one by one, stay deleted.
+    Messages that were deleted individually stay deleted.
     """
     row = find_channel(tx, name)
     if row is None:
         raise NotFound("No such channel", f"No channel {name!r} in the registry")
     within = conversation.c.channel_number == row.number, conversation.c.with_channel.is_(True)
-    revise(tx, [(message, _BACK) for message in tx.execute(select(conversation).where(*within)).all()])
+    revise(tx, [(message, _RESTORED) for message in tx.execute(select(conversation).where(*within)).all()])
     recount_channel(tx, row.number)
     return get_channel(tx, name)
 
 
 def delete_channel(tx: WriteTransaction, row: ChannelRow, *, soft: bool, until: datetime | None = None) -> None:
-    """Delete a channel and all it holds; softly, its messages can be restored one by one.
+    """Delete a channel with its messages; after a soft deletion each of them can be restored.
 
-    `until`: it was deleted elsewhere at that moment; what was said later stays, and the channel with it.
+    `until`: another registry deleted it at that time; later messages stay, and then the channel does, too.
     """
     within = conversation.c.channel_number == row.number
     if soft:
@@ -271,7 +273,7 @@ def delete_channel(tx: WriteTransaction, row: ChannelRow, *, soft: bool, until: 
         unindex(tx, tx.execute(select(conversation).where(*alive)).all())
         tx.execute(update(channel).where(channel.c.number == row.number).values(deleted=True))
         tx.execute(update(conversation).where(*alive).values(deleted=True, with_channel=True))
-        recount_channel(tx, row.number)  # where something is left it is no longer deleted
+        recount_channel(tx, row.number)  # undeletes the channel if messages are left
     else:
         unindex(tx, tx.execute(select(conversation).where(within)).all())
         unindex_title(tx, row)
@@ -280,7 +282,7 @@ def delete_channel(tx: WriteTransaction, row: ChannelRow, *, soft: bool, until: 
 
 
 def revise(tx: WriteTransaction, news: Sequence[tuple[MessageRow, Mapping[str, Any]]]) -> None:
-    """Change stored messages and their index entries, in a few statements however many they are."""
+    """Update stored messages and their index entries, in a fixed number of statements."""
     if not news:
         return
     tokens = [searched_tokens({**row._mapping, **changes}) for row, changes in news]
@@ -296,7 +298,7 @@ def revise(tx: WriteTransaction, news: Sequence[tuple[MessageRow, Mapping[str, A
 
 
 def unindex(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
-    """Remove messages from the index; those deleted already are not in it."""
+    """Remove messages from the index, which has no deleted ones."""
     present = [row._asdict() for row in rows if not row.deleted]
     index_of(tx).remove(tx, [message_entry(row, searched_tokens(row)) for row in present])
 

@@ -1,6 +1,6 @@
-"""Find a session by what it is called: a channel's name or alias, a native id or its beginning, a nickname, or `#3`.
+"""Resolve a reference to a session: a channel's name or alias, a native id or its prefix, a nickname, or `#3`.
 
-Aliases, nicknames and tags, and links between channels that may be the same conversation, are stored here, too.
+This module also stores aliases, nicknames, tags, and links between channels that may be the same conversation.
 """
 
 import re
@@ -26,7 +26,7 @@ from registry.storage.tables import channel, channel_alias, channel_link, tag
 
 
 def add_alias(tx: WriteTransaction, name: str, channel_number: int) -> None:
-    """Let a channel be found by this name too, unless the name is taken."""
+    """Add an alias to a channel, unless the name is taken."""
     insert_new(tx, channel_alias, [{"name": name, "channel_number": channel_number}])
 
 
@@ -47,19 +47,19 @@ def aliases_by_channel(tx: ReadTransaction, numbers: Collection[int]) -> dict[in
 
 
 def canonical_name(tx: ReadTransaction, name: str | None) -> str | None:
-    """Return the name in a channel's rows for one of its names; an unknown name is returned as it is."""
+    """Return the channel's own name for one of its names; an unknown name is returned unchanged."""
     row = find_channel(tx, name) if name is not None else None
     return row.name if row else name
 
 
 def find_settled_channel(tx: ReadTransaction, name: str) -> ChannelRow | None:
-    """Return the channel of that name, locked, unless it may turn out to be a session of another channel."""
+    """Return the channel of that name, locked, unless it is linked to sessions that it may be identical with."""
     links = select(channel_link).where(channel_link.c.named == channel.c.number)
     return find_channel(tx, name, or_(channel.c.session_id.is_not(None), ~links.exists()), lock=True)
 
 
 def set_links(tx: WriteTransaction, named: int, sessions: Iterable[int]) -> None:
-    """Link a channel that only a tool has named to the sessions that it may be; earlier links stay."""
+    """Link a channel named by a tool to the sessions that it may be identical with; earlier links stay."""
     insert_new(tx, channel_link, [{"named": named, "session": session} for session in sessions])
 
 
@@ -68,12 +68,12 @@ def drop_link(tx: WriteTransaction, named: int, session: int) -> None:
 
 
 def linked_sessions(tx: ReadTransaction, named: int) -> list[int]:
-    """Return the numbers of the sessions that a channel which only a tool has named may be."""
+    """Return the numbers of the sessions with which a channel named by a tool may be identical."""
     return list(tx.execute(select(channel_link.c.session).where(channel_link.c.named == named)).scalars())
 
 
 def links_of(tx: ReadTransaction, number: int) -> list[str]:
-    """Return the channels that may be the same conversation as this one."""
+    """Return the names of the channels that may be the same conversation as this one."""
     query = select(channel.c.name).join(
         channel_link, or_(channel_link.c.named == channel.c.number, channel_link.c.session == channel.c.number)
     )
@@ -88,13 +88,14 @@ _SHOWN = 5
 
 
 def resolve_session(tx: ReadTransaction, reference: str) -> ChannelRow:
-    """Return the session that is meant; NotFound, or InvalidRequest naming the candidates.
+    """Return the session of a reference; NotFound, or InvalidRequest that names the candidates.
 
-    Where it shall be changed, Unauthorized for one that is only shared: a later reading would find another one.
+    In a write transaction, raise Unauthorized for a session that is only shared with the token, because a later
+    interpretation of the reference could find another session.
     """
     ordinal = _ORDINAL.fullmatch(reference)
-    for place, condition in enumerate(_readings(tx, reference)):
-        if ordinal and place:  # only a channel's own name comes before `#3`
+    for place, condition in enumerate(_interpretations(tx, reference)):
+        if ordinal and place:  # only a channel's name has precedence over `#3`
             return _nth_recent(tx, int(ordinal[1]))
         query = select(channel).where(channel.c.deleted.is_(False), condition)
         rows = tx.execute(query.order_by(channel.c.updated_at.desc(), channel.c.number.desc()).limit(_SHOWN + 1)).all()
@@ -106,7 +107,8 @@ def resolve_session(tx: ReadTransaction, reference: str) -> ChannelRow:
     if _BARE_ORDINAL.fullmatch(reference):
         return _nth_recent(tx, int(reference))
     raise NotFound(
-        "No such session", f"No session, channel or nickname {reference!r} in the registry{_nearest(tx, reference)}"
+        "No such session",
+        f"No session, channel or nickname {reference!r} in the registry{_similar(tx, reference)}",
     )
 
 
@@ -118,24 +120,24 @@ def existing_channel(tx: ReadTransaction, name: str) -> ChannelRow:
         try:
             return resolve_session(tx, name)
         except (NotFound, InvalidRequest):
-            raise NotFound(exc.message, exc.details + _nearest(tx, name)) from exc
+            raise NotFound(exc.message, exc.details + _similar(tx, name)) from exc
 
 
-def _nearest(tx: ReadTransaction, reference: str) -> str:
-    latest = recent_channels(tx, 300)  # a name with a typo is compared with the latest channels
+def _similar(tx: ReadTransaction, reference: str) -> str:
+    latest = recent_channels(tx, 300)  # compare a mistyped name with the latest channels only
     nicknames = tx.execute(select(channel.c.nickname).where(channel.c.nickname.is_not(None), ~channel.c.deleted))
     names = {name.casefold(): name for name in [*(row.name for row in latest), *nicknames.scalars()]}
     wanted = reference.casefold()
-    near = get_close_matches(wanted, names, 3, 0.7) or [name for name in names if wanted in name][:3]
-    return f"; nearest: {', '.join(repr(names[name]) for name in near)}" if near else ""
+    similar = get_close_matches(wanted, names, 3, 0.7) or [name for name in names if wanted in name][:3]
+    return f"; nearest: {', '.join(repr(names[name]) for name in similar)}" if similar else ""
 
 
-def _readings(tx: ReadTransaction, reference: str) -> Iterator[ColumnElement[bool]]:
+def _interpretations(tx: ReadTransaction, reference: str) -> Iterator[ColumnElement[bool]]:
     yield channel.c.name == reference
     yield channel.c.session_id == reference
     yield channel.c.nickname == reference
     yield channel.c.number.in_(select(channel_alias.c.channel_number).where(channel_alias.c.name == reference))
-    yield channel.c.number.in_(numbers_called(tx, reference))
+    yield channel.c.number.in_(numbers_with_nickname(tx, reference))
     if len(reference) >= 6:
         prefixes = (column.startswith(reference, autoescape=True) for column in (channel.c.session_id, channel.c.name))
         yield or_(*prefixes)
@@ -154,48 +156,48 @@ def _nth_recent(tx: ReadTransaction, place: int) -> ChannelRow:
 def _names(rows: Sequence[ChannelRow]) -> str:
     ids = [row.session_id for row in rows]
     # Two sub-agents may have the same short id; only their channels' names tell them apart.
-    own = [row.name if ids.count(row.session_id) > 1 else row.session_id or row.name for row in rows]
+    names = [row.name if ids.count(row.session_id) > 1 else row.session_id or row.name for row in rows]
     titles = (row.title or row.first_message_preview or "" for row in rows)
-    shown = [f"{name} ({title})" for name, title in zip(own[:_SHOWN], titles, strict=False)]
+    shown = [f"{name} ({title})" for name, title in zip(names[:_SHOWN], titles, strict=False)]
     return ", ".join([*shown, "…"] if len(rows) > _SHOWN else shown)
 
 
-_PLACE = re.compile(r"#?\d+")
+_LIST_POSITION = re.compile(r"#?\d+")
 
 
 def check_nickname(tx: ReadTransaction, nickname: str, number: int) -> None:
-    """Raise InvalidRequest, which names what is allowed, unless a channel may have this nickname."""
-    _check_letters(nickname)
-    called = (
-        row.number for row in ask_all(tx, _NICKNAMED) if _is_same(row.nickname, nickname) and row.number != number
+    """Raise InvalidRequest, with the reason, unless a channel may have this nickname."""
+    _check_characters(nickname)
+    with_nickname = (
+        row.number for row in ask_all(tx, _WITH_NICKNAME) if _is_same(row.nickname, nickname) and row.number != number
     )
-    holder = _other_with_name(tx, nickname, number) or next(called, None)
+    holder = _other_with_name(tx, nickname, number) or next(with_nickname, None)
     if holder is not None:
-        seen = tx.execute(select(channel.c.name).where(channel.c.number == holder)).scalar()
-        whose = f"channel {seen!r}" if seen is not None else "another channel"
+        visible_name = tx.execute(select(channel.c.name).where(channel.c.number == holder)).scalar()
+        owner = f"channel {visible_name!r}" if visible_name is not None else "another channel"
         raise InvalidRequest(
             "The nickname is taken.",
-            f"nickname: given {nickname!r}, which names {whose}; allowed: what names no other session",
+            f"nickname: given {nickname!r}, which names {owner}; allowed: what names no other session",
         )
 
 
-def numbers_called(tx: ReadTransaction, nickname: str) -> list[int]:
+def numbers_with_nickname(tx: ReadTransaction, nickname: str) -> list[int]:
     """Return the numbers of channels with this nickname, case-insensitively; compared here because databases differ."""
-    return [row.number for row in tx.execute(_NICKNAMED) if _is_same(row.nickname, nickname)]
+    return [row.number for row in tx.execute(_WITH_NICKNAME) if _is_same(row.nickname, nickname)]
 
 
-_NICKNAMED = select(channel.c.number, channel.c.nickname).where(channel.c.nickname.is_not(None))
+_WITH_NICKNAME = select(channel.c.number, channel.c.nickname).where(channel.c.nickname.is_not(None))
 
 
 def _is_same(one: str, other: str) -> bool:
     return one.casefold() == other.casefold()
 
 
-def _check_letters(nickname: str) -> None:
+def _check_characters(nickname: str) -> None:
     kinds = [unicodedata.category(letter) for letter in nickname]
     if "Cc" in kinds or all(kind[0] in "CZ" for kind in kinds):
         raise _refusal(nickname, "visible characters, and no control characters")
-    if _PLACE.fullmatch(nickname):
+    if _LIST_POSITION.fullmatch(nickname):
         raise _refusal(nickname, "a name; numbers and `#3` mean a place in the list")
 
 
@@ -211,10 +213,10 @@ def _other_with_name(tx: ReadTransaction, name: str, number: int) -> int | None:
 
 
 def edit_channel(tx: WriteTransaction, name: str, changes: Mapping[str, Any], tags: Sequence[str] | None) -> ChannelRow:
-    """Set title and nickname (those given) and all tags (if given). InvalidRequest where the nickname cannot be."""
+    """Set title and nickname, if given, and replace the tags, if given. InvalidRequest for a bad nickname."""
     row = get_channel(tx, name)
     nickname = changes.get("nickname")
-    if nickname not in (None, row.nickname):  # one that is stored stays, whatever was allowed then
+    if nickname not in (None, row.nickname):  # a stored nickname stays valid if the rules change
         check_nickname(tx, nickname, row.number)
     if changes:
         change_channel(tx, row, changes)

@@ -1,7 +1,7 @@
-"""Record edits (titles, nicknames, tags, pins, sharing, deletions, forgetting) with their times, to tell registries.
+"""Record edits (titles, nicknames, tags, pins, sharing, deletions, forgetting) with their times, for other registries.
 
-The latest edit of a field wins, by the clock of the machine where it was made, whenever it arrives. Forgetting cannot
-be undone.
+The latest edit of a field wins, by the clock of the machine where it was made, in whatever order edits arrive.
+Forgetting cannot be undone.
 """
 
 import json
@@ -17,28 +17,28 @@ from registry.storage.conditions import is_one_of
 from registry.storage.conversations.channels import ChannelRow, find_channel
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.conversations.references import aliases_by_channel
-from registry.storage.database import ReadTransaction, WriteTransaction, insert_new, take_turn
+from registry.storage.database import ReadTransaction, WriteTransaction, acquire_lock, insert_new
 from registry.storage.exchange.change_feed import Changes, last_number
 from registry.storage.paging import feed_place, number_of_place
 from registry.storage.safety.tokens import tokens_seeing
-from registry.storage.safety.visibility import namesakes, own_name, owner_of
+from registry.storage.safety.visibility import channels_with_own_name, name_for_owner, owner_of
 from registry.storage.tables import channel, conversation, edit, edit_token, message_alias, remote_edit, remote_message
 
 DELETED, FORGOTTEN, TITLE, NICKNAME, PINNED, TAGGED = "deleted", "forgotten", "title", "nickname", "pinned", "tag:"
 SHARED = "shared"
 GROWN = "text"
-"""Field of an edit: a message was stored while its client still wrote it, and has another text by now.
+"""Field of an edit: a message was stored while its client was still writing it, and its text has changed since.
 
-As it is sent, its value is the id and the digest of the text: a registry that has this text need not ask for it.
+Its value, as sent, is the id and the digest of the text: a registry with this text need not request it.
 """
-MOST = 200  # edits per answer
-MOST_IDS = 1000  # message ids, spread over all, that identify a forgotten channel elsewhere
-_MOMENT = timedelta(milliseconds=1)
+MAX_EDITS = 200  # edits per answer
+MAX_IDS = 1000  # message ids, evenly spaced, that identify a forgotten channel elsewhere
+_STEP = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """An edit as it is sent. Of a channel: its name; of messages: their ids at the reader's."""
+    """An edit as sent: of a channel by its names, of a message by its id in the receiving registry."""
 
     field: str
     value: Any
@@ -54,140 +54,140 @@ class Edit:
         return {"field": self.field, "value": self.value, "done_at": format_time(self.done_at), **named}
 
 
-def standing(
+def record_edits(
     tx: WriteTransaction,
     channel_number: int,
     values: Mapping[str, Any],
     done_at: datetime | None,
     message_number: int | None = None,
 ) -> dict[str, Any]:
-    """Return the edits that no later one contradicts, and record them.
+    """Record the edits that no later edit overrides, and return them.
 
-    `done_at`: the time of an edit made elsewhere; one made here is later than all known ones.
+    `done_at`: the time of an edit made elsewhere; an edit made here gets a later time than all known ones.
     """
-    take_turns(tx)
-    about = _about(channel_number, message_number)
-    held = {row.field: row for row in tx.execute(select(edit).where(*about, edit.c.field.in_(values)))}
-    at = done_at or max([now(), *(row.done_at + _MOMENT for row in held.values())])
-    new = {name: values[name] for name in values if name not in held or _rank(at, values[name]) > _rank_of(held[name])}
-    tx.execute(delete(edit).where(*about, edit.c.field.in_(new)))
-    said = {"channel_number": channel_number, "message_number": message_number, "done_at": at}
+    lock_edits(tx)
+    target = _same_target(channel_number, message_number)
+    old = {row.field: row for row in tx.execute(select(edit).where(*target, edit.c.field.in_(values)))}
+    at = done_at or max([now(), *(row.done_at + _STEP for row in old.values())])
+    new = {name: values[name] for name in values if name not in old or _rank(at, values[name]) > _rank_of(old[name])}
+    tx.execute(delete(edit).where(*target, edit.c.field.in_(new)))
+    common = {"channel_number": channel_number, "message_number": message_number, "done_at": at}
     if new:
-        tx.execute(insert(edit), [{**said, "field": name, "value": value} for name, value in new.items()])
+        tx.execute(insert(edit), [{**common, "field": name, "value": value} for name, value in new.items()])
     return new
 
 
-def note_grown(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
-    take_turns(tx)
+def record_grown_messages(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
+    lock_edits(tx)
     numbers = [row.number for row in rows]
     tx.execute(delete(edit).where(is_one_of(edit.c.message_number, numbers), edit.c.field == GROWN))
-    said = {"field": GROWN, "value": None, "done_at": now()}
-    within = [{"channel_number": row.channel_number, "message_number": row.number} for row in rows]
-    tx.execute(insert(edit), [said | of for of in within])
+    values = {"field": GROWN, "value": None, "done_at": now()}
+    targets = [{"channel_number": row.channel_number, "message_number": row.number} for row in rows]
+    tx.execute(insert(edit), [values | target for target in targets])
 
 
-def take_turns(tx: WriteTransaction) -> None:
-    """Serialise edits until the transaction ends, so that a reader who goes on behind a number misses none."""
-    take_turn(tx, "edits")
+def lock_edits(tx: WriteTransaction) -> None:
+    """Serialise edits until the transaction ends, so that a reader that continues after a number misses none."""
+    acquire_lock(tx, "edits")
 
 
-def _about(channel_number: int, message_number: int | None) -> tuple[ColumnElement[bool], ...]:
+def _same_target(channel_number: int, message_number: int | None) -> tuple[ColumnElement[bool], ...]:
     if message_number is not None:
         return (edit.c.message_number == message_number,)
     return edit.c.channel_number == channel_number, edit.c.message_number.is_(None)
 
 
 def _rank(at: datetime, value: Any) -> tuple[datetime, str]:
-    return at, json.dumps(value)  # of what was said at one moment all machines take the same
+    return at, json.dumps(value)  # the value breaks ties, the same on all machines
 
 
 def _rank_of(row: Row[Any]) -> tuple[datetime, str]:
     return _rank(row.done_at, row.value)
 
 
-def is_known(tx: ReadTransaction, channel_number: int, message_number: int | None, said: Edit) -> bool:
-    """Return True if this edit, or a later one of the field, is known already."""
-    query = select(edit).where(*_about(channel_number, message_number), edit.c.field == said.field)
+def is_edit_known(tx: ReadTransaction, channel_number: int, message_number: int | None, received: Edit) -> bool:
+    """Return True if this edit, or a later one of the same field, is recorded."""
+    query = select(edit).where(*_same_target(channel_number, message_number), edit.c.field == received.field)
     row = tx.execute(query).first()
-    return row is not None and _rank_of(row) >= _rank(said.done_at, said.value)
+    return row is not None and _rank_of(row) >= _rank(received.done_at, received.value)
 
 
-def nickname_of_later(tx: WriteTransaction, nickname: str, row: ChannelRow, done_at: datetime) -> str | None:
-    """Resolve a nickname that two machines gave to two channels: the later channel has it, the other none.
+def resolve_nickname_conflict(tx: WriteTransaction, nickname: str, row: ChannelRow, done_at: datetime) -> str | None:
+    """Resolve a nickname given to two channels on two machines: the later edit wins, the other channel loses it.
 
-    If both were given at the same moment the channels are one conversation elsewhere: the nickname stays where it is.
+    With equal times the channels are one conversation elsewhere: the nickname stays where it is.
     """
     query = select(channel.c.number).where(func.lower(channel.c.nickname) == nickname.lower())
     for other in tx.execute(query.where(channel.c.number != row.number)).scalars().all():
-        given = select(edit.c.done_at).where(*_about(other, None), edit.c.field == NICKNAME)
+        given = select(edit.c.done_at).where(*_same_target(other, None), edit.c.field == NICKNAME)
         given_at = tx.execute(given).scalar()
         if given_at and given_at >= done_at:
             return None
-        standing(tx, other, {NICKNAME: None}, None)
+        record_edits(tx, other, {NICKNAME: None}, None)
         tx.execute(update(channel).where(channel.c.number == other).values(nickname=None))
     return nickname
 
 
 def note_forgetting(tx: WriteTransaction, row: ChannelRow, messages: Sequence[Any], *, is_channel: bool) -> None:
-    """Note that messages of a channel, or all of it, are about to be forgotten: rows with `number` and `id`.
+    """Record that a channel, or some of its messages (rows with `number` and `id`), are about to be forgotten.
 
-    Only ids stay, so that other registries can be told. Restricted tokens are told of the channels that they see; those
-    of other people of its messages alone, because on their machines words of their own may be among them.
+    Only ids are recorded, for other registries. Restricted tokens get them for the channels that they see. Tokens of
+    other people get only the messages, because the channel on their machines may have messages of their own.
     """
-    told = tokens_seeing(tx, row)
-    others = [name for name, owner in told.items() if is_channel and row.owner not in (None, owner)]
-    _note_forgotten(tx, messages, [name for name in told if name not in others], is_channel=is_channel)
-    if others:
-        _note_forgotten(tx, messages, others, is_channel=False)
+    tokens = tokens_seeing(tx, row)
+    of_others = [name for name, owner in tokens.items() if is_channel and row.owner not in (None, owner)]
+    _note_forgotten(tx, messages, [name for name in tokens if name not in of_others], is_channel=is_channel)
+    if of_others:
+        _note_forgotten(tx, messages, of_others, is_channel=False)
 
 
-def _note_forgotten(tx: WriteTransaction, messages: Sequence[Any], told: Sequence[str], *, is_channel: bool) -> None:
-    step = max(1, -(-len(messages) // MOST_IDS)) if is_channel else 1
+def _note_forgotten(tx: WriteTransaction, messages: Sequence[Any], tokens: Sequence[str], *, is_channel: bool) -> None:
+    step = max(1, -(-len(messages) // MAX_IDS)) if is_channel else 1
     aliased = is_one_of(message_alias.c.number, [one.number for one in messages])
     others = list(tx.execute(select(message_alias.c.id).where(aliased)).scalars())
     chosen = messages[::step]
-    for at in range(0, len(chosen), MOST_IDS):
-        some = chosen[at : at + MOST_IDS]
-        numbers = [row.number for row in some]
+    for at in range(0, len(chosen), MAX_IDS):
+        batch = chosen[at : at + MAX_IDS]
+        numbers = [row.number for row in batch]
         noted = select(remote_message.c.url, remote_message.c.id).where(
             remote_message.c.number.in_(numbers), remote_message.c.id.is_not(None)
         )
         there: dict[str, list[str]] = {}
         for url, id_ in tx.execute(noted):
             there.setdefault(url, []).append(id_)
-        ids = [row.id for row in some] + ([] if at else others)
+        ids = [row.id for row in batch] + ([] if at else others)
         value = {"is_channel": is_channel, "ids": ids, "there": there}
-        said = {"field": FORGOTTEN, "value": value, "done_at": now()}
-        number = tx.execute(insert(edit).values(**said).returning(edit.c.number)).scalar_one()
-        if told:
-            tx.execute(insert(edit_token), [{"number": number, "token": name} for name in told])
+        values = {"field": FORGOTTEN, "value": value, "done_at": now()}
+        number = tx.execute(insert(edit).values(**values).returning(edit.c.number)).scalar_one()
+        if tokens:
+            tx.execute(insert(edit_token), [{"number": number, "token": name} for name in tokens])
 
 
-def move_edits(tx: WriteTransaction, gone: int, into: int) -> None:
-    """Move a channel's edits to the one it is merged into, unless that has its own."""
-    said = select(edit.c.field).where(*_about(into, None)).scalar_subquery()
-    of_channel = edit.c.channel_number == gone
-    tx.execute(delete(edit).where(of_channel, edit.c.message_number.is_(None), edit.c.field.in_(said)))
+def move_edits(tx: WriteTransaction, merged: int, into: int) -> None:
+    """Move a channel's edits to the one it is merged into, except fields that have an edit there."""
+    fields = select(edit.c.field).where(*_same_target(into, None)).scalar_subquery()
+    of_channel = edit.c.channel_number == merged
+    tx.execute(delete(edit).where(of_channel, edit.c.message_number.is_(None), edit.c.field.in_(fields)))
     tx.execute(update(edit).where(of_channel).values(channel_number=into))
 
 
 def edits_after(tx: ReadTransaction, place: int) -> Changes[Edit]:
-    """Return the edits after a place, in the order in which they became known here, for polling; 0 is the beginning."""
+    """Return the edits after a position, in the order of arrival here, for polling; 0 is the beginning."""
     number = number_of_place(tx, place)
-    if number is None or number > last_number(tx, edit):  # no place of this registry: start again
+    if number is None or number > last_number(tx, edit):  # the position is not of this registry: start over
         number = 0
-    query = select(edit).where(edit.c.number > number).order_by(edit.c.number).limit(MOST)
+    query = select(edit).where(edit.c.number > number).order_by(edit.c.number).limit(MAX_EDITS)
     rows = tx.execute(query).all()
     named = _channel_names(tx, rows)
-    hidden = namesakes(tx, {number: (row.owner, names) for number, (row, names) in named.items()})
-    told = [row for row in rows if row.channel_number not in hidden]
-    messages = _messages(tx, [row.message_number for row in told if row.message_number is not None])
-    items = [_as_sent(row, named, messages.get(row.message_number, _NONE), "ids") for row in told]
-    return Changes(items, feed_place(tx, rows[-1].number if rows else number), len(rows) < MOST)
+    hidden = channels_with_own_name(tx, {number: (row.owner, names) for number, (row, names) in named.items()})
+    visible = [row for row in rows if row.channel_number not in hidden]
+    messages = _messages(tx, [row.message_number for row in visible if row.message_number is not None])
+    items = [_as_sent(row, named, messages.get(row.message_number, _NO_MESSAGE), "ids") for row in visible]
+    return Changes(items, feed_place(tx, rows[-1].number if rows else number), len(rows) < MAX_EDITS)
 
 
-_Message = tuple[str | None, str]  # its id, and the digest of its words in hexadecimal digits
-_NONE: _Message = None, ""
+_Message = tuple[str | None, str]  # id, and digest of the text in hexadecimal digits
+_NO_MESSAGE: _Message = None, ""
 
 
 def _messages(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, _Message]:
@@ -196,34 +196,34 @@ def _messages(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, _Message
     return {row.number: (row.id, "" if row.deleted else bytes(row.digest).hex()) for row in rows}
 
 
-_Named = Mapping[int, tuple[ChannelRow, list[str]]]  # channels with all their names, by number
+_NamedChannels = Mapping[int, tuple[ChannelRow, list[str]]]  # channels with all their names, by number
 
 
-def _channel_names(tx: ReadTransaction, rows: Sequence[Row[Any]]) -> _Named:
+def _channel_names(tx: ReadTransaction, rows: Sequence[Row[Any]]) -> _NamedChannels:
     numbers = {row.channel_number for row in rows if row.channel_number is not None}
     others = aliases_by_channel(tx, numbers)
     found = tx.execute(select(channel).where(channel.c.number.in_(numbers))).all()
     return {row.number: (row, [row.name, *others.get(row.number, ())]) for row in found}
 
 
-def _as_sent(row: Row[Any], named: _Named, message: _Message, ids: str, url: str = "") -> Edit:
+def _as_sent(row: Row[Any], named: _NamedChannels, message: _Message, ids: str, url: str = "") -> Edit:
     if row.field == FORGOTTEN:
-        held = row.value[ids].get(url, []) if url else row.value[ids]
-        return Edit(row.field, {"is_channel": row.value["is_channel"], "ids": held}, row.done_at)
+        sent_ids = row.value[ids].get(url, []) if url else row.value[ids]
+        return Edit(row.field, {"is_channel": row.value["is_channel"], "ids": sent_ids}, row.done_at)
     if row.field == GROWN:
         return Edit(row.field, {"id": message[0], "digest": message[1]}, row.done_at)
     about, names = named[row.channel_number]
     return Edit(row.field, row.value, row.done_at, names, about.source, about.session_id, message[0])
 
 
-def is_untold(url: str) -> ColumnElement[bool]:
-    """Return the condition that an edit was not sent there."""
+def is_unsent_edit(url: str) -> ColumnElement[bool]:
+    """Return a condition: the edit was not sent to that registry."""
     return ~exists().where(remote_edit.c.url == url, remote_edit.c.number == edit.c.number)
 
 
 def unsent_edits(tx: ReadTransaction, url: str) -> dict[int, Edit | None]:
-    """Return the next edits that were not sent there, by number; None for an edit of messages that are not there."""
-    rows = tx.execute(select(edit).where(is_untold(url)).order_by(edit.c.number).limit(MOST)).all()
+    """Return the next unsent edits by number; None for an edit of messages that the registry does not have."""
+    rows = tx.execute(select(edit).where(is_unsent_edit(url)).order_by(edit.c.number).limit(MAX_EDITS)).all()
     numbers = [row.message_number for row in rows if row.message_number is not None]
     query = select(remote_message.c.number, remote_message.c.id).where(
         remote_message.c.url == url, remote_message.c.number.in_(numbers)
@@ -232,51 +232,51 @@ def unsent_edits(tx: ReadTransaction, url: str) -> dict[int, Edit | None]:
     named = _channel_names(tx, rows)
     found: dict[int, Edit | None] = {}
     for row in rows:
-        told = _as_sent(row, named, (there.get(row.message_number), ""), "there", url)
-        is_of_one_there = row.message_number is None or there.get(row.message_number)
-        is_there = told.value["ids"] if row.field == FORGOTTEN else is_of_one_there
-        found[row.number] = told if is_there else None
+        as_sent = _as_sent(row, named, (there.get(row.message_number), ""), "there", url)
+        has_message_there = row.message_number is None or there.get(row.message_number)
+        is_there = as_sent.value["ids"] if row.field == FORGOTTEN else has_message_there
+        found[row.number] = as_sent if is_there else None
     return found
 
 
 def is_anything_restored(tx: ReadTransaction, url: str) -> bool:
-    """Return True if something was restored here and not sent there yet."""
-    query = select(edit.c.value).where(edit.c.field == DELETED, is_untold(url))
+    """Return True if a restoration was not sent to that registry yet."""
+    query = select(edit.c.value).where(edit.c.field == DELETED, is_unsent_edit(url))
     return not all(tx.execute(query).scalars())
 
 
 def note_edits_sent(tx: WriteTransaction, url: str, whys: Mapping[int, str | None]) -> None:
-    """Note that edits were sent, and why some were refused there."""
-    known = select(edit.c.number).where(edit.c.number.in_(whys))  # one may have been replaced by a later word
+    """Record that edits were sent, and the reasons of refusals."""
+    known = select(edit.c.number).where(edit.c.number.in_(whys))  # some may have been replaced by later edits
     rows = [{"url": url, "number": number, "why": whys[number]} for number in tx.execute(known).scalars()]
-    insert_new(tx, remote_edit, rows)  # another process may have told them meanwhile
+    insert_new(tx, remote_edit, rows)  # another process may have sent them meanwhile
 
 
-def note_edit_known(tx: WriteTransaction, url: str, said: Edit) -> None:
-    """Note that an edit of a channel came from there: to be sent back it could be taken for one of another channel."""
-    numbers = [row.number for row in channels_meant(tx, said)]
-    is_it = edit.c.message_number.is_(None), edit.c.field == said.field, edit.c.done_at == said.done_at
+def note_edit_known(tx: WriteTransaction, url: str, received: Edit) -> None:
+    """Record that an edit came from that registry. Sent back, it could match another channel there."""
+    numbers = [row.number for row in matching_channels(tx, received)]
+    is_it = edit.c.message_number.is_(None), edit.c.field == received.field, edit.c.done_at == received.done_at
     found = tx.execute(select(edit.c.number).where(edit.c.channel_number.in_(numbers), *is_it)).scalars()
     note_edits_sent(tx, url, dict.fromkeys(found))
 
 
-def tell_again(tx: WriteTransaction, url: str) -> None:
-    """Send refused edits once more: the token may allow more by now."""
+def resend_refused_edits(tx: WriteTransaction, url: str) -> None:
+    """Mark refused edits as unsent: the token may have more permissions now."""
     tx.execute(delete(remote_edit).where(remote_edit.c.url == url, remote_edit.c.why.is_not(None)))
 
 
-def channels_meant(tx: ReadTransaction, said: Edit) -> list[ChannelRow]:
-    """Return the channels here that match one elsewhere, by its names or as a client's session.
+def matching_channels(tx: ReadTransaction, received: Edit) -> list[ChannelRow]:
+    """Return the channels here that match one elsewhere, by its names, else by its session id.
 
-    A person's own channel comes before another person's that has the name here.
+    A person's own channel has precedence over another person's with that name.
     """
-    rows = (find_channel(tx, own_name(tx, name)) or find_channel(tx, name) for name in said.names)
+    rows = (find_channel(tx, name_for_owner(tx, name)) or find_channel(tx, name) for name in received.names)
     named = {row.number: row for row in rows if row}
     owner = owner_of(tx)
-    if named or not said.session_id:
-        own = [row for row in named.values() if row.owner == owner]
-        return own or list(named.values())
-    of_session = channel.c.session_id == said.session_id, channel.c.source == said.source
+    if named or not received.session_id:
+        owned = [row for row in named.values() if row.owner == owner]
+        return owned or list(named.values())
+    of_session = channel.c.session_id == received.session_id, channel.c.source == received.source
     own_first = channel.c.owner.is_distinct_from(owner), channel.c.number
     return list(tx.execute(select(channel).where(*of_session).order_by(*own_first).limit(1)))
 

@@ -1,4 +1,4 @@
-"""Exchange messages with a registry elsewhere: their ids there, and how far both directions have come."""
+"""Record the exchange of messages with another registry: their ids there, and the progress in both directions."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,18 +11,18 @@ from registry.domain import Message, Role, digest_of, format_time, now, parse_ti
 from registry.storage.conditions import is_one_of
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow
-from registry.storage.database import ReadTransaction, WriteTransaction, take_turn, upsert
-from registry.storage.exchange.change_feed import SIZED, portion
+from registry.storage.database import ReadTransaction, WriteTransaction, acquire_lock, upsert
+from registry.storage.exchange.change_feed import SELECT_SIZES, read_batch
 from registry.storage.exchange.counterparts import client_id_of, digest_without_marks, masked_messages
-from registry.storage.exchange.edits import GROWN, MOST_IDS, is_untold
+from registry.storage.exchange.edits import GROWN, MAX_IDS, is_unsent_edit
 from registry.storage.safety.masking import key_of
 from registry.storage.tables import channel, conversation, edit, remote, remote_edit, remote_message
 from registry.text.privacy.masking import mask_value
 from registry.text.privacy.secrets import is_masked
 
 SETTLED = timedelta(minutes=1)  # longer than any write may take
-NOTED_EVERY = timedelta(seconds=20)  # that it still answers need not be written down more often
-CONTEXT = 10  # messages sent before the first new one, to show where it belongs
+MIN_NOTE_INTERVAL = timedelta(seconds=20)  # minimum interval between updates of answered_at alone
+MAX_CONTEXT = 10  # messages sent before the first new one, to locate it in the conversation
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ _ALIVE = conversation.c.deleted.is_(False), conversation.c.forgotten.is_(False)
 
 
 def _is_noted(url: str, number: ColumnElement[int], *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Return the condition that it is noted what a message is called there."""
+    """Return a condition: the message's id there is recorded."""
     return exists().where(remote_message.c.url == url, remote_message.c.number == number, *conditions)
 
 
@@ -54,16 +54,16 @@ def _is_unsent(url: str) -> ColumnElement[bool]:
 
 
 def next_unsent(tx: ReadTransaction, url: str, most: int, after: int = 0) -> Unsent | None:
-    """Return the oldest messages that are not there, of one channel, in the order of the conversation; None: all are.
+    """Return the oldest unsent messages of one channel, in conversation order; None if all are sent.
 
-    `after`: where to begin, a message's number.
+    `after`: the message number to begin after.
     """
     behind = select(conversation).where(conversation.c.number > after, _is_unsent(url))
     first = tx.execute(behind.order_by(conversation.c.number).limit(1)).first()
     if first is None:
         return None
     within = conversation.c.channel_number == first.channel_number
-    some, _ = portion(tx, SIZED.where(within, _is_unsent(url)).order_by(conversation.c.number).limit(most))
+    some, _ = read_batch(tx, SELECT_SIZES.where(within, _is_unsent(url)).order_by(conversation.c.number).limit(most))
     new = sorted(some, key=lambda row: (row.place, row.number))
     is_refused = _is_noted(url, conversation.c.number, remote_message.c.id.is_(None))
     before = last_messages(tx, first.channel_number, conversation.c.place < new[0].place, ~is_refused)
@@ -75,7 +75,7 @@ def next_unsent(tx: ReadTransaction, url: str, most: int, after: int = 0) -> Uns
 
 
 def grown_message(tx: ReadTransaction, edit_number: int, there: str) -> Unsent | None:
-    """Return the message that an edit says has more words by now, as it is sent again; None if it is gone."""
+    """Return the message whose text has grown according to an edit, to send it again; None if it is deleted."""
     of_edit = select(edit.c.message_number).where(edit.c.number == edit_number).scalar_subquery()
     row = tx.execute(select(conversation).where(conversation.c.number == of_edit, *_ALIVE)).first()
     if row is None:
@@ -85,19 +85,21 @@ def grown_message(tx: ReadTransaction, edit_number: int, there: str) -> Unsent |
 
 
 def last_messages(tx: ReadTransaction, channel_number: int, *conditions: ColumnElement[bool]) -> list[MessageRow]:
-    """Return the end of a conversation, or of those of its messages that meet the conditions, in its order."""
-    query = SIZED.where(conversation.c.channel_number == channel_number, *_ALIVE, *conditions)
-    rows, _ = portion(tx, query.order_by(conversation.c.place.desc(), conversation.c.number.desc()).limit(CONTEXT))
+    """Return the last messages of a channel that meet the conditions, in conversation order."""
+    query = SELECT_SIZES.where(conversation.c.channel_number == channel_number, *_ALIVE, *conditions)
+    rows, _ = read_batch(
+        tx, query.order_by(conversation.c.place.desc(), conversation.c.number.desc()).limit(MAX_CONTEXT)
+    )
     return sorted(rows, key=lambda row: (row.place, row.number))
 
 
 def note_messages(tx: WriteTransaction, url: str, ids: Mapping[int, str | None]) -> None:
-    """Note the ids of messages there, by their numbers here. Other processes wait until the transaction ends."""
-    take_turn(tx, "remote messages")
+    """Record the ids of messages there, by number here, and lock this table for other writers."""
+    acquire_lock(tx, "remote messages")
     known = select(remote_message.c.number).where(remote_message.c.url == url, remote_message.c.number.in_(ids))
     noted = set(tx.execute(known).scalars())
     there = select(conversation.c.number).where(conversation.c.number.in_(ids)).order_by(conversation.c.number)
-    # none is deleted before this ends
+    # lock them, so that none is deleted before this transaction ends
     numbers = tx.execute(there.with_for_update(read=True, key_share=True)).scalars()
     new = [{"url": url, "number": number, "id": ids[number]} for number in numbers if number not in noted]
     if new:
@@ -105,22 +107,22 @@ def note_messages(tx: WriteTransaction, url: str, ids: Mapping[int, str | None])
 
 
 def note_other_ids(tx: WriteTransaction, url: str, ids: Mapping[int, str]) -> None:
-    """Note what messages are called there by now: those before one's own words in another person's shared chat are
-    there in a copy."""
+    """Update the ids of messages there. They change if a person adds to a chat that another person shares: the
+    other registry then copies the messages before."""
     for number, id_ in ids.items():
         is_it = remote_message.c.url == url, remote_message.c.number == number
         tx.execute(update(remote_message).where(*is_it, remote_message.c.id != id_).values(id=id_))
 
 
-def send_again(tx: WriteTransaction, url: str) -> None:
-    """Send refused messages once more: the token or a proxy may allow more by now."""
+def resend_refused_messages(tx: WriteTransaction, url: str) -> None:
+    """Mark refused messages as unsent: the token or a proxy may allow more now."""
     refused = delete(remote_message).where(remote_message.c.url == url, remote_message.c.id.is_(None))
     if tx.execute(refused).rowcount:
         tx.execute(update(remote).where(remote.c.url == url).values(sent=0))
 
 
 def note_only_there(tx: WriteTransaction, url: str, ids: Collection[str]) -> None:
-    """Note that only these messages are there, and start both directions from the beginning."""
+    """Record that only these messages are there, and reset the progress in both directions."""
     noted = select(remote_message.c.number, remote_message.c.id).where(remote_message.c.url == url)
     gone = [number for number, there in tx.execute(noted).all() if there not in ids]
     tx.execute(delete(remote_message).where(remote_message.c.url == url, is_one_of(remote_message.c.number, gone)))
@@ -136,20 +138,19 @@ def ids_here(tx: ReadTransaction, url: str, ids: Sequence[str]) -> dict[str, str
     return dict(tx.execute(query.where(remote_message.c.url == url, remote_message.c.id.in_(ids))).all())
 
 
-def id_in_other_words(tx: ReadTransaction, url: str, there: str, digest: str) -> str | None:
-    """Return the id here of a message with that id there, if its text here has another digest (in
-    hexadecimal digits)."""
+def id_of_changed_message(tx: ReadTransaction, url: str, there: str, digest: str) -> str | None:
+    """Return the id here of a message with that id there, if its digest here differs from `digest` (hex)."""
     query = select(conversation.c.id).join(remote_message, remote_message.c.number == conversation.c.number)
     is_it = remote_message.c.url == url, remote_message.c.id == there
     return tx.execute(query.where(*is_it, conversation.c.digest != bytes.fromhex(digest))).scalar()
 
 
-def holds_others(tx: ReadTransaction, url: str, ids: Sequence[str]) -> bool:
-    """Return whether a channel of these messages, by their ids there, holds messages of another channel there, too.
+def has_messages_of_others(tx: ReadTransaction, url: str, ids: Sequence[str]) -> bool:
+    """Return True if the channel of these messages (ids there) also has messages of another channel there.
 
-    Two people's chats of one name became one here if one was pulled before the other was sent.
+    Two people's chats of one name are merged here if one was received before the other was sent.
     """
-    if len(ids) > MOST_IDS // 2:  # not all ids of a longer channel are told
+    if len(ids) > MAX_IDS // 2:  # a longer channel is sent with a sample of its ids
         return False
     noted = select(conversation.c.channel_number).join(remote_message, remote_message.c.number == conversation.c.number)
     noted = noted.where(remote_message.c.url == url)
@@ -159,20 +160,20 @@ def holds_others(tx: ReadTransaction, url: str, ids: Sequence[str]) -> bool:
 
 
 def note_here(tx: WriteTransaction, url: str, into: ChannelRow | None, messages: Mapping[str, Message]) -> list[str]:
-    """Return which messages, by their ids there, are not here. Records those with the same words and time."""
+    """Return the ids there of messages that are not here; record those with the same text and time here."""
     note_messages(tx, url, {})
     known = ids_here(tx, url, list(messages))
     new = {there: message for there, message in messages.items() if there not in known}
-    twins = _twins(tx, url, into.number, new) if into and new else {}
-    note_messages(tx, url, twins)
-    return [there for there in new if there not in twins.values()]
+    matches = _matches(tx, url, into.number, new) if into and new else {}
+    note_messages(tx, url, matches)
+    return [there for there in new if there not in matches.values()]
 
 
-def _twins(tx: WriteTransaction, url: str, channel_number: int, messages: Mapping[str, Message]) -> dict[int, str]:
+def _matches(tx: WriteTransaction, url: str, channel_number: int, messages: Mapping[str, Message]) -> dict[int, str]:
     """Match messages of a channel with these of the other registry; return their ids there, by number here.
 
-    They were sent from here and the connection broke before the answer, or both registries have them from a client.
-    If the other machine has masked a secret in one, only the client's own id tells that it is the same.
+    The connection broke before the answer to a request, or both registries have them from a client. If the other
+    machine has masked a secret in a message, only the client's id identifies it.
     """
     wanted: dict[tuple[bytes, str | None], str] = {
         (digest_of(one.role, one.text), format_time(one.timestamp)): there
@@ -186,8 +187,8 @@ def _twins(tx: WriteTransaction, url: str, channel_number: int, messages: Mappin
         is_free,
     )
     rows = ((row.number, (bytes(row.digest), format_time(row.timestamp))) for row in tx.execute(query))
-    twins = {number: wanted.pop(said) for number, said in rows if said in wanted}
-    twins |= _unmasked_twins(tx, channel_number, is_free & conversation.c.number.not_in(twins), wanted)
+    matches = {number: wanted.pop(key) for number, key in rows if key in wanted}
+    matches |= _match_unmasked(tx, channel_number, is_free & conversation.c.number.not_in(matches), wanted)
     masked_there: dict[tuple[bytes, str | None], str] = {
         (digest_without_marks(one.role, one.text), client_id): there
         for there, one in messages.items()
@@ -195,12 +196,12 @@ def _twins(tx: WriteTransaction, url: str, channel_number: int, messages: Mappin
     }
     for row in masked_messages(tx, channel_number, is_free) if masked_there else ():
         named = digest_without_marks(row.role, row.text), client_id_of(row.native_id, row.payload)
-        if row.number not in twins and named in masked_there and masked_there[named] in wanted.values():
-            twins[row.number] = masked_there.pop(named)
-    return twins
+        if row.number not in matches and named in masked_there and masked_there[named] in wanted.values():
+            matches[row.number] = masked_there.pop(named)
+    return matches
 
 
-def _unmasked_twins(
+def _match_unmasked(
     tx: WriteTransaction, channel_number: int, is_free: ColumnElement[bool], wanted: dict[tuple[bytes, str | None], str]
 ) -> dict[int, str]:
     then = [parse_time(moment) for _, moment in wanted if moment]
@@ -208,9 +209,9 @@ def _unmasked_twins(
     columns = conversation.c.number, conversation.c.role, conversation.c.text, conversation.c.timestamp
     key, found = key_of(tx), dict[int, str]()
     for row in tx.execute(select(*columns).where(*holding)).all() if then else ():
-        said = digest_of(Role(row.role), mask_value(row.text, key)), format_time(row.timestamp)
-        if said in wanted:
-            found[row.number] = wanted.pop(said)
+        words = digest_of(Role(row.role), mask_value(row.text, key)), format_time(row.timestamp)
+        if words in wanted:
+            found[row.number] = wanted.pop(words)
     return found
 
 
@@ -219,9 +220,9 @@ def numbers_of_ids(tx: ReadTransaction, ids: Iterable[str]) -> dict[str, int]:
     return {row.id: row.number for row in rows}
 
 
-class Reached(NamedTuple):
-    """The place up to which the other registry was read, the number up to which our messages were sent, and when it
-    last answered.
+class SyncProgress(NamedTuple):
+    """The progress with another registry: positions up to which its messages (`place`) and edits were read, the number
+    up to which messages were sent, and the time of its last answer.
     """
 
     place: int = 0
@@ -230,29 +231,29 @@ class Reached(NamedTuple):
     answered_at: datetime | None = None
 
 
-def reached(tx: ReadTransaction, url: str) -> Reached:
-    """Return how far both directions have come."""
+def sync_progress(tx: ReadTransaction, url: str) -> SyncProgress:
+    """Return the progress of the exchange with a registry."""
     columns = remote.c.place, remote.c.sent, remote.c.edit_place, remote.c.answered_at
     row = tx.execute(select(*columns).where(remote.c.url == url)).first()
-    return Reached(*row) if row else Reached()
+    return SyncProgress(*row) if row else SyncProgress()
 
 
 def known_address(tx: ReadTransaction, address: str) -> str:
-    """Return the address under which the notes of the registry at an address are kept: where it was met first."""
+    """Return the url under which the records of the registry at an address are stored: its first address."""
     return tx.execute(select(remote.c.known_as).where(remote.c.url == address)).scalar() or address
 
 
 def registry_at(tx: ReadTransaction, url: str) -> str | None:
-    """Return the id of the registry that the notes of a url are of; None if it is not known."""
+    """Return the id of the registry to which the records of a url belong; None if unknown."""
     return tx.execute(select(remote.c.registry).where(remote.c.url == url)).scalar()
 
 
 def note_registry(tx: WriteTransaction, address: str, registry_id: str) -> str:
-    """Note which registry answers at an address, and return the address under which its notes are kept.
+    """Record which registry answers at an address, and return the url under which its records are stored.
 
-    If another registry was met at this address before, the notes of the new one are kept under its id.
+    If another registry answered at this address before, the records of the new one are stored under its id.
     """
-    take_turn(tx, "remote messages")
+    acquire_lock(tx, "remote messages")
     url = tx.execute(select(remote.c.url).where(remote.c.registry == registry_id)).scalar()
     if url is None:
         is_known = or_(remote.c.registry.is_not(None), remote.c.known_as.is_not(None))
@@ -264,39 +265,39 @@ def note_registry(tx: WriteTransaction, address: str, registry_id: str) -> str:
     return url
 
 
-def note_answer(tx: WriteTransaction, url: str, **further: Any) -> None:
-    """Note that it has answered, and how far `place`, `sent` or `edit_place` have come."""
-    before = reached(tx, url)
-    news = before._replace(**further)
-    if before.answered_at and abs(now() - before.answered_at) < NOTED_EVERY and before == news:
+def note_answer(tx: WriteTransaction, url: str, **progress: Any) -> None:
+    """Record an answer of the registry, and new values of `place`, `sent` or `edit_place`."""
+    before = sync_progress(tx, url)
+    after = before._replace(**progress)
+    if before.answered_at and abs(now() - before.answered_at) < MIN_NOTE_INTERVAL and before == after:
         return
-    upsert(tx, remote, ["url"], [{"url": url, **news._asdict(), "answered_at": now()}])
+    upsert(tx, remote, ["url"], [{"url": url, **after._asdict(), "answered_at": now()}])
 
 
 def note_all_sent(tx: WriteTransaction, url: str, after: int) -> None:
-    """Note that all settled messages were sent; a transaction with a smaller number may still commit.
+    """Record that all settled messages were sent; a transaction with a smaller number may still commit.
 
-    `after`: the number where sending began. Another process may have reset sending to before it meanwhile.
+    `after`: the number where sending began. Another process may have reset the progress to before it meanwhile.
     """
     settled = select(func.max(conversation.c.number)).where(conversation.c.received_at < now() - SETTLED)
-    if reached(tx, url).sent >= after:
+    if sync_progress(tx, url).sent >= after:
         note_answer(tx, url, sent=tx.execute(settled).scalar() or 0)
 
 
-def waiting_for(tx: ReadTransaction, url: str) -> dict[str, Any]:
-    """Return counts of messages sent, refused and waiting, and when the registry elsewhere last answered.
+def exchange_counts(tx: ReadTransaction, url: str) -> dict[str, Any]:
+    """Return counts of messages sent, refused and waiting, and the time of the other registry's last answer.
 
-    `edits` of names, tags, deletions and longer texts wait; `edit_refused` says why one is not done there.
+    `edits`: the number of waiting edits. `edit_refused`: the latest reason why an edit was refused there.
     """
     noted = select(func.count()).select_from(remote_message).where(remote_message.c.url == url)
     sent = tx.execute(noted.where(remote_message.c.id.is_not(None))).scalar_one()
     refused = tx.execute(noted.where(remote_message.c.id.is_(None))).scalar_one()
     waiting = tx.execute(select(func.count()).select_from(conversation).where(_is_unsent(url))).scalar_one()
-    # what was not sent yet goes as it is by now
+    # an unsent message is sent with its latest text
     is_said = or_(edit.c.field != GROWN, _is_noted(url, edit.c.message_number, remote_message.c.id.is_not(None)))
-    edits = tx.execute(select(func.count()).select_from(edit).where(is_untold(url), is_said)).scalar_one()
+    edits = tx.execute(select(func.count()).select_from(edit).where(is_unsent_edit(url), is_said)).scalar_one()
     whys = select(remote_edit.c.why).where(remote_edit.c.url == url, remote_edit.c.why.is_not(None))
-    answered_at = reached(tx, url).answered_at
+    answered_at = sync_progress(tx, url).answered_at
     return {
         "sent": sent,
         "refused": refused,

@@ -1,10 +1,10 @@
-"""The message index: which messages contain a token, on either database.
+"""The inverted index of messages by token, on both databases.
 
-It lives in the database and changes in the same transaction as the messages, so what is acknowledged can be found and
-what is deleted cannot. It holds the tokens of our own analyzer, without positions or frequencies, and only stores and
-looks up (docs/decisions/0005-search-in-the-database.md); ranking is done in `registry.search`.
+It is a table that changes in the same transaction as the messages: acknowledged messages can be found, deleted ones
+cannot. It stores the tokens of our analyzer without positions or frequencies
+(docs/decisions/0005-search-in-the-database.md); `registry.search` ranks.
 
-A restricted transaction reads the whole index and drops the entries that it may not see (`seen`).
+A restricted transaction reads the whole index and drops the entries that it may not see (`drop_hidden`).
 """
 
 import json
@@ -23,9 +23,9 @@ from registry.text.analysis.analyzer import analyze
 
 TABLE = "message_index"
 
-TITLE = "zztitle"  # token of every title; a title is the entry with its channel's number, negated
+TITLE = "zztitle"  # token of every title; a title's entry has its channel's number, negated
 
-Groups = Sequence[Sequence[str]]  # a condition on tokens: an entry carries at least one of each group
+Groups = Sequence[Sequence[str]]  # a condition on tokens: an entry has at least one token of each group
 
 COLUMNS = (
     conversation.c.number,
@@ -37,18 +37,18 @@ COLUMNS = (
 )
 """The columns of a message that a search reads before ranking."""
 
-_counted: WeakKeyDictionary[Engine, dict[str, tuple[int, int]]] = WeakKeyDictionary()
+_cached_counts: WeakKeyDictionary[Engine, dict[str, tuple[int, int]]] = WeakKeyDictionary()
 """Counts of frequent tokens by registry: each count, and the size of the index when it was counted."""
 
 
-MANY = 500  # entries to be checked from which it may be quicker to read what is visible than to look each up
+MIN_FULL_READ = 500  # entries to check; above, reading all visible entries may be faster than a lookup of each
 
-_all_seen: WeakKeyDictionary[ReadTransaction, frozenset[int]] = WeakKeyDictionary()
-"""All entries that are visible, by transaction, where they were read at once."""
+_visible_entries: WeakKeyDictionary[ReadTransaction, frozenset[int]] = WeakKeyDictionary()
+"""All visible entries by transaction, if they were read at once."""
 
 
 class Entry(NamedTuple):
-    """A message (or, under a negative number, a channel's title); one of the `tokens` may be several, parted by
+    """A message, or a channel's title (with a negative number). An item of `tokens` may be several, separated by
     spaces."""
 
     number: int
@@ -68,13 +68,11 @@ class MessageIndex(ABC):
 
     @abstractmethod
     def _count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
-        """Return the number of entries of each token, visible or not."""
+        """Return the document frequency of each token, including hidden entries."""
 
     @abstractmethod
-    def _holders(
-        self, tx: ReadTransaction, queries: Mapping[str, tuple[Groups, Sequence[str]]]
-    ) -> dict[str, list[int]]:
-        """Return the numbers of the entries that match each query (groups, excluded tokens), visible or not."""
+    def _match(self, tx: ReadTransaction, queries: Mapping[str, tuple[Groups, Sequence[str]]]) -> dict[str, list[int]]:
+        """Return the entries that match each query (groups, excluded tokens), including hidden entries."""
 
     def add(self, tx: WriteTransaction, entries: Sequence[Entry], into: str = TABLE) -> None:
         """Add entries; `into` is another table while the index is rebuilt."""
@@ -87,67 +85,67 @@ class MessageIndex(ABC):
             self._remove(tx, entries, into)
 
     def count(self, tx: ReadTransaction, tokens: Collection[str]) -> dict[str, int]:
-        """Return the number of entries that hold each token, without tokens that occur nowhere."""
+        """Return the document frequency of each token, without tokens that do not occur."""
         if access_of(tx) is None:
             return self._count(tx, tokens)
-        found = self._holders(tx, {token: ([[token]], ()) for token in tokens})
-        return {token: count for token, numbers in found.items() if (count := len(seen(tx, numbers)))}
+        found = self._match(tx, {token: ([[token]], ()) for token in tokens})
+        return {token: count for token, numbers in found.items() if (count := len(drop_hidden(tx, numbers)))}
 
-    def count_many(self, tx: ReadTransaction, tokens: Collection[str], _beginning: str) -> dict[str, int]:
-        """Count many tokens that mostly occur nowhere; most of them begin with `beginning`."""
+    def count_many(self, tx: ReadTransaction, tokens: Collection[str], _prefix: str) -> dict[str, int]:
+        """Count many tokens, most of which do not occur and begin with the prefix."""
         return self.count(tx, tokens)
 
     def frequencies(self, tx: ReadTransaction, tokens: Collection[str], total: int) -> dict[str, int]:
-        """Count tokens; a frequent one is counted again only after the index has changed by 2 %."""
+        """Return document frequencies; those of frequent tokens are cached until the index has changed by 2 %."""
         if access_of(tx):
             return self.count(tx, tokens)
-        counted = _counted.setdefault(tx.engine, {})
+        cached = _cached_counts.setdefault(tx.engine, {})
         known = {
-            token: counted[token][0]
+            token: cached[token][0]
             for token in tokens
-            if token in counted and abs(counted[token][1] - total) <= 0.02 * total
+            if token in cached and abs(cached[token][1] - total) <= 0.02 * total
         }
         new = self.count(tx, [token for token in tokens if token not in known])
-        counted.update({token: (count, total) for token, count in new.items() if count >= 500})
+        cached.update({token: (count, total) for token, count in new.items() if count >= 500})
         return {**known, **new}
 
     def holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str] = ()) -> list[int]:
-        """Return the messages that carry a token of each group and none of `without`."""
-        return seen(tx, [one for one in self._holders(tx, {"": (groups, without)})[""] if one > 0])
+        """Return the numbers of the messages with a token of each group and none of `without`."""
+        return drop_hidden(tx, [one for one in self._match(tx, {"": (groups, without)})[""] if one > 0])
 
-    def holders_of_each(
+    def match_each(
         self, tx: ReadTransaction, tokens: Sequence[str], groups: Groups, without: Sequence[str]
     ) -> dict[str, list[int]]:
-        """Return by token what `holders` finds with it as a further group."""
-        found = self._holders(tx, {token: ([*groups, [token]], without) for token in tokens})
-        return {token: seen(tx, [one for one in numbers if one > 0]) for token, numbers in found.items()}
+        """Return by token the messages that `holders` returns with the token as an additional group."""
+        found = self._match(tx, {token: ([*groups, [token]], without) for token in tokens})
+        return {token: drop_hidden(tx, [one for one in numbers if one > 0]) for token, numbers in found.items()}
 
-    def titles_holding(self, tx: ReadTransaction, tokens: Sequence[str]) -> dict[str, list[int]]:
-        """Return by token the (negated) numbers of the channels whose title carries it."""
-        found = self._holders(tx, {token: ([[TITLE], [token]], ()) for token in tokens})
-        return {token: seen(tx, numbers) for token, numbers in found.items()}
+    def match_titles(self, tx: ReadTransaction, tokens: Sequence[str]) -> dict[str, list[int]]:
+        """Return by token the negated numbers of the channels with the token in their title."""
+        found = self._match(tx, {token: ([[TITLE], [token]], ()) for token in tokens})
+        return {token: drop_hidden(tx, numbers) for token, numbers in found.items()}
 
     def messages(
         self, tx: ReadTransaction, numbers: Sequence[int], conditions: Sequence[ColumnElement[bool]]
     ) -> list[Sequence[Any]]:
         """Return the `COLUMNS` of those messages that are not deleted and meet the conditions, in any order."""
-        # sorted as they are stored, SQLite takes a fifth less time
-        there = is_one_of(conversation.c.number, sorted(numbers)), conversation.c.deleted.is_(False)
-        return list(tx.execute(select(*COLUMNS).where(*there, *conditions)).all())
+        # sorting saves SQLite a fifth of the time
+        wanted = is_one_of(conversation.c.number, sorted(numbers)), conversation.c.deleted.is_(False)
+        return list(tx.execute(select(*COLUMNS).where(*wanted, *conditions)).all())
 
 
-def seen(tx: ReadTransaction, numbers: list[int]) -> list[int]:
+def drop_hidden(tx: ReadTransaction, numbers: list[int]) -> list[int]:
     """Drop the entries (messages, or titles under a negative number) that a restricted transaction may not see."""
     access = access_of(tx)
     if access is None or not numbers:
         return numbers
-    if len(numbers) > MANY and not access.is_writing and tx not in _all_seen:
-        held = tx.execute(select(func.sum(channel.c.seq_count))).scalar() or 0
-        if held < 4 * len(numbers):  # to read all once takes less than to look up so many, and again for each word
+    if len(numbers) > MIN_FULL_READ and not access.is_writing and tx not in _visible_entries:
+        total = tx.execute(select(func.sum(channel.c.seq_count))).scalar() or 0
+        if total < 4 * len(numbers):  # one full read is faster than this many lookups for each token
             queries = select(conversation.c.number), select(-channel.c.number)
-            _all_seen[tx] = frozenset(number for query in queries for number in tx.execute(query).scalars())
-    if tx in _all_seen:
-        return [one for one in numbers if one in _all_seen[tx]]
+            _visible_entries[tx] = frozenset(number for query in queries for number in tx.execute(query).scalars())
+    if tx in _visible_entries:
+        return [one for one in numbers if one in _visible_entries[tx]]
     visible = set[int]()
     for column, sign in ((conversation.c.number, 1), (channel.c.number, -1)):
         query = select(column).where(is_one_of(column, [sign * one for one in numbers]))
@@ -175,14 +173,12 @@ class PostgresIndex(MessageIndex):
             FROM unnest(CAST(:tokens AS text[])) AS token""")
         return {row[0]: row[1] for row in ask_all(tx, query, {"tokens": list(tokens)}) if row[1]}
 
-    def _holders(
-        self, tx: ReadTransaction, queries: Mapping[str, tuple[Groups, Sequence[str]]]
-    ) -> dict[str, list[int]]:
+    def _match(self, tx: ReadTransaction, queries: Mapping[str, tuple[Groups, Sequence[str]]]) -> dict[str, list[int]]:
         query = text("""
             SELECT name, (SELECT array_agg(number) FROM message_index WHERE tokens @@ query)
             FROM unnest(CAST(:names AS text[]), CAST(:queries AS tsquery[])) AS asked (name, query)""")
-        asked = {"names": list(queries), "queries": [_tsquery(*each) for each in queries.values()]}
-        return {row[0]: row[1] or [] for row in ask_all(tx, query, asked)} if queries else {}
+        values = {"names": list(queries), "queries": [_tsquery(*each) for each in queries.values()]}
+        return {row[0]: row[1] or [] for row in ask_all(tx, query, values)} if queries else {}
 
 
 def _tsvector(tokens: Sequence[str]) -> str:
@@ -214,19 +210,17 @@ class SqliteIndex(MessageIndex):
         query = text("SELECT term, doc FROM message_term WHERE term IN (SELECT value FROM json_each(:tokens))")
         return {row[0]: row[1] for row in ask_all(tx, query, {"tokens": json.dumps(list(tokens))})}
 
-    def count_many(self, tx: ReadTransaction, tokens: Collection[str], beginning: str) -> dict[str, int]:
-        """Count many tokens: reading all with this beginning is faster than looking each one up."""
+    def count_many(self, tx: ReadTransaction, tokens: Collection[str], prefix: str) -> dict[str, int]:
+        """Count many tokens: one range scan over the prefix is faster than a lookup of each."""
         if access_of(tx):
             return self.count(tx, tokens)
         query = text("SELECT term, doc FROM message_term WHERE term >= :first AND term < :last")
-        found = {row[0]: row[1] for row in ask_all(tx, query, {"first": beginning, "last": beginning + LAST})}
-        some = {token: found[token] for token in tokens if token in found}
-        return some | self._count(tx, [token for token in tokens if not token.startswith(beginning)])
+        found = {row[0]: row[1] for row in ask_all(tx, query, {"first": prefix, "last": prefix + HIGHEST_CHARACTER})}
+        counts = {token: found[token] for token in tokens if token in found}
+        return counts | self._count(tx, [token for token in tokens if not token.startswith(prefix)])
 
-    def _holders(
-        self, tx: ReadTransaction, queries: Mapping[str, tuple[Groups, Sequence[str]]]
-    ) -> dict[str, list[int]]:
-        # as one text: a row for each posting would cost several times as much
+    def _match(self, tx: ReadTransaction, queries: Mapping[str, tuple[Groups, Sequence[str]]]) -> dict[str, list[int]]:
+        # one JSON array: a row for each posting would take several times as long
         query = text("""
             SELECT (SELECT json_group_array(rowid) FROM message_index WHERE message_index MATCH asked.value)
             FROM json_each(:queries) AS asked ORDER BY asked.key""")
@@ -235,7 +229,7 @@ class SqliteIndex(MessageIndex):
         return {name: json.loads(numbers) for name, (numbers,) in zip(queries, found, strict=True)}
 
 
-LAST = "\U0010ffff"  # sorts after every letter
+HIGHEST_CHARACTER = "\U0010ffff"  # sorts after every letter
 
 
 def _rows(entries: Sequence[Entry]) -> list[tuple[object, ...]]:
@@ -244,11 +238,11 @@ def _rows(entries: Sequence[Entry]) -> list[tuple[object, ...]]:
 
 
 def _expression(groups: Groups, without: Sequence[str]) -> str:
-    wanted = " AND ".join("(" + " OR ".join(map(_quoted, group)) + ")" for group in groups)
-    return wanted if not without else f"({wanted})" + "".join(f" NOT {_quoted(token)}" for token in without)
+    wanted = " AND ".join("(" + " OR ".join(map(_fts5_token, group)) + ")" for group in groups)
+    return wanted if not without else f"({wanted})" + "".join(f" NOT {_fts5_token(token)}" for token in without)
 
 
-def _quoted(token: str) -> str:
+def _fts5_token(token: str) -> str:
     return f'"{token[:-1]}"*' if token.endswith("*") else f'"{token}"'
 
 
@@ -260,7 +254,7 @@ def index_of(tx: ReadTransaction) -> MessageIndex:
 
 
 UNINDEXED, RECALL = "unindexed", "a recall"
-"""In the payload of a message that is kept and shown, but that nothing finds: why."""
+"""Key of a message's payload: the reason why the message is stored and shown but not indexed."""
 
 
 def message_entry(row: Mapping[str, Any], tokens: Sequence[str]) -> Entry:
@@ -271,15 +265,15 @@ def message_entry(row: Mapping[str, Any], tokens: Sequence[str]) -> Entry:
 
 
 def searched_tokens(row: Mapping[str, Any]) -> list[str]:
-    """Return the tokens of a row's text; none if it is only kept."""
+    """Return the tokens of a row's text; none if it is not indexed."""
     return [] if UNINDEXED in row["payload"] else analyze(row["text"])
 
 
 def channel_token(number: int) -> str:
-    """Carried by every message of a channel, so that a search inside it reads only its own postings."""
+    """Return the token of all messages of a channel, so that a search inside it reads only their postings."""
     return f"zzc{number}"
 
 
 def source_token(source: str) -> str:
-    """Carried by every message of a source; of another one too, whose name has the same letters."""
+    """Return the token of all messages of a source; sources with the same letters share it."""
     return "zzs" + "".join(filter(str.isalnum, source.lower()))

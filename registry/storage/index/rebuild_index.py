@@ -1,7 +1,7 @@
-"""Rebuild the message index beside the one in use, which works until the new one replaces it.
+"""Rebuild the message index in a second table, while searches use the old one.
 
-Each batch is a transaction, so an interrupted rebuild continues. Messages that are stored, deleted or restored
-meanwhile are corrected in the transaction that exchanges the two.
+Each batch is a transaction, so an interrupted rebuild continues. The transaction that replaces the old index adds and
+removes the messages that were stored, deleted or restored meanwhile.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,9 +20,9 @@ from registry.text.analysis.analyzer import ANALYZER_VERSION
 
 BATCH = 500  # rows per statement
 BUILD = f"message_index_v{ANALYZER_VERSION}_build"
-"""A build belongs to one version of the analyzer and of the table: those of others are thrown away."""
+"""The new table's name. Unfinished builds of other analyzer versions are dropped."""
 
-Progress = Callable[[int, int], None]  # told how many messages are done, of how many
+Progress = Callable[[int, int], None]  # called with the number of finished messages and the total
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +74,12 @@ async def reindex(database: Database, on_progress: Progress, *, everything: bool
     total = await database.write(lambda tx: _begin(tx, everything))
     if total is None:
         return 0
-    done = analysed = await database.read(_built)
+    done = analysed = await database.read(_count_built)
     while batch := await database.write(_next_batch):
         done += batch
         on_progress(min(done, total), total)
     await database.write(lambda tx: _run(tx, _STATEMENTS[tx.dialect.name].complete))
-    await database.write(_exchange)
+    await database.write(_replace_index)
     return done - analysed
 
 
@@ -90,7 +90,7 @@ def reindex_at_once(tx: WriteTransaction) -> None:
     while _next_batch(tx):
         pass
     _run(tx, _STATEMENTS[tx.dialect.name].complete)
-    _exchange(tx)
+    _replace_index(tx)
 
 
 def _builds(tx: WriteTransaction) -> list[str]:
@@ -99,7 +99,7 @@ def _builds(tx: WriteTransaction) -> list[str]:
 
 
 def _begin(tx: WriteTransaction, everything: bool) -> int | None:
-    """Make a build, or continue one; returns the number of messages, None if there is nothing to do."""
+    """Create the new table, or continue it. Returns the number of messages; None if there is nothing to do."""
     builds = _builds(tx)
     _run(tx, [f"DROP TABLE {name}" for name in builds if name != BUILD])
     if BUILD not in builds:
@@ -113,7 +113,7 @@ def _begin(tx: WriteTransaction, everything: bool) -> int | None:
     ).scalar_one()
 
 
-def _built(tx: ReadTransaction) -> int:
+def _count_built(tx: ReadTransaction) -> int:
     entries = _STATEMENTS[tx.dialect.name].entries
     return int(tx.execute(text(f"SELECT count(*) FROM ({entries}) AS built")).scalar_one())  # noqa: S608
 
@@ -138,18 +138,18 @@ def _add(tx: WriteTransaction, rows: Sequence[Any]) -> None:
     update_rows(tx, conversation, changed)
 
 
-def _exchange(tx: WriteTransaction) -> None:
-    """Add what changed meanwhile and the titles, then put the new index in the place of the old one."""
+def _replace_index(tx: WriteTransaction) -> None:
+    """Add titles and the messages that changed meanwhile, then replace the old index by the new one."""
     statements = _STATEMENTS[tx.dialect.name]
     _run(tx, statements.lock)
     built = set(tx.execute(text(statements.entries)).scalars())
     alive = set(tx.execute(select(conversation.c.number).where(conversation.c.deleted.is_(False))).scalars())
     _add(tx, by_numbers(tx, sorted(alive - built)))
-    # Of a message deleted for good the text is gone; what is left of it in the index is found by nobody.
+    # A message deleted for good has no text, so its entry cannot be removed; no search returns it.
     rows = tx.execute(select(conversation).where(is_one_of(conversation.c.number, built - alive))).all()
     entries = [message_entry(row._asdict(), searched_tokens(row._asdict())) for row in rows]
     index_of(tx).remove(tx, entries, BUILD)
-    # Softly deleted channels keep their titles: they may come back.
+    # Softly deleted channels keep their titles, because they can be restored.
     titles = title_entries(tx.execute(select(channel)))
     index_of(tx).add(tx, [entry for entry in titles if entry.number not in built], BUILD)
     _run(tx, statements.exchange)

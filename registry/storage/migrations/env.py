@@ -1,4 +1,4 @@
-"""Alembic's entry: runs the versions on the connection that `registry.storage.migrate` hands in."""
+"""Alembic's entry point: runs the revisions on the connection of `registry.storage.migrate`."""
 
 from alembic import context
 

@@ -1,4 +1,4 @@
-"""Record every execution of an operation as one row, ratings of executions, and what a question should find.
+"""Store executions of operations (one row each), their ratings, and test cases: questions with expected messages.
 
 Executions that failed, found nothing, guessed, were slow or were rated keep their details; others are shortened when
 they are no longer among the newest.
@@ -17,7 +17,7 @@ from registry.domain import format_time, new_id, now, preview_of, storable
 from registry.errors import NotFound
 from registry.storage.column_types import shown
 from registry.storage.conditions import FilterRules, Filters, contains, filter_conditions
-from registry.storage.conversations.channels import ChannelRow, note_recalled
+from registry.storage.conversations.channels import ChannelRow, count_delivery
 from registry.storage.conversations.messages import get_message
 from registry.storage.conversations.references import canonical_name
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into, update_rows, upsert
@@ -26,13 +26,13 @@ from registry.storage.safety.masking import masked
 from registry.storage.safety.visibility import access_of, ask_all, owner_of
 from registry.storage.tables import conversation, execution, expectation, rating, token
 
-GUESSED = "guessed"  # the status of an answer of low confidence, and its `error_code`, by which statistics count
+GUESSED = "guessed"  # status, and `error_code` for the statistics, of an answer with low confidence
 Door = Literal["mcp", "http", "cli", "inside"]  # the entry of a request; `inside`: the program itself, such as a sync
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """An execution: who asked what, when, how it ended, and what each node did. Durations in milliseconds."""
+    """An execution: caller, request, times, outcome, and the steps of its nodes. Durations in milliseconds."""
 
     id: str
     operation: str
@@ -47,8 +47,8 @@ class Execution:
     request: dict[str, Any]
     result: dict[str, Any] | None
     steps: Sequence[dict[str, Any]]
-    token: str | None = None  # the name of the token that was shown; None where none is needed
-    door: Door = "inside"  # for the figures and logs of the process that ran it; not stored
+    token: str | None = None  # the name of the caller's token; None if none is needed
+    door: Door = "inside"  # for the metrics and logs of the process; not stored
 
     @property
     def outcome(self) -> str:
@@ -56,46 +56,46 @@ class Execution:
         return self.error["code"] if self.error else self.status
 
 
-def readers_of(tx: ReadTransaction, row: ChannelRow, most: int) -> list[dict[str, Any]]:
-    """Return the latest runs on a channel with tokens of other people, for its owner and who sees everything."""
+def runs_of_others(tx: ReadTransaction, row: ChannelRow, most: int) -> list[dict[str, Any]]:
+    """Return the latest runs of other people's tokens on a channel, for its owner and unrestricted tokens."""
     if row.owner is None or (access_of(tx) and owner_of(tx) != row.owner):
         return []
-    own = select(token.c.name).where(func.coalesce(token.c.owner, token.c.name) == row.owner)
+    own_tokens = select(token.c.name).where(func.coalesce(token.c.owner, token.c.name) == row.owner)
     query = select(execution.c.token, execution.c.operation, execution.c.started_at).where(
-        execution.c.channel == row.name, execution.c.token != row.owner, execution.c.token.not_in(own)
+        execution.c.channel == row.name, execution.c.token != row.owner, execution.c.token.not_in(own_tokens)
     )
     runs = ask_all(tx, query.order_by(execution.c.started_at.desc()).limit(most))
     return [{"token": run.token, "operation": run.operation, "at": format_time(run.started_at)} for run in runs]
 
 
 def save_execution(tx: WriteTransaction, run: Execution) -> None:
-    """Record a run, in one statement. A run recorded already takes the new outcome."""
+    """Record a run in one statement; if it is recorded already, update its outcome."""
     values = {column.name: getattr(run, column.name) for column in execution.c if hasattr(run, column.name)}
     values |= {
-        "client": run.client and run.client[:KEPT],
+        "client": run.client and run.client[:MAX_STORED_LENGTH],
         "error_code": run.error["code"] if run.error else GUESSED if run.status == GUESSED else None,
         # two significant digits, so that a million runs have few distinct values
         "duration_rounded": float(f"{run.duration_ms:.1e}"),
     }
-    values = masked(tx, storable(values))  # one that cannot be stored would hold up all that come after it
-    values["asked"] = beginning_of(values["request"])  # cut when no secret is in it that could be cut in two
+    values = masked(tx, storable(values))  # a row that cannot be stored would block all later ones
+    values["asked"] = beginning_of(values["request"])  # cut after masking, so that no secret is cut in two
     shorten_older(tx, tx.execute(_record(tx.dialect.name), values).scalar_one())
-    if run.operation in RECALLING and run.channel and run.status in ANSWERED:
-        told = (step.get("detail", {}).get("tokens") for step in run.steps)
-        tokens = sum(number for number in told if isinstance(number, int))
-        note_recalled(tx, run.channel, run.finished_at, tokens)
+    if run.operation in DELIVERING and run.channel and run.status in ANSWERED:
+        counts = (step.get("detail", {}).get("tokens") for step in run.steps)
+        tokens = sum(number for number in counts if isinstance(number, int))
+        count_delivery(tx, run.channel, run.finished_at, tokens)
 
 
 @cache
 def _record(dialect: str) -> Executable:
     outcome = ("status", "error_code", "error", "finished_at", "duration_ms", "duration_rounded", "result", "steps")
     record = insert_into(dialect, execution)
-    news = {name: record.excluded[name] for name in outcome}
-    return record.on_conflict_do_update(index_elements=["id"], set_=news).returning(execution.c.number)
+    changes = {name: record.excluded[name] for name in outcome}
+    return record.on_conflict_do_update(index_elements=["id"], set_=changes).returning(execution.c.number)
 
 
 ANSWERED = ("succeeded", GUESSED)
-RECALLING = frozenset({"extract", "fetch", "resume"})  # the operations that give one conversation to who asks for it
+DELIVERING = frozenset({"extract", "fetch", "resume"})  # operations that deliver one conversation to the caller
 
 
 def list_executions(tx: ReadTransaction, wanted: Filters, page: Page) -> dict[str, Any]:
@@ -104,15 +104,15 @@ def list_executions(tx: ReadTransaction, wanted: Filters, page: Page) -> dict[st
     return read_page(tx, moment, conditions, page, lambda rows: list(map(execution_item, rows)), _LISTED)
 
 
-_LISTED = [column for column in execution.c if column.name != "steps"]  # they are most of a row
+_LISTED = [column for column in execution.c if column.name != "steps"]  # `steps` is most of a row
 
 
 def get_execution(tx: ReadTransaction, execution_id: str) -> dict[str, Any]:
     """Return one execution with its request, result and steps; NotFound if there is none."""
     row = tx.execute(select(execution).where(execution.c.id == execution_id)).first()
     if row is None:
-        kept = "old ones are kept as figures only (CTXR_KEEP_EXECUTIONS_DAYS)"
-        raise NotFound("No such execution", f"No execution {execution_id!r} in the registry; {kept}")
+        hint = "old ones are kept as figures only (CTXR_KEEP_EXECUTIONS_DAYS)"
+        raise NotFound("No such execution", f"No execution {execution_id!r} in the registry; {hint}")
     steps = full_steps(row.steps, row.started_at)
     return {**execution_item(row), "request": row.request, "result": row.result, "steps": steps}
 
@@ -127,9 +127,9 @@ def execution_item(row: Row[Any] | Execution) -> dict[str, Any]:
 
 
 def asked_of(request: Mapping[str, Any]) -> str | None:
-    """Return what was asked for, in words or by name."""
-    said = _question_in(request)
-    return preview_of(said) if said else None
+    """Return the question or the reference of a request, shortened."""
+    question = _question_in(request)
+    return preview_of(question) if question else None
 
 
 def _question_in(request: Mapping[str, Any]) -> str | None:
@@ -138,11 +138,11 @@ def _question_in(request: Mapping[str, Any]) -> str | None:
 
 
 def beginning_of(request: Mapping[str, Any]) -> str:
-    """Return the part of a request that the list's filter searches."""
-    return (_question_in(request) or "")[:KEPT]
+    """Return the beginning of a request's question, which the list's filter searches."""
+    return (_question_in(request) or "")[:MAX_STORED_LENGTH]
 
 
-KEPT = 200  # characters of a question that a filter searches, and of a client's name
+MAX_STORED_LENGTH = 200  # characters of a question that a filter searches, and of a client's name
 
 
 _QUESTION_FIELDS = ("text", "session_id", "nickname", "title", "id", "date")
@@ -151,7 +151,7 @@ _QUESTION_FIELDS = ("text", "session_id", "nickname", "title", "id", "date")
 def _delivered(result: Mapping[str, Any]) -> int | None:
     """Return how many messages or sessions were delivered, or messages stored; None for other operations."""
     counts = (result.get("metadata") or {}).get("filtered_count"), result.get("new_count"), result.get("sessions")
-    messages = result.get("messages")  # ids, or how many where the run is kept in brief
+    messages = result.get("messages")  # ids, or their number if the run is shortened
     known = (*counts, len(messages) if isinstance(messages, list) else messages)
     found = next((count for count in known if isinstance(count, int)), None)
     return 0 if found is None and "pagination" in result else found
@@ -177,20 +177,20 @@ _FILTERS: FilterRules = {
 }
 
 
-NEWEST = 200  # runs that are kept in full
-EVERY = NEWEST // 4  # runs between two passes
+NEWEST = 200  # runs that are stored in full
+SHORTEN_EVERY = NEWEST // 4  # runs between two shortenings
 
 
 def shorten_older(tx: WriteTransaction, number: int) -> None:
     """Shorten the ordinary runs that are no longer among the newest; called with each new run's number."""
-    if number % EVERY == 0:
-        _shorten(tx, number - NEWEST - 2 * EVERY, number - NEWEST)
+    if number % SHORTEN_EVERY == 0:
+        _shorten(tx, number - NEWEST - 2 * SHORTEN_EVERY, number - NEWEST)
 
 
 def shorten_newest(tx: WriteTransaction) -> None:
-    """Shorten those that `shorten_older` leaves: of a restored registry, they had been shortened since its backup."""
+    """Shorten the newest runs of a restored registry, too: they may have been shortened after its backup."""
     newest = tx.execute(select(func.max(execution.c.number))).scalar() or 0
-    _shorten(tx, newest - NEWEST - 3 * EVERY, newest)
+    _shorten(tx, newest - NEWEST - 3 * SHORTEN_EVERY, newest)
 
 
 def _shorten(tx: WriteTransaction, first: int, last: int) -> None:
@@ -198,12 +198,12 @@ def _shorten(tx: WriteTransaction, first: int, last: int) -> None:
     query = select(*columns).where(
         execution.c.number.between(first, last),
         execution.c.status == "succeeded",
-        execution.c.duration_ms < 1000,  # slower ones are looked into
+        execution.c.duration_ms < 1000,  # slow runs keep their details for inspection
         ~select(rating.c.execution_id).where(rating.c.execution_id == execution.c.id).exists(),
     )
     rows = tx.execute(query.order_by(execution.c.number).with_for_update(skip_locked=True)).all()
     brief = [
-        {"number": row.number, "steps": _brief_steps(row.steps, row.started_at), "result": _brief(row.result)}
+        {"number": row.number, "steps": _brief_steps(row.steps, row.started_at), "result": _shorten_value(row.result)}
         for row in rows
         if not _is_brief(row.steps)
     ]
@@ -224,7 +224,7 @@ def _brief_steps(steps: Sequence[Mapping[str, Any]], started_at: datetime) -> li
 
 
 def full_steps(steps: Sequence[Any], started_at: datetime) -> Sequence[Mapping[str, Any]]:
-    """Return the steps as they are shown; those kept in brief have no details."""
+    """Return the steps in their full form; shortened ones have no details."""
     if not _is_brief(steps):
         return steps
     return [
@@ -240,11 +240,11 @@ def full_steps(steps: Sequence[Any], started_at: datetime) -> Sequence[Mapping[s
     ]
 
 
-def _brief(value: Any) -> Any:
-    """Keep figures and short words; of a list its length."""
+def _shorten_value(value: Any) -> Any:
+    """Return numbers and short strings unchanged, a list as its length; drop long strings."""
     match value:
         case {**held}:
-            return {name: short for name, part in held.items() if (short := _brief(part)) not in (None, {}, "")}
+            return {name: short for name, part in held.items() if (short := _shorten_value(part)) not in (None, {}, "")}
         case list():
             return len(value)
         case str():
@@ -266,12 +266,12 @@ def rating_of(tx: ReadTransaction, execution_id: str) -> bool | None:
 def unsure_executions(
     tx: ReadTransaction, since: datetime, without_sources: Sequence[str], limit: int
 ) -> list[dict[str, Any]]:
-    """Return the newest executions that guessed or found nothing, and whose question was not rated since."""
-    same = execution.alias()
+    """Return the newest executions that guessed or found nothing and whose question was not rated afterwards."""
+    run = execution.alias()
     last = func.max(rating.c.rated_at).label("at")
-    # The outer join makes SQLite begin with the ratings, of which there are few.
-    found = select(same.c.asked, last).select_from(rating).outerjoin(same, same.c.id == rating.c.execution_id)
-    rated = found.group_by(same.c.asked).subquery()
+    # The outer join makes SQLite start with the ratings, which are few.
+    found = select(run.c.asked, last).select_from(rating).outerjoin(run, run.c.id == rating.c.execution_id)
+    rated = found.group_by(run.c.asked).subquery()
     settled = rated.c.at.is_not(None) & (rated.c.at >= execution.c.started_at)
     query = (
         select(*_LISTED)
@@ -289,22 +289,22 @@ def unsure_executions(
 
 
 def keep_expectation(tx: WriteTransaction, request: Mapping[str, Any], message_id: str) -> str:
-    """Store a case once and return its id. NotFound if there is no such message."""
+    """Store a test case, unless it exists, and return its id. NotFound if there is no such message."""
     message = get_message(tx, message_id)
-    asked = storable(dict(request))
+    stored_request = storable(dict(request))
     for known in list_expectations(tx):
-        if known["message_id"] == message.id and known["request"] == asked:
+        if known["message_id"] == message.id and known["request"] == stored_request:
             return str(known["id"])
     case_id = new_id("case")
-    values = {"id": case_id, "request": asked, "message_number": message.number, "created_at": now()}
+    values = {"id": case_id, "request": stored_request, "message_number": message.number, "created_at": now()}
     tx.execute(insert(expectation).values(**values))
     return case_id
 
 
 def list_expectations(tx: ReadTransaction) -> list[dict[str, Any]]:
-    """Return all cases in the order in which they were stored, without those of deleted messages.
+    """Return all test cases in the order of storage, without those of deleted messages.
 
-    Each has the request `{operation, channel, query}`, and what it should find: a message and its conversation.
+    Each has the request `{operation, channel, query}`, and the expected message with its channel.
     """
     found = conversation.c.id.label("message_id"), conversation.c.channel, conversation.c.text
     query = select(expectation.c.id, expectation.c.request, *found, expectation.c.created_at).join_from(

@@ -52,7 +52,7 @@ def _latest(tx: ReadTransaction, kind: str, limit: int | None, *conditions: Colu
 
 
 def find_briefing(tx: ReadTransaction, channel: str, items: Sequence[str]) -> dict[str, Any] | None:
-    """Return the briefing of a channel that was made of just these messages, as {id, metadata}."""
+    """Return the briefing of a channel with exactly these messages, as {id, metadata}."""
     for row in _latest(tx, "briefing", None, extract_result.c.channel == channel):
         if row.items == list(items) and "actions" in (row.metadata or {}):
             return {"id": row.id, "metadata": row.metadata}
@@ -62,15 +62,15 @@ def find_briefing(tx: ReadTransaction, channel: str, items: Sequence[str]) -> di
 def latest_briefings(tx: ReadTransaction, limit: int) -> list[dict[str, Any]]:
     """Return the last briefings, the latest days first, each with its id, time and metadata."""
     rows = _latest(tx, "briefing", limit)
-    told = [{**row.metadata, "id": row.id, "timestamp": format_time(row.timestamp)} for row in rows]
-    return sorted((one for one in told if "actions" in one), key=lambda one: str(one["date"]), reverse=True)
+    briefings = [{**row.metadata, "id": row.id, "timestamp": format_time(row.timestamp)} for row in rows]
+    return sorted((one for one in briefings if "actions" in one), key=lambda one: str(one["date"]), reverse=True)
 
 
-EVALUATION = "evaluation"  # the kind of result that says how many test cases were found
+EVALUATION = "evaluation"  # record type: how many test cases an evaluation found
 
 
 def latest_evaluations(tx: ReadTransaction, limit: int) -> list[dict[str, Any]]:
-    """Return how many test cases the last evaluations found, in order, each with its time."""
+    """Return the results of the last evaluations in order, each with its time."""
     rows = _latest(tx, EVALUATION, limit)
     return [{**row.metadata, "timestamp": format_time(row.timestamp)} for row in reversed(rows)]
 
@@ -94,7 +94,7 @@ def list_results(tx: ReadTransaction, channel: str | None, page: Page) -> dict[s
 
 
 def latest_result(tx: ReadTransaction, channel: str, record_type: str, client: str) -> dict[str, Any] | None:
-    """Return the last result of a kind that was made of a channel for a client: its metadata and its id."""
+    """Return metadata and id of the last result of a type for a channel and client."""
     rows = _latest(tx, record_type, 1, *_made_for(channel, client))
     return {**rows[0].metadata, "id": rows[0].id} if rows else None
 
@@ -104,12 +104,12 @@ def _made_for(channel: str, client: str) -> tuple[ColumnElement[bool], ...]:
 
 
 def has_result(tx: ReadTransaction, channel: str, record_type: str, client: str, items: Sequence[str]) -> bool:
-    """Return True if a result of that kind was made of just these messages of a channel for a client."""
+    """Return True if a result of that type for the channel and client has exactly these messages."""
     return any(row.items == list(items) for row in _latest(tx, record_type, None, *_made_for(channel, client)))
 
 
 def useless_results(tx: ReadTransaction, channel: str, record_type: str, folder: str | None) -> list[list[str]]:
-    """Return the messages of the results of a channel for a folder whose run was rated as not useful."""
+    """Return the messages of a channel's results for a folder whose execution was rated as not useful."""
     query = select(extract_result.c["items"], extract_result.c.metadata).where(
         extract_result.c.deleted.is_(False),
         extract_result.c.channel == channel,
@@ -117,18 +117,18 @@ def useless_results(tx: ReadTransaction, channel: str, record_type: str, folder:
         extract_result.c.metadata["execution_id"].as_string() == rating.c.execution_id,
         rating.c.useful.is_(False),
     )
-    return [items for items, about in tx.execute(query) if about.get("folder") == folder]
+    return [items for items, metadata in tx.execute(query) if metadata.get("folder") == folder]
 
 
 def imported_files(tx: ReadTransaction) -> list[str]:
-    """Return the files written for clients that have their sessions in their own stores by now."""
+    """Return the files written for clients whose stores contain the written sessions now."""
     session_id = extract_result.c.metadata["session_id"].as_string()
     stored = session_id.in_(select(store_session.c.key))
     query = select(extract_result.c.metadata).where(extract_result.c.record_type == RESUMED, stored)
     return [path for one in tx.execute(query).scalars() if one.get("is_imported") for path in one["files"]]
 
 
-RESUMED = "resume"  # the kind of result that says which session of another client a channel was written into
+RESUMED = "resume"  # record type: the session of another client into which a channel was written
 
 
 def resumed_session(tx: ReadTransaction, session_id: str) -> Row[Any] | None:

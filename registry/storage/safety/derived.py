@@ -1,6 +1,6 @@
-"""Find and forget what was made of forgotten messages: records of runs, results, briefings, cases, views, titles.
+"""Find and forget records derived from forgotten messages: executions, results, briefings, cases, views, titles.
 
-Its ids are noted as keyed digests, so that it does not come back when a backup is restored.
+Their ids are recorded as keyed digests, so that restoring a backup does not restore them.
 """
 
 import json
@@ -21,36 +21,36 @@ from registry.storage.records.executions import full_steps
 from registry.storage.records.extract_results import RESUMED
 from registry.storage.tables import channel, edit, execution, expectation, extract_result, saved_view, tag
 
-_DESCRIBED = ("title", "summary", "made_summary", "nickname")
+_TEXT_COLUMNS = ("title", "summary", "made_summary", "nickname")
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
-    """The forgotten messages of which something may have been made."""
+class ForgottenMessages:
+    """The forgotten messages from which records may have been derived."""
 
-    names: Sequence[str] = ()  # of channels that are forgotten whole, with their aliases
-    beside: Collection[str] = ()  # names of channels that lose some messages
+    names: Sequence[str] = ()  # names and aliases of channels that are forgotten completely
+    partial_names: Collection[str] = ()  # names of channels that lose some messages
     ids: Collection[str] = ()
     numbers: Sequence[int] = ()
     matching: str | None = None
     is_exact: bool = False
-    """A channel's name may be any word: of records only runs on the channels go, and what names a message by its id."""
+    """Match records by channel and message id only, not by a channel's name in a text, which may be any word."""
 
     @property
     def are_many(self) -> bool:
-        """Return whether they are too many to ask the database for each: those of their channels go, too."""
+        """Return True if there are too many ids for a condition on each: then all runs on their channels match."""
         return len(self.ids) > 200
 
     @property
     def words(self) -> list[str]:
-        """Return the words by which a record mentions them."""
+        """Return the texts by which records may mention the messages."""
         names = () if self.is_exact else self.names
         return [*names, *(() if self.are_many else self.ids), *spellings(self.matching)]
 
 
 Derived = Mapping[str, Sequence[str]]
-"""The ids of what was made of some messages: `executions`, `results`, `cases`, `views`; and `texts`: titles, summaries,
-nicknames, tags and metadata of channels that stay."""
+"""The ids of derived `executions`, `results`, `cases` and `views`; and `texts`: titles, summaries, nicknames, tags and
+metadata of channels that stay."""
 _TABLES: dict[str, Table] = {
     "executions": execution,
     "results": extract_result,
@@ -60,15 +60,15 @@ _TABLES: dict[str, Table] = {
 
 
 def spellings(words: str | None) -> list[str]:
-    """Return the forms in which words may be stored, in lower case: with composed letters or not, and as in JSON."""
+    """Return the forms in which words may be stored, in lower case: NFC, NFD, and escaped for JSON."""
     if not words:
         return []
     forms = [words.lower(), *(normalize(form, words.lower()) for form in ("NFC", "NFD"))]
     return list(dict.fromkeys([*forms, *(json.dumps(form, ensure_ascii=False)[1:-1] for form in forms)]))
 
 
-def find_derived(tx: ReadTransaction, sources: Sources) -> Derived:
-    """Return what was made of the messages."""
+def find_derived(tx: ReadTransaction, sources: ForgottenMessages) -> Derived:
+    """Return the records derived from the messages."""
     words, matching = sources.words, spellings(sources.matching)
     of_messages = is_one_of(expectation.c.message_number, sources.numbers)
     return {
@@ -78,14 +78,14 @@ def find_derived(tx: ReadTransaction, sources: Sources) -> Derived:
         "views": [
             row.id
             for row in tx.execute(select(saved_view))
-            if _holds(f"{row.name} {unquote_plus(row.address)}", [word.lower() for word in words])
+            if _contains_any(f"{row.name} {unquote_plus(row.address)}", [word.lower() for word in words])
         ],
-        "texts": [text for text in _texts(tx) if _holds(text, matching)] if matching else [],
+        "texts": [text for text in _channel_texts(tx) if _contains_any(text, matching)] if matching else [],
     }
 
 
 def forget_derived(tx: WriteTransaction, derived: Derived) -> None:
-    """Delete what was derived. Executions keep times and outcomes; requests, results and steps lose their words."""
+    """Delete derived records. Executions keep times and outcomes, but lose request, result and texts of steps."""
     for name in ("results", "cases", "views"):
         tx.execute(delete(_TABLES[name]).where(is_one_of(_TABLES[name].c.id, derived[name])))
     runs = tx.execute(select(execution).where(is_one_of(execution.c.id, derived["executions"]))).all()
@@ -95,14 +95,14 @@ def forget_derived(tx: WriteTransaction, derived: Derived) -> None:
 
 
 def all_derived(tx: ReadTransaction) -> Derived:
-    """Return everything that may have been made of messages."""
+    """Return all records that may be derived from messages."""
     records = {name: tx.execute(select(table.c.id)).scalars().all() for name, table in _TABLES.items()}
-    return {**records, "texts": _texts(tx)}
+    return {**records, "texts": _channel_texts(tx)}
 
 
-def resume_files(tx: ReadTransaction, sources: Sources) -> list[str]:
-    """Return the files that were written for another client to go on with one of the channels."""
-    named = extract_result.c.channel.in_([*sources.names, *sources.beside])
+def resume_files(tx: ReadTransaction, sources: ForgottenMessages) -> list[str]:
+    """Return the files that were written to continue one of the channels in another client."""
+    named = extract_result.c.channel.in_([*sources.names, *sources.partial_names])
     rows = tx.execute(select(extract_result.c.metadata).where(extract_result.c.record_type == RESUMED, named)).scalars()
     return [path for metadata in rows for path in (metadata or {}).get("files", ())]
 
@@ -114,52 +114,52 @@ def _without_words(row: Any) -> dict[str, Any]:
         for step in full_steps(row.steps, row.started_at)
     ]
     error = {"code": row.error["code"], "message": "", "details": ""} if row.error else None
-    told = {"channel": None, "request": {"forgotten": True}, "asked": "", "result": None}
-    return {"number": row.number, **told, "steps": steps, "error": error}
+    blank = {"channel": None, "request": {"forgotten": True}, "asked": "", "result": None}
+    return {"number": row.number, **blank, "steps": steps, "error": error}
 
 
-def _executions(tx: ReadTransaction, sources: Sources) -> list[str]:
+def _executions(tx: ReadTransaction, sources: ForgottenMessages) -> list[str]:
     texts = (execution.c.request, execution.c.result, execution.c.steps, execution.c.error)
-    channels = [*sources.names, *(sources.beside if sources.are_many else ())]
+    channels = [*sources.names, *(sources.partial_names if sources.are_many else ())]
     on_channels = is_one_of(execution.c.channel, channels)
     found = _ids_where(tx, execution, [on_channels, *_mentioning(texts, sources.words)])
-    return list(dict.fromkeys([*found, *_naming(tx, texts, sources.ids)])) if sources.are_many else found
+    return list(dict.fromkeys([*found, *_executions_naming(tx, texts, sources.ids)])) if sources.are_many else found
 
 
-def _naming(tx: ReadTransaction, texts: Sequence[ColumnElement[Any]], ids: Collection[str]) -> Iterator[str]:
-    """Yield the executions whose texts name one of many messages by its id."""
+def _executions_naming(tx: ReadTransaction, texts: Sequence[ColumnElement[Any]], ids: Collection[str]) -> Iterator[str]:
+    """Yield the executions whose texts contain the id of one of many messages."""
     known, last = set(ids), 0
     columns = execution.c.number, execution.c.id, *(cast(text, Text) for text in texts)
     while rows := tx.execute(
         select(*columns).where(execution.c.number > last).order_by(execution.c.number).limit(1000)
     ).all():
         last = rows[-1].number
-        for _, id_, *told in rows:
-            if not known.isdisjoint(_MESSAGE.findall(" ".join(filter(None, told)))):
+        for _, id_, *texts_of_row in rows:
+            if not known.isdisjoint(_MESSAGE_ID.findall(" ".join(filter(None, texts_of_row)))):
                 yield id_
 
 
-_MESSAGE = re.compile(r"(?:conv|snap)_[0-9a-z]+")
+_MESSAGE_ID = re.compile(r"(?:conv|snap)_[0-9a-z]+")
 
 
-def _results(tx: ReadTransaction, sources: Sources) -> list[str]:
-    """Return the results of forgotten channels, and those that hold one of the messages or the words."""
+def _results(tx: ReadTransaction, sources: ForgottenMessages) -> list[str]:
+    """Return the results of forgotten channels, and results that contain one of the messages or the words."""
     columns = extract_result.c.id, extract_result.c.channel, extract_result.c["items"], extract_result.c.metadata
     names, ids, matching = set(sources.names), set(sources.ids), spellings(sources.matching)
     return [
         id_
-        for id_, of, items, metadata in tx.execute(select(*columns))
-        if of in names or not ids.isdisjoint(items) or (matching and _holds(as_text(metadata), matching))
+        for id_, name, items, metadata in tx.execute(select(*columns))
+        if name in names or not ids.isdisjoint(items) or (matching and _contains_any(as_text(metadata), matching))
     ]
 
 
-def _texts(tx: ReadTransaction) -> list[str]:
-    """Return titles, summaries, nicknames, tags and metadata of channels, with earlier ones."""
+def _channel_texts(tx: ReadTransaction) -> list[str]:
+    """Return current and earlier titles, summaries, nicknames, tags and metadata of channels."""
     texts: list[Any] = []
-    for row in tx.execute(select(*(channel.c[name] for name in _DESCRIBED), channel.c.meta)):
+    for row in tx.execute(select(*(channel.c[name] for name in _TEXT_COLUMNS), channel.c.meta)):
         texts += [*row[:-1], *map(as_text, row.meta.values())]
-    texts += tx.execute(select(edit.c.value).where(edit.c.field.in_(_DESCRIBED))).scalars()
-    # each tag was said in an edit
+    texts += tx.execute(select(edit.c.value).where(edit.c.field.in_(_TEXT_COLUMNS))).scalars()
+    # each tag is recorded in an edit
     tagged = tx.execute(select(edit.c.field).where(edit.c.field.startswith(TAGGED))).scalars()
     texts += (field.removeprefix(TAGGED) for field in tagged)
     return list(dict.fromkeys(text for text in texts if text and isinstance(text, str)))
@@ -169,20 +169,20 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _holds(text: str, spelled: Iterable[str]) -> bool:
+def _contains_any(text: str, spelled: Iterable[str]) -> bool:
     lowered = text.lower()
     return any(one in lowered for one in spelled)
 
 
 def _forget_texts(tx: WriteTransaction, texts: Collection[str]) -> None:
     for row in tx.execute(select(channel)).all():
-        gone: dict[str, Any] = {name: None for name in _DESCRIBED if getattr(row, name) in texts}
+        gone: dict[str, Any] = {name: None for name in _TEXT_COLUMNS if getattr(row, name) in texts}
         kept = {name: value for name, value in row.meta.items() if as_text(value) not in texts}
         if gone or kept != row.meta:
             change_channel(tx, row, {**gone, "meta": kept})
     tx.execute(delete(tag).where(is_one_of(tag.c.name, texts)))
     tx.execute(delete(edit).where(is_one_of(edit.c.field, [f"{TAGGED}{text}" for text in texts])))
-    for number, value in tx.execute(select(edit.c.number, edit.c.value).where(edit.c.field.in_(_DESCRIBED))).all():
+    for number, value in tx.execute(select(edit.c.number, edit.c.value).where(edit.c.field.in_(_TEXT_COLUMNS))).all():
         if value in texts:
             tx.execute(update(edit).where(edit.c.number == number).values(value=None))
 

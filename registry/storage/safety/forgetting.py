@@ -1,8 +1,8 @@
-"""Forget messages and channels for good, note them so that they do not come back, and wipe the freed pages.
+"""Forget messages and channels for good, record digests of them against a return, and wipe the freed pages.
 
-A message keeps its row without text: its digest and its client's id recognise a resend. Of a channel only digests
-stay, made with the registry's own key, of its names, its session and its messages. By these it is forgotten again when
-a backup is restored.
+A message keeps its row without text: its digest and its client's id identify a resend. A channel leaves only digests of
+its names, session id and messages, keyed with the registry's key. They identify it when it is sent again or a backup is
+restored.
 """
 
 import logging
@@ -28,25 +28,25 @@ from registry.storage.conversations.channels import (
 from registry.storage.conversations.messages import MessageRow, delete_channel, get_message, unindex
 from registry.storage.conversations.references import aliases_of, resolve_session
 from registry.storage.database import Database, ReadTransaction, WriteTransaction, insert_new
-from registry.storage.exchange.edits import note_forgetting, take_turns
+from registry.storage.exchange.edits import lock_edits, note_forgetting
 from registry.storage.records.executions import shorten_newest
-from registry.storage.safety.derived import Sources, all_derived, find_derived, forget_derived, spellings
+from registry.storage.safety.derived import ForgottenMessages, all_derived, find_derived, forget_derived, spellings
 from registry.storage.safety.masking import forget_key, key_of
 from registry.storage.safety.visibility import renamed_for
 from registry.storage.tables import channel, conversation, forgotten, message_vector, metadata
 
 logger = logging.getLogger(__name__)
 
-CHANNEL, OWNED, SESSION, SAID, DERIVED, MESSAGE = "channel", "owned", "session", "said", "derived", "message"
-"""Kinds of digests: of a channel's name, a name, id or words of a person's channel, a session's id, a message's role
-and words, a derived record, and the id of a message that is in no row since a backup without it was restored."""
+CHANNEL, OWNED, SESSION, WORDS, DERIVED, MESSAGE = "channel", "owned", "session", "said", "derived", "message"
+"""Kinds of digests: of a channel's name, of a name, id or message of a person's channel, of a session id, of a role and
+text, of a derived record, and of the id of a message whose row is missing since a backup was restored."""
 BY_POLICY = "pol"
-"""The beginning of receipts of retention policies, which hold for this registry alone: no other one is told."""
+"""The prefix of receipts of retention policies, which apply to this registry only: other ones are not notified."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """The selection of what to forget; all that is given must hold. Without `before` and `matching`, whole channels."""
+class ForgetSelection:
+    """Conditions that select what to forget, combined by AND. Without `before` and `matching`, whole channels."""
 
     id: str | None = None
     channel: str | None = None
@@ -59,7 +59,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Affected:
-    """The channels that go whole, and messages that go out of others."""
+    """The channels to forget completely, and single messages of other channels."""
 
     channels: Sequence[ChannelRow]
     messages: Sequence[MessageRow]
@@ -67,7 +67,7 @@ class Affected:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The numbers of what was forgotten."""
+    """The id, time and counts of a forgetting."""
 
     id: str
     forgotten_at: str
@@ -82,25 +82,25 @@ class Receipt:
     is_dry_run: bool = False
 
 
-def affected_by(tx: ReadTransaction, wanted: Wanted) -> Affected:
-    """Return what would be forgotten; NotFound if there is nothing."""
+def affected_by(tx: ReadTransaction, wanted: ForgetSelection) -> Affected:
+    """Return the channels and messages to forget; NotFound if there are none."""
     if wanted.id:
         found = Affected([], [get_message(tx, wanted.id, include_deleted=True)])
     else:
-        channels = tx.execute(select(channel).where(*_channels_meant(tx, wanted))).all()
-        over = [row for row in channels if not wanted.before or row.updated_at < wanted.before]
-        whole = [] if wanted.matching else over
+        channels = tx.execute(select(channel).where(*_channel_conditions(tx, wanted))).all()
+        ended = [row for row in channels if not wanted.before or row.updated_at < wanted.before]
+        whole = [] if wanted.matching else ended
         numbers = {row.number for row in whole}
         rest = [row.number for row in channels if row.number not in numbers]
-        found = Affected(whole, _messages_meant(tx, wanted, rest) if wanted.before or wanted.matching else [])
-    is_of_words = wanted.matching and wanted == Wanted(matching=wanted.matching)
-    derived = find_derived(tx, Sources(matching=wanted.matching)) if is_of_words else {}
+        found = Affected(whole, _selected_messages(tx, wanted, rest) if wanted.before or wanted.matching else [])
+    is_of_words = wanted.matching and wanted == ForgetSelection(matching=wanted.matching)
+    derived = find_derived(tx, ForgottenMessages(matching=wanted.matching)) if is_of_words else {}
     if not (found.channels or found.messages or any(derived.values())):
         raise NotFound("Nothing to forget.", "Nothing in the registry is what was named")
     return found
 
 
-def _channels_meant(tx: ReadTransaction, wanted: Wanted) -> list[ColumnElement[bool]]:
+def _channel_conditions(tx: ReadTransaction, wanted: ForgetSelection) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
     if wanted.channel:
         row = find_channel(tx, wanted.channel) or resolve_session(tx, wanted.channel)
@@ -114,14 +114,14 @@ def _channels_meant(tx: ReadTransaction, wanted: Wanted) -> list[ColumnElement[b
     return conditions
 
 
-def _messages_meant(tx: ReadTransaction, wanted: Wanted, channels: Sequence[int]) -> list[MessageRow]:
+def _selected_messages(tx: ReadTransaction, wanted: ForgetSelection, channels: Sequence[int]) -> list[MessageRow]:
     conditions: list[ColumnElement[bool]] = [conversation.c.forgotten.is_(False)]
     if wanted.before:
         conditions.append(conversation.c.timestamp < wanted.before)
     if wanted.matching:
-        held = (conversation.c.text, cast(conversation.c.payload, Text))
-        spelled = spellings(wanted.matching)
-        conditions.append(or_(*(column.icontains(one, autoescape=True) for column in held for one in spelled)))
+        columns = (conversation.c.text, cast(conversation.c.payload, Text))
+        forms = spellings(wanted.matching)
+        conditions.append(or_(*(column.icontains(one, autoescape=True) for column in columns for one in forms)))
     query = select(conversation).where(is_one_of(conversation.c.channel_number, channels), *conditions)
     return list(tx.execute(query.order_by(conversation.c.number)))
 
@@ -134,18 +134,18 @@ def dry_receipt(found: Affected) -> Receipt:
 def forget(
     tx: WriteTransaction, found: Affected, matching: str | None = None, *, is_exact: bool = False, receipt: str = ""
 ) -> Receipt:
-    """Forget it: rows, index, vectors, results and what executions say of it; all or nothing.
+    """Forget rows, index entries, vectors and derived records, in one transaction.
 
-    `is_exact`: as in `Sources`. `receipt`: its id, if it has one already.
+    `is_exact`: as in `ForgottenMessages`. `receipt`: the receipt's id; a new one by default.
     """
-    take_turns(tx)
+    lock_edits(tx)
     receipt = receipt or new_id("fgt")
     at = now()
     vectors = _vectors(tx, found)
-    derived = find_derived(tx, replace(sources_of(tx, found, matching), is_exact=is_exact))
+    derived = find_derived(tx, replace(forgotten_messages_of(tx, found, matching), is_exact=is_exact))
     key = key_of(tx)
     ids = (one for some in derived.values() for one in some)
-    note_forgotten(tx, [(keyed(key, DERIVED, one.encode()), DERIVED) for one in ids], receipt, at)
+    note_forgotten(tx, [(keyed_digest(key, DERIVED, one.encode()), DERIVED) for one in ids], receipt, at)
     forget_derived(tx, derived)
     ordered = sorted(found.messages, key=lambda row: (row.channel_number, row.number))
     for number, some in groupby(ordered, key=lambda row: row.channel_number):
@@ -156,25 +156,25 @@ def forget(
     return Receipt(receipt, format_time(at), len(found.channels), messages, vectors, **counts)
 
 
-def sources_of(tx: ReadTransaction, found: Affected, matching: str | None = None) -> Sources:
-    """Return the names and ids by which records may mention what is forgotten."""
+def forgotten_messages_of(tx: ReadTransaction, found: Affected, matching: str | None = None) -> ForgottenMessages:
+    """Return the names and ids by which records may mention the forgotten messages."""
     names = [name for row in found.channels for name in (row.name, *aliases_of(tx, row.number))]
     within = is_one_of(conversation.c.channel_number, [row.number for row in found.channels])
     rows = [*found.messages, *tx.execute(select(conversation.c.number, conversation.c.id).where(within))]
-    beside = {row.channel for row in found.messages}
-    return Sources(names, beside, [row.id for row in rows], [row.number for row in rows], matching)
+    partial_names = {row.channel for row in found.messages}
+    return ForgottenMessages(names, partial_names, [row.id for row in rows], [row.number for row in rows], matching)
 
 
 def forget_derived_again(tx: WriteTransaction, key: bytes, known: Collection[bytes]) -> None:
-    """Forget what came back of the things that were made of forgotten messages."""
+    """Forget derived records that a backup restored: those whose digests are `known`."""
     every = all_derived(tx).items()
     forget_derived(
-        tx, {name: [one for one in ids if keyed(key, DERIVED, one.encode()) in known] for name, ids in every}
+        tx, {name: [one for one in ids if keyed_digest(key, DERIVED, one.encode()) in known] for name, ids in every}
     )
 
 
 def forget_messages(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
-    """Remove the text of messages; digests and ids stay to recognise a resend."""
+    """Remove the text of messages; digests and ids stay to identify a resend."""
     if not rows:
         return
     unindex(tx, rows)
@@ -182,90 +182,92 @@ def forget_messages(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
     blank = {"text": "", "payload": {}, "length": 0, "deleted": True, "forgotten": True, "with_channel": False}
     tx.execute(update(conversation).where(is_one_of(conversation.c.number, numbers)).values(**blank))
     tx.execute(delete(message_vector).where(is_one_of(message_vector.c.message_number, numbers)))
-    said = {row.channel_number: {one.text for one in rows if one.channel_number == row.channel_number} for row in rows}
-    for number, texts in said.items():
+    texts_of = {
+        row.channel_number: {one.text for one in rows if one.channel_number == row.channel_number} for row in rows
+    }
+    for number, texts in texts_of.items():
         recount_channel(tx, number)
         tx.execute(update(channel).where(channel.c.number == number).values(made_summary=None))
-        # a channel without messages is hidden until something new is said in it
+        # a channel without messages is hidden until it gets a new one
         tx.execute(update(channel).where(channel.c.number == number, channel.c.message_count == 0).values(deleted=True))
-        _drop_title_out_of(tx, number, texts)
+        _drop_title_made_of(tx, number, texts)
 
 
-def _drop_title_out_of(tx: WriteTransaction, number: int, texts: Iterable[str]) -> None:
+def _drop_title_made_of(tx: WriteTransaction, number: int, texts: Iterable[str]) -> None:
     row = tx.execute(select(channel).where(channel.c.number == number)).one()
-    told = (row.title or "").strip(" .…").lower()
-    if told and any(told in " ".join(said.split()).lower() for said in texts):
+    title = (row.title or "").strip(" .…").lower()
+    if title and any(title in " ".join(text.split()).lower() for text in texts):
         change_channel(tx, row, {"title": None, "meta": {name: row.meta[name] for name in row.meta if name != "title"}})
 
 
 def _forget_channel(tx: WriteTransaction, row: ChannelRow, receipt: str, at: datetime) -> int:
     key = key_of(tx)
     within = conversation.c.channel_number == row.number
-    said = tx.execute(select(conversation.c.digest).where(within)).scalars().all()
-    marks = marks_of_channel(key, (row.name, *aliases_of(tx, row.number)), row.session_id, row.owner)
-    marks += [mark for digest in said for mark in marks_of(key, SAID, bytes(digest), row.owner)]
-    # words that many conversations together held say of no new one that it was forgotten
+    digests = tx.execute(select(conversation.c.digest).where(within)).scalars().all()
+    marks = channel_digests_to_note(key, (row.name, *aliases_of(tx, row.number)), row.session_id, row.owner)
+    marks += [mark for digest in digests for mark in digests_to_note(key, WORDS, bytes(digest), row.owner)]
+    # one receipt per channel: a new conversation must match a single forgotten one
     note_forgotten(tx, marks, f"{receipt}.{row.number}", at)
     ids = select(conversation.c.number, conversation.c.id).where(within).order_by(conversation.c.number)
     if not receipt.startswith(BY_POLICY):
         note_forgetting(tx, row, tx.execute(ids).all(), is_channel=True)
     delete_channel(tx, row, soft=False)
-    return len(said)
+    return len(digests)
 
 
-def marks_of_channel(
+def channel_digests_to_note(
     key: bytes, names: Iterable[str], session_id: str | None, owner: str | None
 ) -> list[tuple[bytes, str]]:
-    """Return the marks of a forgotten channel; a person's also of the names under which it was asked for."""
+    """Return the digests to record for a forgotten channel; for a person's, of its names with and without suffix."""
     if owner is not None:
-        asked = [name.removesuffix(renamed_for("", owner)) for name in names]
-        names = [*asked, *(renamed_for(name, owner) for name in asked)]
-    marks = [mark for name in names for mark in marks_of(key, CHANNEL, name.encode(), owner)]
-    return marks + (marks_of(key, SESSION, session_id.encode(), owner) if session_id else [])
+        base_names = [name.removesuffix(renamed_for("", owner)) for name in names]
+        names = [*base_names, *(renamed_for(name, owner) for name in base_names)]
+    marks = [mark for name in names for mark in digests_to_note(key, CHANNEL, name.encode(), owner)]
+    return marks + (digests_to_note(key, SESSION, session_id.encode(), owner) if session_id else [])
 
 
-def marks_against_channel(
+def channel_digests_to_check(
     key: bytes, names: Iterable[str], session_id: str | None, owner: str | None
 ) -> list[tuple[bytes, str]]:
-    """Return the marks by which a channel is forgotten for a person."""
-    marks = [mark for name in names for mark in marks_against(key, CHANNEL, name.encode(), owner)]
-    return marks + (marks_against(key, SESSION, session_id.encode(), owner) if session_id else [])
+    """Return the digests that refuse a channel of a person, if one is recorded."""
+    marks = [mark for name in names for mark in digests_to_check(key, CHANNEL, name.encode(), owner)]
+    return marks + (digests_to_check(key, SESSION, session_id.encode(), owner) if session_id else [])
 
 
-def marks_of(key: bytes, what: str, of: bytes, owner: str | None) -> list[tuple[bytes, str]]:
-    """Return the marks of a forgotten name, id or message: that of a person is not forgotten for other people."""
+def digests_to_note(key: bytes, what: str, of: bytes, owner: str | None) -> list[tuple[bytes, str]]:
+    """Return the digests to record for a forgotten name, id or message. A person's is not forgotten for others."""
     if owner is None:
-        return [(keyed(key, what, of), what)]
-    return [(_of_person(key, what, of, owner), what), (_of_somebody(key, what, of), OWNED)]
+        return [(keyed_digest(key, what, of), what)]
+    return [(_person_digest(key, what, of, owner), what), (_owned_digest(key, what, of), OWNED)]
 
 
-def marks_against(key: bytes, what: str, of: bytes, owner: str | None) -> list[tuple[bytes, str]]:
-    """Return the marks by which it is forgotten for a person; without one, also by those of every person."""
-    other = (_of_somebody(key, what, of), OWNED) if owner is None else (_of_person(key, what, of, owner), what)
-    return [(keyed(key, what, of), what), other]
+def digests_to_check(key: bytes, what: str, of: bytes, owner: str | None) -> list[tuple[bytes, str]]:
+    """Return the digests that refuse a name, id or message of a person; without an owner, those of all people."""
+    other = (_owned_digest(key, what, of), OWNED) if owner is None else (_person_digest(key, what, of, owner), what)
+    return [(keyed_digest(key, what, of), what), other]
 
 
-def _of_person(key: bytes, what: str, of: bytes, owner: str) -> bytes:
-    return keyed(key, what, owner.encode() + b"\0" + of)
+def _person_digest(key: bytes, what: str, of: bytes, owner: str) -> bytes:
+    return keyed_digest(key, what, owner.encode() + b"\0" + of)
 
 
-def _of_somebody(key: bytes, what: str, of: bytes) -> bytes:
-    return keyed(key, OWNED, what.encode() + b"\0" + of)
+def _owned_digest(key: bytes, what: str, of: bytes) -> bytes:
+    return keyed_digest(key, OWNED, what.encode() + b"\0" + of)
 
 
 def note_forgotten(tx: WriteTransaction, digests: Sequence[tuple[bytes, str]], receipt: str, at: datetime) -> None:
-    """Keep digests of what must not come back."""
+    """Record digests of forgotten names, ids, messages and records."""
     about = {"receipt": receipt, "forgotten_at": at}
     insert_new(tx, forgotten, [{"digest": digest, "what": what, **about} for digest, what in dict(digests).items()])
 
 
-def keyed(key: bytes, what: str, of: bytes) -> bytes:
-    """Return a keyed digest, from which nothing can be guessed without the registry's key."""
+def keyed_digest(key: bytes, what: str, of: bytes) -> bytes:
+    """Return a keyed digest: without the registry's key, its input cannot be guessed."""
     return blake2b(what.encode() + b"\0" + of, key=key, digest_size=16).digest()
 
 
 def is_anything_forgotten(tx: ReadTransaction) -> bool:
-    """Return True if any digest is noted; usually there is none, and nothing has to be compared."""
+    """Return True if any digest is recorded; usually there is none, which saves the comparison."""
     return tx.execute(select(forgotten.c.receipt).limit(1)).first() is not None
 
 
@@ -279,12 +281,12 @@ def _vectors(tx: ReadTransaction, found: Affected) -> int:
     number = message_vector.c.message_number
     within = is_one_of(conversation.c.channel_number, [row.number for row in found.channels])
     is_one = is_one_of(number, [row.number for row in found.messages])
-    held = or_(is_one, number.in_(select(conversation.c.number).where(within)))
-    return tx.execute(select(func.count()).select_from(message_vector).where(held)).scalar_one()
+    condition = or_(is_one, number.in_(select(conversation.c.number).where(within)))
+    return tx.execute(select(func.count()).select_from(message_vector).where(condition)).scalar_one()
 
 
 async def wipe(database: Database) -> None:
-    """Overwrite what deleted rows leave in the files: segments of the index, moved rows in pages, the write-ahead log.
+    """Overwrite remains of deleted rows in the files: index segments, moved rows in pages, the write-ahead log.
 
     SQLite's secure_delete leaves copies of rows that moved between pages, so the file is rewritten: 12 s per GB.
     """
@@ -294,7 +296,7 @@ async def wipe(database: Database) -> None:
     await database.write(lambda tx: tx.exec_driver_sql("INSERT INTO message_index(message_index) VALUES ('optimize')"))
     try:
         await database.maintain(("VACUUM",))
-    except StorageError as exc:  # it needs as much free space as the file is large
+    except StorageError as exc:  # VACUUM needs free space of the file's size
         logger.warning("It is forgotten, but words may be left in unused parts of the file: %s", exc)
     for _ in range(5):
         [(busy, *_rest)] = await database.maintain(("PRAGMA wal_checkpoint(TRUNCATE)",))
@@ -307,7 +309,7 @@ _VACUUM = tuple(f"VACUUM {name}" for name in (*metadata.tables, "message_index")
 
 @dataclass(frozen=True, slots=True)
 class Tombstones:
-    """The marks of what was forgotten in a registry: digests with their key, and message ids."""
+    """The records of everything forgotten in a registry: digests with their key, and message ids."""
 
     key: bytes
     digests: Sequence[tuple[bytes, str, str, datetime]]
@@ -315,7 +317,7 @@ class Tombstones:
 
 
 def tombstones_of(tx: WriteTransaction) -> Tombstones:
-    """Return the marks of everything that was forgotten so far."""
+    """Return the records of everything that was forgotten so far."""
     columns = forgotten.c.digest, forgotten.c.what, forgotten.c.receipt, forgotten.c.forgotten_at
     digests = [(bytes(digest), what, receipt, at) for digest, what, receipt, at in tx.execute(select(*columns))]
     ids = tx.execute(select(conversation.c.id).where(conversation.c.forgotten)).scalars().all()
@@ -323,45 +325,45 @@ def tombstones_of(tx: WriteTransaction) -> Tombstones:
 
 
 def forget_again(tx: WriteTransaction, tombstones: Tombstones) -> int:
-    """Forget what came back, and return how many messages. Digests made with another registry's key are dropped."""
-    forget_key(tx)  # the registry that was put back has its own
-    held = set(tx.execute(select(conversation.c.id)).scalars()) if tombstones.messages else set()
-    absent = [id_ for id_ in tombstones.messages if id_ not in held]
-    ids = [*held.intersection(tombstones.messages), *_noted_messages(tx, tombstones)]
+    """Forget what a backup restored; return the number of messages. Digests with another registry's key are dropped."""
+    forget_key(tx)  # the restored registry has its own
+    existing = set(tx.execute(select(conversation.c.id)).scalars()) if tombstones.messages else set()
+    absent = [id_ for id_ in tombstones.messages if id_ not in existing]
+    ids = [*existing.intersection(tombstones.messages), *_noted_messages(tx, tombstones)]
     there = is_one_of(conversation.c.id, ids), conversation.c.forgotten.is_(False)
     messages = tx.execute(select(conversation).where(*there)).all()
-    back = list(_channels_back(tx, tombstones))
-    told = Affected([row for row, receipt in back if not receipt.startswith(BY_POLICY)], messages)
-    quiet = Affected([row for row, receipt in back if receipt.startswith(BY_POLICY)], [])
-    count = forget(tx, told).messages if told.channels or told.messages else 0
-    count += forget(tx, quiet, is_exact=True, receipt=new_id(BY_POLICY)).messages if quiet.channels else 0
+    restored = list(_restored_channels(tx, tombstones))
+    by_request = Affected([row for row, receipt in restored if not receipt.startswith(BY_POLICY)], messages)
+    by_policy = Affected([row for row, receipt in restored if receipt.startswith(BY_POLICY)], [])
+    count = forget(tx, by_request).messages if by_request.channels or by_request.messages else 0
+    count += forget(tx, by_policy, is_exact=True, receipt=new_id(BY_POLICY)).messages if by_policy.channels else 0
     if derived := {digest for digest, what, _, _ in tombstones.digests if what == DERIVED}:
-        shorten_newest(tx)  # their words may have been gone already, and not been noted
+        shorten_newest(tx)  # texts that shortening had removed before the forgetting have no digests
         forget_derived_again(tx, tombstones.key, derived)
     if key_of(tx) == tombstones.key:
         for digest, what, receipt, at in tombstones.digests:
             note_forgotten(tx, [(digest, what)], receipt, at)
-        marks = [(keyed(tombstones.key, MESSAGE, id_.encode()), MESSAGE) for id_ in absent]
+        marks = [(keyed_digest(tombstones.key, MESSAGE, id_.encode()), MESSAGE) for id_ in absent]
         note_forgotten(tx, marks, new_id("fgt"), now())
     return count
 
 
 def _noted_messages(tx: WriteTransaction, tombstones: Tombstones) -> list[str]:
-    """Return the ids of forgotten messages that an earlier restored backup did not hold."""
+    """Return the ids of restored messages that are recorded as forgotten but were missing in an earlier backup."""
     known = {digest for digest, what, _, _ in tombstones.digests if what == MESSAGE}
     if not known:
         return []
     ids = tx.execute(select(conversation.c.id)).scalars()
-    return [id_ for id_ in ids if keyed(tombstones.key, MESSAGE, id_.encode()) in known]
+    return [id_ for id_ in ids if keyed_digest(tombstones.key, MESSAGE, id_.encode()) in known]
 
 
-def _channels_back(tx: WriteTransaction, tombstones: Tombstones) -> Iterator[tuple[ChannelRow, str]]:
-    """Yield the forgotten channels that are there again, each with the receipt of its forgetting."""
+def _restored_channels(tx: WriteTransaction, tombstones: Tombstones) -> Iterator[tuple[ChannelRow, str]]:
+    """Yield the forgotten channels that were restored, each with the receipt of its forgetting."""
     known = {(digest, what): receipt for digest, what, receipt, _ in tombstones.digests}
     if not known:
         return
     for row in tx.execute(select(channel)).all():
         names = row.name, *aliases_of(tx, row.number)
-        marks = marks_against_channel(tombstones.key, names, row.session_id, row.owner)
+        marks = channel_digests_to_check(tombstones.key, names, row.session_id, row.owner)
         if receipt := next((known[mark] for mark in marks if mark in known), None):
             yield row, receipt

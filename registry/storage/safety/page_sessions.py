@@ -1,4 +1,4 @@
-"""Store the sessions of signed-in browsers: every server of a registry knows them, also after a restart.
+"""Store the sessions of signed-in browsers, for all servers of a registry and across restarts.
 
 Only a digest of a session's key is stored.
 """
@@ -14,21 +14,21 @@ from sqlalchemy import delete, insert, select
 from registry.access import Access, Level
 from registry.domain import now
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.safety.tokens import Shown, get_token
+from registry.storage.safety.tokens import ValidToken, get_token
 from registry.storage.tables import page_session
 
 
 def begin_session(tx: WriteTransaction, number: int | None, access: Access, seconds: int) -> str:
-    """Begin a session with a token (its number), or with an access; return its key. Forget those that have expired."""
+    """Create a session of a token (its number) or of an access, and return its key. Delete expired sessions."""
     key = token_urlsafe(32)
-    held = {"person": access.name, "access": asdict(access)} if number is None else {"token_number": number}
+    values = {"person": access.name, "access": asdict(access)} if number is None else {"token_number": number}
     tx.execute(delete(page_session).where(page_session.c.until <= now()))
-    tx.execute(insert(page_session).values(digest=_digest(key), until=now() + timedelta(seconds=seconds), **held))
+    tx.execute(insert(page_session).values(digest=_digest(key), until=now() + timedelta(seconds=seconds), **values))
     return key
 
 
-def find_session(tx: ReadTransaction, key: str) -> Shown | Access | None:
-    """Return the session's token as it is now, or its access; None if it has expired or its token is no longer good."""
+def find_session(tx: ReadTransaction, key: str) -> ValidToken | Access | None:
+    """Return the session's current token, or its access; None if session or token are no longer valid."""
     valid = page_session.c.digest == _digest(key), page_session.c.until > now()
     row = tx.execute(select(page_session).where(*valid)).first()
     if row is None:
@@ -48,7 +48,7 @@ def open_sessions(tx: ReadTransaction) -> list[bytes]:
 
 
 def end_other_sessions(tx: WriteTransaction, digests: Sequence[bytes]) -> None:
-    """End the sessions that were ended before a backup that has them open was put back."""
+    """Delete all sessions but these: a restored backup may contain sessions that were ended since."""
     tx.execute(delete(page_session).where(page_session.c.digest.not_in(digests)))
 
 

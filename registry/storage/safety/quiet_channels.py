@@ -1,4 +1,4 @@
-"""Find the conversations that a retention policy names."""
+"""Find the conversations that a retention policy selects."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -14,35 +14,36 @@ from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.safety.visibility import is_in_project
 from registry.storage.tables import channel, execution, pin
 
-NO_TALKS = (REMEMBERED, "memory-files", "notion")  # sources of notes and pages: however old, they hold until replaced
+NO_CHATS = (REMEMBERED, "memory-files", "notion")  # notes and pages stay valid until replaced, at any age
 
 
 def _conditions(policy: RetentionPolicy, dialect: str, at: datetime) -> list[ColumnElement[bool]]:
-    """Return the conditions; pinned conversations, and those that are shared until a day to come, stay."""
-    midnight = at.replace(hour=0, minute=0, second=0, microsecond=0)  # the file is rewritten once a day, not each hour
-    named = [channel.c.updated_at < midnight - timedelta(days=policy.days), channel.c.source.not_in(NO_TALKS)]
+    """Return the policy's conditions; pinned channels, and channels shared until a future time, are excluded."""
+    # from midnight, so that SQLite's file is rewritten once a day, not each hour
+    midnight = at.replace(hour=0, minute=0, second=0, microsecond=0)
+    conditions = [channel.c.updated_at < midnight - timedelta(days=policy.days), channel.c.source.not_in(NO_CHATS)]
     if policy.project:
-        named.append(is_in_project(channel, policy.project, dialect))
+        conditions.append(is_in_project(channel, policy.project, dialect))
     if policy.owner:
-        named.append(channel.c.owner == policy.owner)
+        conditions.append(channel.c.owner == policy.owner)
     is_free = or_(channel.c.shared_with.is_(None), channel.c.shared_until.is_(None), channel.c.shared_until <= at)
-    return [*named, is_free, ~exists().where(pin.c.channel_number == channel.c.number)]
+    return [*conditions, is_free, ~exists().where(pin.c.channel_number == channel.c.number)]
 
 
-def latest_moment(tx: ReadTransaction) -> datetime | None:
-    """Return when something was said or run last, by the records."""
-    said = tx.execute(select(func.max(channel.c.updated_at))).scalar_one()
-    run = tx.execute(select(execution.c.started_at).order_by(execution.c.number.desc()).limit(1)).scalar()
-    return max(filter(None, (said, run)), default=None)
+def latest_activity(tx: ReadTransaction) -> datetime | None:
+    """Return the time of the latest message or execution."""
+    latest_message = tx.execute(select(func.max(channel.c.updated_at))).scalar_one()
+    latest_run = tx.execute(select(execution.c.started_at).order_by(execution.c.number.desc()).limit(1)).scalar()
+    return max(filter(None, (latest_message, latest_run)), default=None)
 
 
 def find_quiet(tx: ReadTransaction, policy: RetentionPolicy) -> dict[int, int]:
-    """Return the numbers of the channels that a policy names, each with its count of messages."""
+    """Return the numbers of the channels that a policy selects, with their message counts."""
     query = select(channel.c.number, channel.c.message_count).where(*_conditions(policy, tx.dialect.name, now()))
     return dict(tx.execute(query.order_by(channel.c.number)).all())
 
 
 def lock_quiet(tx: WriteTransaction, policy: RetentionPolicy, numbers: Sequence[int]) -> list[ChannelRow]:
-    """Return those of the channels that it still names; nobody adds to them until the transaction ends."""
+    """Return the channels that the policy still selects, locked until the transaction ends."""
     of_policy = is_one_of(channel.c.number, numbers), *_conditions(policy, tx.dialect.name, now())
     return list(tx.execute(select(channel).where(*of_policy).order_by(channel.c.number).with_for_update()))

@@ -18,13 +18,13 @@ from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.safety.visibility import ask_all, may_see
 from registry.storage.tables import channel, page_session, token
 
-PREFIX = "ctxr_"  # whoever finds a token knows what it opens
-USE_NOTED = timedelta(minutes=1)  # the last use is known to the minute
+PREFIX = "ctxr_"  # identifies the product if a token is found somewhere
+USE_PRECISION = timedelta(minutes=1)  # the last use is recorded at most once a minute
 _NAME = re.compile(r"[\w.@ -]{1,64}")
 
 
-class Made(NamedTuple):
-    """A new token: its secret, shown this once, the token as it is listed, and which patterns match no channel yet."""
+class NewToken(NamedTuple):
+    """A new token: its secret, which is shown only once, its list item, and the patterns that match no channel yet."""
 
     secret: str
     item: dict[str, Any]
@@ -40,10 +40,10 @@ def create_token(
     expires_at: datetime | None = None,
     owner: str | None = None,
     per_minute: int | None = None,
-) -> Made:
-    """Make a token; InvalidRequest for a name that is taken, also by one that was revoked: records name them.
+) -> NewToken:
+    """Create a token; InvalidRequest if a token has that name, even a revoked one, because records refer to it.
 
-    `owner`: the person who holds it, if that is not its name: all tokens of a person see the same chats.
+    `owner`: the person, if not the token's name. All tokens of a person see the same chats.
     `per_minute`: as `Access.per_minute`.
     """
     _check(tx, name, [*channels, *projects, *([] if owner is None else [owner])])
@@ -61,10 +61,10 @@ def create_token(
         "expires_at": expires_at,
     }
     row = tx.execute(insert(token).values(**values).returning(token)).one()
-    alone = {one: Access(name, Level.ADMIN, channels=(one,)) for one in channels}
-    alone |= {one: Access(name, Level.ADMIN, projects=(one,)) for one in projects}
-    unmatched = [one for one, access in alone.items() if not may_see(tx, access, true())]
-    return Made(secret, token_item(row), unmatched)
+    access_by_pattern = {one: Access(name, Level.ADMIN, channels=(one,)) for one in channels}
+    access_by_pattern |= {one: Access(name, Level.ADMIN, projects=(one,)) for one in projects}
+    unmatched = [one for one, access in access_by_pattern.items() if not may_see(tx, access, true())]
+    return NewToken(secret, token_item(row), unmatched)
 
 
 def _check(tx: ReadTransaction, name: str, patterns: Sequence[str]) -> None:
@@ -84,7 +84,7 @@ def list_tokens(tx: ReadTransaction) -> list[dict[str, Any]]:
 
 
 def revoke_token(tx: WriteTransaction, reference: str) -> dict[str, Any]:
-    """End a token, by name or id: it opens nothing from now on. NotFound if there is none.
+    """Revoke a token by name or id. NotFound if there is none.
 
     The name of a person who signed in without a token, such as `oauth:kim`, ends their sessions on the pages.
     """
@@ -98,13 +98,13 @@ def revoke_token(tx: WriteTransaction, reference: str) -> dict[str, Any]:
 
 
 def revoked_tokens(tx: ReadTransaction) -> dict[str, datetime]:
-    """Return when each revoked token was revoked, by its id."""
+    """Return the times of revocation of the revoked tokens, by id."""
     revoked = select(token.c.id, token.c.revoked_at).where(token.c.revoked_at.is_not(None))
     return dict(tx.execute(revoked).all())
 
 
 def revoke_again(tx: WriteTransaction, revoked: Mapping[str, datetime]) -> None:
-    """End the tokens that were revoked before a backup that has them active was put back."""
+    """Revoke tokens that were revoked already, but are active in a restored backup."""
     for id_, at in revoked.items():
         active = token.c.id == id_, token.c.revoked_at.is_(None)
         tx.execute(update(token).where(*active).values(revoked_at=at))
@@ -115,40 +115,40 @@ def has_tokens(tx: ReadTransaction) -> bool:
     return bool(tx.execute(select(exists().where(token.c.revoked_at.is_(None)))).scalar())
 
 
-class Shown(NamedTuple):
-    """A token that was shown and is good: its number, what it allows, and whether its use is to be noted."""
+class ValidToken(NamedTuple):
+    """A valid token of a request: its number, its access, and whether its last use must be updated."""
 
     number: int
     access: Access
-    is_use_news: bool
+    is_use_unrecorded: bool
 
 
-def find_token(tx: ReadTransaction, secret: str) -> Shown | None:
+def find_token(tx: ReadTransaction, secret: str) -> ValidToken | None:
     """Return the token with that secret; None if there is none, or it has expired or was revoked."""
-    return _shown(tx.execute(select(token).where(token.c.digest == _digest(secret))).first())
+    return _valid_token(tx.execute(select(token).where(token.c.digest == _digest(secret))).first())
 
 
-def get_token(tx: ReadTransaction, number: int) -> Shown | None:
-    return _shown(tx.execute(select(token).where(token.c.number == number)).first())
+def get_token(tx: ReadTransaction, number: int) -> ValidToken | None:
+    return _valid_token(tx.execute(select(token).where(token.c.number == number)).first())
 
 
 def tokens_seeing(tx: ReadTransaction, row: ChannelRow) -> dict[str, str | None]:
-    """Return the names of the restricted tokens that let see a channel, and whose they are."""
-    good = [shown.access for one in ask_all(tx, select(token)) if (shown := _shown(one))]
+    """Return the restricted tokens that can see a channel: owners by token name."""
+    valid = [valid_token.access for one in ask_all(tx, select(token)) if (valid_token := _valid_token(one))]
     is_it = channel.c.number == row.number
-    return {access.name: access.owner for access in good if access.is_restricted and may_see(tx, access, is_it)}
+    return {access.name: access.owner for access in valid if access.is_restricted and may_see(tx, access, is_it)}
 
 
 def note_use(tx: WriteTransaction, number: int) -> None:
     tx.execute(update(token).where(token.c.number == number).values(used_at=now()))
 
 
-def _shown(row: Row[Any] | None) -> Shown | None:
+def _valid_token(row: Row[Any] | None) -> ValidToken | None:
     if row is None or _state(row) != "active":
         return None
-    seen = tuple(row.channels), tuple(row.projects)
-    access = Access(row.name, Level(row.scope), *seen, row.owner or row.name, per_minute=row.per_minute)
-    return Shown(row.number, access, row.used_at is None or row.used_at < now() - USE_NOTED)
+    patterns = tuple(row.channels), tuple(row.projects)
+    access = Access(row.name, Level(row.scope), *patterns, row.owner or row.name, per_minute=row.per_minute)
+    return ValidToken(row.number, access, row.used_at is None or row.used_at < now() - USE_PRECISION)
 
 
 def _state(row: Row[Any]) -> str:
@@ -163,7 +163,7 @@ def _digest(secret: str) -> bytes:
 
 
 def token_item(row: Row[Any]) -> dict[str, Any]:
-    """A token as it is listed; never its secret."""
+    """Return a token's list item, without its secret."""
     return {
         **shown(row, "id", "name", "scope", "channels", "projects"),
         "owner": row.owner or row.name,
@@ -174,33 +174,33 @@ def token_item(row: Row[Any]) -> dict[str, Any]:
 
 
 def list_people(tx: ReadTransaction, access: Access | None) -> list[dict[str, Any]]:
-    """Return each person with the counts of conversations, messages, good tokens and sessions on the pages.
+    """Return each person with the counts of conversations, messages, valid tokens and sessions on the pages.
 
-    `by_account`: those sessions that a sign-in at the OAuth issuer began; a token ends the others with it.
+    `by_account`: the sessions that began with a sign-in at the OAuth issuer; revoking a token ends the others.
 
-    `access`: what the asker may do (None: everything); of others than themselves they see nobody, unless they see all.
+    `access`: the caller's access (None: everything); a restricted caller gets only their own entry.
     """
     people: dict[str, dict[str, Any]] = {}
 
-    def of(name: str) -> dict[str, Any]:
-        nothing = {"conversations": 0, "messages": 0, "latest": None, "tokens": 0, "sessions": 0, "by_account": 0}
-        return people.setdefault(name, {"person": name, **nothing})
+    def entry_of(name: str) -> dict[str, Any]:
+        empty = {"conversations": 0, "messages": 0, "latest": None, "tokens": 0, "sessions": 0, "by_account": 0}
+        return people.setdefault(name, {"person": name, **empty})
 
     counts = func.count(), func.sum(channel.c.message_count), func.max(channel.c.updated_at)
     owned = channel.c.owner.is_not(None), channel.c.deleted.is_(False)
     for owner, conversations, messages, latest in tx.execute(
         select(channel.c.owner, *counts).where(*owned).group_by(channel.c.owner)
     ):
-        of(owner).update(conversations=conversations, messages=int(messages), latest=format_time(latest))
+        entry_of(owner).update(conversations=conversations, messages=int(messages), latest=format_time(latest))
     for one in list_tokens(tx):
-        of(one["owner"])["tokens"] += one["state"] == "active"
+        entry_of(one["owner"])["tokens"] += one["state"] == "active"
     person = func.coalesce(page_session.c.person, token.c.owner, token.c.name)
     counts_of_sessions = select(person, func.count(), func.count(page_session.c.person)).where(
         page_session.c.until > now(), token.c.revoked_at.is_(None)
     )
     with_token = page_session.outerjoin(token, token.c.number == page_session.c.token_number)
     for name, sessions, by_account in tx.execute(counts_of_sessions.select_from(with_token).group_by(person)):
-        of(name).update(sessions=sessions, by_account=by_account)
+        entry_of(name).update(sessions=sessions, by_account=by_account)
     is_for_all = access is None or not access.is_restricted
     listed = [one for one in people.values() if is_for_all or (access and one["person"] == access.owner)]
     return sorted(listed, key=lambda one: (-one["conversations"], one["person"]))

@@ -1,5 +1,5 @@
-"""Inspect a registry's database for `ctxr doctor`, without changing it, and check it: the database's own check, each
-message's digest, counts, and the index.
+"""Inspect a registry's database for `ctxr doctor`, read-only, and check its integrity: the database's own check,
+message digests, counts, and the index.
 """
 
 import sqlite3
@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Row, Select, TextClause, func, select, text
 
 from registry.domain import Role, digest_of
 from registry.errors import InvalidRequest, StorageError
-from registry.storage.connections import opened_engine
+from registry.storage.connections import open_engine
 from registry.storage.conversations.channels import title_entry
 from registry.storage.database import Database, storage_errors
 from registry.storage.index.message_index import Entry, message_entry, searched_tokens
@@ -28,7 +28,7 @@ from registry.text.analysis.analyzer import ANALYZER_VERSION
 class Inspection:
     """The state of a database. `revision` None: there are no tables yet; then the counts are 0.
 
-    `embedded`: of each model the messages that have its vectors, and the bytes of these.
+    `embedded`: by model, the number of messages with vectors, and the bytes of these.
     """
 
     server: str
@@ -40,24 +40,24 @@ class Inspection:
 
 
 def inspect_database(url: str) -> Inspection:
-    """Look at the database at `url`, without making or migrating it; StorageError if it cannot be reached."""
+    """Inspect the database at `url` without creating or migrating it; StorageError if it cannot be reached."""
     file = url.removeprefix("sqlite:///")
     if file != url and not Path(file).exists():
         return Inspection(f"SQLite {sqlite3.sqlite_version}")
-    with storage_errors("open"), opened_engine(url) as engine, engine.connect() as connection:
+    with storage_errors("open"), open_engine(url) as engine, engine.connect() as connection:
         return _inspect(connection)
 
 
-def behind(url: str, read_url: str) -> int:
-    """Return how many bytes of its log a replica has not replayed; StorageError if one of the two cannot be reached."""
+def replication_lag(url: str, read_url: str) -> int:
+    """Return how many bytes of WAL a replica has not replayed; StorageError if a database cannot be reached."""
     setting = "CTXR_DATABASE_READ_URL"
-    with storage_errors("open"), opened_engine(read_url, setting) as copy, copy.connect() as connection:
-        held = connection.exec_driver_sql("SELECT pg_last_wal_replay_lsn()::text").scalar_one()
-    if held is None:
+    with storage_errors("open"), open_engine(read_url, setting) as copy, copy.connect() as connection:
+        replayed = connection.exec_driver_sql("SELECT pg_last_wal_replay_lsn()::text").scalar_one()
+    if replayed is None:
         raise InvalidRequest("It is no replica.", f"{setting}: allowed: a replica of CTXR_DATABASE_URL")
-    with storage_errors("open"), opened_engine(url) as engine, engine.connect() as connection:
+    with storage_errors("open"), open_engine(url) as engine, engine.connect() as connection:
         missing = "SELECT greatest(0, pg_current_wal_lsn() - %s::pg_lsn)"
-        return int(connection.exec_driver_sql(missing, (held,)).scalar_one())
+        return int(connection.exec_driver_sql(missing, (replayed,)).scalar_one())
 
 
 def _inspect(connection: Connection) -> Inspection:
@@ -90,11 +90,11 @@ def has_fts5() -> bool:
         return ("ENABLE_FTS5",) in connection.execute("PRAGMA compile_options").fetchall()
 
 
-SHOWN = 5  # examples of each kind of damage
-PORTION = 100  # rows in memory; a message may be megabytes long
-BUCKETS = 2**16  # sums over the words of the index, which fill 3 MB however many words there are
+MAX_EXAMPLES = 5  # examples of each kind of damage
+BATCH_ROWS = 100  # rows in memory; a message may be megabytes long
+BUCKETS = 2**16  # hash buckets for index terms: 3 MB for any number of terms
 _REBUILD = "ctxr db reindex --all makes it anew"
-_INSTANCES = "CREATE VIRTUAL TABLE temp.standing USING fts5vocab(main, message_index, instance)"
+_CREATE_INSTANCES = "CREATE VIRTUAL TABLE temp.standing USING fts5vocab(main, message_index, instance)"
 _ENTRIES = {"sqlite": "(SELECT id AS number FROM message_index_docsize)", "postgresql": "message_index"}
 _MISSING = """
     SELECT count(*) FROM conversation AS c
@@ -105,8 +105,8 @@ _STRAY = """
 
 
 def damage_of(url: str) -> list[str]:
-    """Check the whole registry, read-only; return a line for each kind of damage."""
-    with opened_engine(url) as engine, engine.connect() as connection:
+    """Check the whole registry, read-only; return one line for each kind of damage."""
+    with open_engine(url) as engine, engine.connect() as connection:
         return list(_damage(connection))
 
 
@@ -121,7 +121,7 @@ async def is_sound(database: Database) -> bool:
 
 
 def log_was_left(file: Path) -> bool:
-    """Return True if a process has the SQLite registry open, or was killed: otherwise its log is gone."""
+    """Return True if a process has the SQLite registry open, or was killed: otherwise the WAL does not exist."""
     log = Path(f"{file}-wal")
     return log.exists() and log.stat().st_size > 0
 
@@ -137,18 +137,18 @@ def _damage(connection: Connection) -> Iterator[str]:
 
 
 def _structure(connection: Connection) -> Iterator[str]:
-    found = connection.execute(text(f"PRAGMA integrity_check({SHOWN})")).scalars().all()
+    found = connection.execute(text(f"PRAGMA integrity_check({MAX_EXAMPLES})")).scalars().all()
     yield from (f"structure: {line}" for line in found if line != "ok")
-    loose = connection.execute(text("PRAGMA foreign_key_check")).all()
-    if loose:
-        yield f"structure: {len(loose)} rows belong to rows that are gone"
+    orphans = connection.execute(text("PRAGMA foreign_key_check")).all()
+    if orphans:
+        yield f"structure: {len(orphans)} rows belong to rows that are gone"
 
 
 def _messages(connection: Connection) -> Iterator[str]:
     query = select(conversation.c.id, conversation.c.role, conversation.c.text, conversation.c.digest)
-    query = query.where(conversation.c.forgotten.is_(False))  # of those the digest stays, and not the words
+    query = query.where(conversation.c.forgotten.is_(False))  # they keep the digest, but no text
     damaged = (row.id for row in _rows(connection, query) if not _is_as_stored(row.role, row.text, row.digest))
-    wrong, shown = _counted(damaged)
+    wrong, shown = _count_and_examples(damaged)
     if wrong:
         yield f"messages: {wrong} are not what was stored: {shown}"
     details = _rows(connection, select(conversation.c.payload, conversation.c.timestamp))
@@ -157,9 +157,9 @@ def _messages(connection: Connection) -> Iterator[str]:
         yield f"messages: of {unreadable} the details cannot be read"
 
 
-def _is_as_stored(role: object, said: object, digest: bytes) -> bool:
-    is_known = isinstance(said, str) and role in set(Role)
-    return is_known and digest_of(Role(str(role)), str(said)) == bytes(digest)
+def _is_as_stored(role: object, message_text: object, digest: bytes) -> bool:
+    is_known = isinstance(message_text, str) and role in set(Role)
+    return is_known and digest_of(Role(str(role)), str(message_text)) == bytes(digest)
 
 
 def _counts(connection: Connection) -> Iterator[str]:
@@ -169,13 +169,13 @@ def _counts(connection: Connection) -> Iterator[str]:
         .scalar_subquery()
     )
     query = select(channel.c.name).where(channel.c.message_count != alive)
-    wrong, shown = _counted(row.name for row in _rows(connection, query))
+    wrong, shown = _count_and_examples(row.name for row in _rows(connection, query))
     if wrong:
         yield f"counts: {wrong} channels do not know how many messages they have: {shown}"
 
 
 def _index(connection: Connection) -> Iterator[str]:
-    """Check that each entry belongs to a message and each message has its entry; on SQLite also each word's entries."""
+    """Check that index entries and messages correspond; on SQLite also the postings of each term."""
     entries = _ENTRIES[connection.dialect.name]
     missing = connection.scalar(text(_MISSING.format(entries=entries)))
     stray = connection.scalar(text(_STRAY.format(entries=entries)))
@@ -187,11 +187,11 @@ def _index(connection: Connection) -> Iterator[str]:
         return
     sums = [0] * BUCKETS
     for row in _rows(connection, alive):
-        said = row._asdict()
-        _add(sums, message_entry(said, searched_tokens(said)))
+        values = row._asdict()
+        _add(sums, message_entry(values, searched_tokens(values)))
     for row in _rows(connection, select(channel).where(text(f"-channel.number IN {entries}"))):
         _add(sums, title_entry(row, {}))
-    connection.execute(text(_INSTANCES))
+    connection.execute(text(_CREATE_INSTANCES))
     for row in _rows(connection, text("SELECT term, doc FROM temp.standing")):
         sums[hash(row.term) % BUCKETS] -= hash((row.term, row.doc))
     wrong = BUCKETS - sums.count(0)
@@ -200,17 +200,17 @@ def _index(connection: Connection) -> Iterator[str]:
 
 
 def _add(sums: list[int], entry: Entry) -> None:
-    """Add an entry to the sums of its words; the index as it is, subtracted, must leave 0."""
+    """Add an entry to the sums of its terms. Subtracting the stored postings must result in 0."""
     for word in set(" ".join(entry.tokens).split(" ")) - {""}:
         sums[hash(word) % BUCKETS] += hash((word, entry.number))
 
 
 def _rows(connection: Connection, query: Select[Any] | TextClause) -> Iterator[Row[Any]]:
-    """Return the rows of a large table without holding them all."""
-    yield from connection.execute(query, execution_options={"yield_per": PORTION})
+    """Yield the rows of a large table in batches."""
+    yield from connection.execute(query, execution_options={"yield_per": BATCH_ROWS})
 
 
-def _counted(names: Iterable[str]) -> tuple[int, str]:
-    each = iter(names)
-    shown = list(islice(each, SHOWN))
-    return len(shown) + sum(1 for _ in each), ", ".join(shown)
+def _count_and_examples(names: Iterable[str]) -> tuple[int, str]:
+    rest = iter(names)
+    shown = list(islice(rest, MAX_EXAMPLES))
+    return len(shown) + sum(1 for _ in rest), ", ".join(shown)

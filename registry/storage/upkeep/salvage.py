@@ -1,7 +1,7 @@
-"""Save all that can still be read of a damaged SQLite registry into a new one.
+"""Copy all readable rows of a damaged SQLite registry into a new one.
 
-The damaged file is only copied. Rows are read by number, in ever smaller ranges around what cannot be read, and go the
-way of a backup: as lines of JSON into new tables.
+The damaged file is not changed. Rows are read by number ranges, which are halved around unreadable rows, and imported
+like a backup: as lines of JSON into new tables.
 """
 
 import json
@@ -22,7 +22,7 @@ from registry.errors import InvalidRequest, StorageError
 from registry.storage.column_types import UtcTime
 from registry.storage.migrations import HEAD
 from registry.storage.tables import metadata
-from registry.storage.upkeep.table_export import rehearse, row_line
+from registry.storage.upkeep.table_export import import_into_file, row_line
 
 Row = Sequence[Any]
 
@@ -30,7 +30,7 @@ Row = Sequence[Any]
 def salvage(damaged: Path, new: Path) -> dict[str, tuple[int, int]]:
     """Write what can be read into a new registry, without its index. InvalidRequest if there is a file already.
 
-    Returns by table the number of rows that were saved, and of those that could not be read.
+    Returns by table the numbers of saved and of unreadable rows.
     """
     if new.exists():
         raise InvalidRequest("There is a file of that name already.", f"given {new}; allowed: a new one")
@@ -44,8 +44,8 @@ def salvage(damaged: Path, new: Path) -> dict[str, tuple[int, int]]:
                 shutil.copyfile(f"{damaged}{end}", f"{copy}{end}")
         with closing(sqlite3.connect(copy)) as old:
             old.text_factory = lambda raw: raw.decode(errors="replace")
-            old.execute("PRAGMA writable_schema = ON")  # else one damaged line of the schema hides all tables
-            rehearse(new, HEAD, lambda name: _lines(old, metadata.tables[name], lost), is_damaged=True)
+            old.execute("PRAGMA writable_schema = ON")  # otherwise one damaged row of the schema hides all tables
+            import_into_file(new, HEAD, lambda name: _lines(old, metadata.tables[name], lost), is_damaged=True)
     with closing(sqlite3.connect(new)) as saved:
         counts = ((name, saved.execute(f"SELECT count(*) FROM {name}")) for name in metadata.tables)  # noqa: S608, ours
         return {name: (count, lost[name]) for name, [[count]] in counts}
@@ -60,24 +60,24 @@ def _lines(old: sqlite3.Connection, table: Table, lost: Counter[str]) -> Iterato
     if columns:
         listed = ", ".join(f'"{column.name}"' for column in columns)
         for row in _rows(old, table, listed, lost):
-            yield row_line(_mended(columns, row))
+            yield row_line(_repair_row(columns, row))
 
 
-def _mended(columns: Sequence[Any], row: Row) -> dict[str, Any]:
-    """Return the row as values of its columns: a damaged time is replaced by another of the row, damaged JSON by {}."""
+def _repair_row(columns: Sequence[Any], row: Row) -> dict[str, Any]:
+    """Return the row by column name. A damaged time is replaced by another time of the row, damaged JSON by {}."""
     times = [_time(value) for column, value in zip(columns, row, strict=True) if isinstance(column.type, UtcTime)]
-    other = next((time for time in times if time), now())
-    found = dict[str, Any]()
+    fallback = next((time for time in times if time), now())
+    values = dict[str, Any]()
     for column, value in zip(columns, row, strict=True):
         match column.type:
             case UtcTime() if value is not None:
-                value = _time(value) or other
+                value = _time(value) or fallback
             case JSON() if value is not None:
                 value = _json(value)
             case LargeBinary() if isinstance(value, str):
                 value = value.encode()
-        found[column.name] = value
-    return found
+        values[column.name] = value
+    return values
 
 
 def _time(value: object) -> datetime | None:
@@ -96,17 +96,17 @@ def _json(value: Any) -> Any:
 
 
 def _rows(old: sqlite3.Connection, table: Table, listed: str, lost: Counter[str]) -> Iterator[Row]:
-    """Yield the rows of a table; what cannot be read is halved until it is one row."""
-    if table.dialect_options["sqlite"]["with_rowid"] is False:  # to be read in its own order only
+    """Yield the readable rows of a table; halve an unreadable range down to single rows."""
+    if table.dialect_options["sqlite"]["with_rowid"] is False:  # has no rowid to select ranges by
         try:
             yield from old.execute(f"SELECT {listed} FROM {table.name}")  # noqa: S608, names of ours
         except sqlite3.DatabaseError:
             lost[table.name] = 1
         return
     query = f"SELECT {listed} FROM {table.name} WHERE rowid BETWEEN ? AND ?"  # noqa: S608, names of ours
-    waiting = [(1, _last_number(old, table.name))]
-    while waiting:
-        first, last = waiting.pop()
+    ranges = [(1, _last_number(old, table.name))]
+    while ranges:
+        first, last = ranges.pop()
         try:
             yield from old.execute(query, (first, last)).fetchall()
         except (sqlite3.DatabaseError, UnicodeDecodeError):
@@ -114,7 +114,7 @@ def _rows(old: sqlite3.Connection, table: Table, listed: str, lost: Counter[str]
                 lost[table.name] += 1
             else:
                 middle = (first + last) // 2
-                waiting += [(middle + 1, last), (first, middle)]
+                ranges += [(middle + 1, last), (first, middle)]
 
 
 def _last_number(old: sqlite3.Connection, table: str) -> int:

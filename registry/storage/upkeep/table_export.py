@@ -1,7 +1,7 @@
-"""Export the registry's tables as lines of JSON, the same for both databases; import them, and copy them as they are.
+"""Export the registry's tables as lines of JSON in one format for both databases; import them; copy whole registries.
 
-The message index is not exported: it is rebuilt from the messages. A copy is all or nothing: the target is replaced in
-one transaction, and compared row by row with the source at the end.
+The message index is not exported: it is rebuilt from the messages. A copy replaces the target in one transaction, and
+at the end compares it row by row with the source.
 """
 
 import hashlib
@@ -20,18 +20,18 @@ from sqlalchemy.exc import StatementError
 from sqlalchemy.types import TypeEngine
 
 from registry.errors import InvalidRequest, StorageError
-from registry.storage.connections import begin_on_server, opened_engine
+from registry.storage.connections import begin_on_server, open_engine
 from registry.storage.conversations.channels import recount_channel
 from registry.storage.database import ReadTransaction, WriteTransaction, storage_errors
 from registry.storage.index.rebuild_index import BATCH, reindex_at_once
 from registry.storage.migrate import migrate, migrate_engine
-from registry.storage.paging import change_state
+from registry.storage.paging import invalidate_feed_places
 from registry.storage.safety.masking import find_key
 from registry.storage.tables import channel, conversation, metadata
 
-TABLES = {table.name: table for table in metadata.sorted_tables}  # every table of ours, the ones others point to first
+TABLES = {table.name: table for table in metadata.sorted_tables}  # all tables, parents before children
 
-Progress = Callable[[str, int], None]  # called with a table's name and how many more of its rows were copied
+Progress = Callable[[str, int], None]  # called with a table's name and the number of newly copied rows
 Lines = Callable[[str], Iterable[bytes]]  # the lines of a table, by its name
 
 
@@ -53,52 +53,52 @@ def _plain(value: Any) -> Any:
     return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else value
 
 
-def count_kept(tx: ReadTransaction) -> dict[str, int]:
-    """Return how many sessions and messages there are, without deleted ones."""
+def count_stored(tx: ReadTransaction) -> dict[str, int]:
+    """Return the numbers of sessions and messages, without deleted ones."""
     return {
         name: tx.execute(select(func.count()).select_from(table).where(table.c.deleted.is_(False))).scalar_one()
         for name, table in (("sessionCount", channel), ("messageCount", conversation))
     }
 
 
-def rehearse(file: Path, revision: str, lines: Lines, *, is_damaged: bool = False) -> dict[str, int]:
-    """Put exported tables into a new SQLite file, as they were at `revision`, and bring that up to date.
+def import_into_file(file: Path, revision: str, lines: Lines, *, is_damaged: bool = False) -> dict[str, int]:
+    """Import tables exported at `revision` into a new SQLite file, migrate it, and return its `count_stored`.
 
-    Rows that point to a lost one are left out; a message whose channel is lost gets it back with what it knows of it.
-    `is_damaged`: some rows may be missing, so that counts are taken anew. Returns the `count_kept` of the result.
+    Rows that refer to a missing row are skipped; a message's missing channel is recreated from the message.
+    `is_damaged`: some rows may be missing, so recompute the counts of all channels.
     """
     migrate(f"sqlite:///{file}", revision)
     with _opened(file) as tx:
-        remade = _fill(tx, lines)
+        recreated = _fill(tx, lines)
     migrate(f"sqlite:///{file}")
     with _opened(file) as tx:
-        for number in tx.execute(select(channel.c.number)).scalars().all() if is_damaged else remade:
+        for number in tx.execute(select(channel.c.number)).scalars().all() if is_damaged else recreated:
             recount_channel(tx, number)
-        return count_kept(tx)
+        return count_stored(tx)
 
 
 @contextmanager
 def _opened(file: Path) -> Iterator[WriteTransaction]:
     with (
         storage_errors("read the backup into"),
-        opened_engine(f"sqlite:///{file}") as engine,
+        open_engine(f"sqlite:///{file}") as engine,
         engine.execution_options(write=True).begin() as connection,
     ):
         yield WriteTransaction(ReadTransaction(connection))
 
 
 def _fill(tx: WriteTransaction, lines: Lines) -> set[int]:
-    """Insert the lines; returns the numbers of the channels that were made anew."""
-    held = MetaData()
-    held.reflect(tx)
+    """Insert the lines; return the numbers of the recreated channels."""
+    reflected = MetaData()
+    reflected.reflect(tx)
     known: dict[str, set[Any]] = {}
-    remade: set[int] = set()
-    for table in (table for table in held.sorted_tables if table.name in TABLES):
+    recreated: set[int] = set()
+    for table in (table for table in reflected.sorted_tables if table.name in TABLES):
         rows: Iterator[dict[str, Any]] = (_typed(table, json.loads(line)) for line in lines(table.name))
         if table.name == "conversation":
-            rows = _with_channels(tx, held.tables["channel"], known["channel"], remade, rows)
-        _insert(tx, table, _rooted(table, known, rows), known)
-    return remade
+            rows = _recreate_channels(tx, reflected.tables["channel"], known["channel"], recreated, rows)
+        _insert(tx, table, _drop_orphans(table, known, rows), known)
+    return recreated
 
 
 def _typed(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,26 +113,26 @@ def _value(kind: TypeEngine[Any], value: Any) -> Any:
     return b64decode(value) if isinstance(kind, LargeBinary) else value
 
 
-def _with_channels(
-    tx: WriteTransaction, channels: Table, known: set[Any], remade: set[int], rows: Iterable[dict[str, Any]]
+def _recreate_channels(
+    tx: WriteTransaction, channels: Table, known: set[Any], recreated: set[int], rows: Iterable[dict[str, Any]]
 ) -> Iterator[dict[str, Any]]:
     for row in rows:
         if row["channel_number"] not in known:
             known.add(row["channel_number"])
-            remade.add(row["channel_number"])
-            tx.execute(insert(channels).values(_remade(row)))
+            recreated.add(row["channel_number"])
+            tx.execute(insert(channels).values(_recreated_channel(row)))
         yield row
 
 
-def _remade(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a channel of which only the messages are left; its counts are set when all of them are there."""
+def _recreated_channel(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row for a missing channel, from one of its messages; its counts are recomputed later."""
     return {
         "number": row["channel_number"],
         "name": row["channel"],
         "source": row["source"],
         "meta": {"restored": "from its messages alone"},
         "message_count": 1,
-        "seq_count": 1_000_000,  # unknown: more than any of its messages has
+        "seq_count": 1_000_000,  # unknown: larger than the seq of any of its messages
         "token_count": 0,
         "created_at": row["timestamp"],
         "updated_at": row["timestamp"],
@@ -140,13 +140,15 @@ def _remade(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _rooted(table: Table, known: Mapping[str, set[Any]], rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Drop rows whose parent is lost; a pointer that may be empty is emptied instead."""
-    pointers = [(key.parent, key.column.table.name) for key in table.foreign_keys]
+def _drop_orphans(
+    table: Table, known: Mapping[str, set[Any]], rows: Iterable[dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """Drop rows whose parent is missing; set a nullable reference to NULL instead."""
+    references = [(key.parent, key.column.table.name) for key in table.foreign_keys]
     for row in rows:
         lost = [
             column
-            for column, parent in pointers
+            for column, parent in references
             if row[column.name] is not None and row[column.name] not in known[parent]
         ]
         if all(column.nullable for column in lost):
@@ -159,7 +161,7 @@ def _insert(tx: WriteTransaction, table: Table, rows: Iterator[dict[str, Any]], 
     while batch := list(islice(rows, BATCH)):
         try:
             tx.execute(into, batch)
-        except StatementError:  # of a damaged registry: without the rows that are none any more
+        except StatementError:  # damaged registry: insert rows one by one, without invalid ones
             for row in batch:
                 with suppress(StatementError):
                     tx.execute(into, row)
@@ -168,7 +170,7 @@ def _insert(tx: WriteTransaction, table: Table, rows: Iterator[dict[str, Any]], 
 
 
 def replace_everything(tx: WriteTransaction, file: Path) -> None:
-    """Put what a rehearsal has made in the place of all that is stored, in this one transaction."""
+    """Replace all stored rows by those of a file from `import_into_file`, in this transaction."""
     with _opened(file) as source:
         _replace(source, tx, lambda _table, _rows: None)
 
@@ -197,17 +199,17 @@ NO_LIMITS = partial(begin_on_server, idle_in_transaction_session_timeout=0, stat
 def copy_registry(
     source_url: str, target_url: str, progress: Progress = lambda _table, _rows: None
 ) -> Sequence[tuple[str, int]]:
-    """Make the target the same as the source; returns each table's name and number of rows.
+    """Replace the target by a copy of the source; return each table's name and number of rows.
 
     InvalidRequest if the target is the source, or another registry with conversations; StorageError if a database
-    cannot be read or written, or the two are not the same in the end.
+    cannot be read or written, or if the two differ at the end.
     """
     if source_url == target_url:
         raise InvalidRequest("The two registries are the same.", "given: the same address twice")
     file = source_url.removeprefix("sqlite:///")
     if file != source_url and not Path(file).exists():
         raise InvalidRequest("There is no registry to copy.", f"given {file}; a registry on SQLite is expected there")
-    with storage_errors("copy"), opened_engine(source_url) as ours, opened_engine(target_url) as theirs:
+    with storage_errors("copy"), open_engine(source_url) as ours, open_engine(target_url) as theirs:
         for engine in (ours, theirs):
             migrate_engine(engine)
         reading = ours.execution_options(begin=NO_LIMITS("REPEATABLE READ"))
@@ -216,8 +218,9 @@ def copy_registry(
             source, target = ReadTransaction(from_here), WriteTransaction(ReadTransaction(to_there))
             _check_target(source, target)
             _replace(source, target, progress)
-            compared = [(table.name, _compared(source, target, table)) for table in metadata.sorted_tables]
-            change_state(target)  # what the source gets from now on is not there: machines compare everything
+            compared = [(table.name, _compare_table(source, target, table)) for table in metadata.sorted_tables]
+            # the copy lacks later messages of the source: machines that sync must start over
+            invalidate_feed_places(target)
             return compared
 
 
@@ -229,9 +232,9 @@ def _check_target(source: ReadTransaction, target: ReadTransaction) -> None:
         )
 
 
-def _compared(source: ReadTransaction, target: ReadTransaction, table: Table) -> int:
-    """Return the table's number of rows; StorageError unless both sides hold the same."""
-    ours, theirs = _sum(source, table), _sum(target, table)
+def _compare_table(source: ReadTransaction, target: ReadTransaction, table: Table) -> int:
+    """Return the table's number of rows; StorageError unless both registries have the same rows."""
+    ours, theirs = _checksum(source, table), _checksum(target, table)
     if ours != theirs:
         raise StorageError(
             f"The copy of the table {table.name} is not the same as the original.",
@@ -240,7 +243,7 @@ def _compared(source: ReadTransaction, target: ReadTransaction, table: Table) ->
     return ours[0]
 
 
-def _sum(tx: ReadTransaction, table: Table) -> tuple[int, int]:
+def _checksum(tx: ReadTransaction, table: Table) -> tuple[int, int]:
     """Return the row count and a checksum independent of the order: databases sort texts differently."""
     count = total = 0
     for line in rows_of(tx, table):

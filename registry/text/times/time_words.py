@@ -7,7 +7,7 @@ import re
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from registry.domain import reckonable
+from registry.domain import clamp_year
 from registry.text.times.named_times import BOUNDED, WORDS, Resolver, hours_of, korean, patterns, with_margin
 from registry.text.times.spans import SPANS, TICK, Span, day_of, month_of, year_of
 
@@ -106,7 +106,7 @@ def parse_span(value: str, now: datetime) -> Span | None:
         if found and (found[0].begin, found[0].end) == (0, len(words)):
             return found[0].span
     try:
-        moment = reckonable(datetime.fromisoformat(value))
+        moment = clamp_year(datetime.fromisoformat(value))
     except (ValueError, OverflowError):
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)

@@ -23,7 +23,7 @@ from orchestrator.service import Orchestrator
 from registry.access import Access, Level
 from registry.domain import new_id, parse_time
 from registry.settings import Settings
-from registry.storage.exchange.change_feed import Listener, Place, UpdatedChannels
+from registry.storage.exchange.change_feed import FeedPosition, Listener, UpdatedChannels
 from registry.storage.safety.tokens import create_token
 from tests.backoffice.application import with_known_routes
 
@@ -309,7 +309,7 @@ async def _answers(here: World, theirs: World, people: People) -> AsyncIterator[
     seen = here.orchestrator.registry.seen_by(here.access)
     since = parse_time(START.format(1, 0))
     yield "subscriptions", str(sorted(await seen.read(lambda tx: UpdatedChannels(tx, since).names(tx))))
-    events = await seen.read(Listener(Place()).news)
+    events = await seen.read(Listener(FeedPosition()).news)
     yield "after all events", str([(event.kind, _bare(_ordered(event.item))) for event in events])
     for path in ("/bo/ao/executions?limit=1000", "/bo/extracts?limit=1000", "/bo/ao/statistics", "/bo/channels"):
         yield f"after all {path}", await here.ask("GET", path)

@@ -12,7 +12,7 @@ import httpx
 from orchestrator.remote.client import RemoteRegistry
 from orchestrator.remote.exchange import Exchanged, pull, push
 from orchestrator.service import Orchestrator
-from registry.ingest.intake import Keeping
+from registry.ingest.intake import StorageRules
 from registry.registry import Registry
 from tests.backoffice.application import application
 
@@ -55,7 +55,7 @@ class Laptop:
         self.orchestrator = Orchestrator(Registry(self._url))
         self.line = line
 
-    def crash(self, keeping: Keeping | None = None) -> None:
+    def crash(self, keeping: StorageRules | None = None) -> None:
         """Lose all that is only remembered, and start again, maybe with other rules of what is kept."""
         self.orchestrator.registry.close()
         self.orchestrator = Orchestrator(Registry(self._url, keeping=keeping))

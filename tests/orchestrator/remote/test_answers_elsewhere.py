@@ -17,12 +17,12 @@ from orchestrator.remote import background_exchange
 from orchestrator.remote.background_exchange import keep_exchanging, local_copy_note
 from orchestrator.remote.client import RemoteRegistry, Unreachable
 from orchestrator.service import Orchestrator
-from registry.access import NOT_YOURS
+from registry.access import CHANNEL_REFUSED
 from registry.domain import now
 from registry.registry import Registry
 from registry.settings import Settings
 from registry.storage.exchange import remote
-from registry.storage.exchange.remote import send_again, waiting_for
+from registry.storage.exchange.remote import exchange_counts, resend_refused_messages
 from tests.orchestrator.remote.laptops import URL, Laptop, Line, body_of, said
 
 pytestmark = pytest.mark.anyio
@@ -45,7 +45,7 @@ def answer_instead(
 
 
 def not_yours() -> httpx.Response:
-    error = {"code": "UNAUTHORIZED", "message": NOT_YOURS, "details": "token 'laptop' is for channels 'cursor_*'"}
+    error = {"code": "UNAUTHORIZED", "message": CHANNEL_REFUSED, "details": "token 'laptop' is for channels 'cursor_*'"}
     return httpx.Response(401, json={"ok": False, "error": error})
 
 
@@ -53,7 +53,9 @@ def of_a_proxy() -> httpx.Response:
     return httpx.Response(413, html="<html><h1>413 Request Entity Too Large</h1></html>")
 
 
-@pytest.mark.parametrize(("answer", "why"), [(not_yours, NOT_YOURS), (of_a_proxy, "413 Request Entity Too Large")])
+@pytest.mark.parametrize(
+    ("answer", "why"), [(not_yours, CHANNEL_REFUSED), (of_a_proxy, "413 Request Entity Too Large")]
+)
 async def test_what_is_not_taken_there_holds_up_nothing_else_and_can_be_sent_again(
     laptops: Laptops,
     elsewhere: Orchestrator,
@@ -71,7 +73,7 @@ async def test_what_is_not_taken_there_holds_up_nothing_else_and_can_be_sent_aga
     assert (done.sent, done.refused) == (1, 2)
     assert why in str(done.why)
     assert await said(elsewhere) == {"basket": ["Why does the basket lose items?"]}
-    await one.orchestrator.registry.write(lambda tx: send_again(tx, URL))
+    await one.orchestrator.registry.write(lambda tx: resend_refused_messages(tx, URL))
     assert (await one.push()).sent == 2
     assert (await said(elsewhere))["diary"] == ["Where is the key?", "Under the mat."]
 
@@ -90,7 +92,7 @@ async def test_what_shall_be_sent_again_while_another_process_sends_is_not_passe
 
     async def meanwhile(request: httpx.Request) -> httpx.Response:
         if request.method == "POST":
-            await one.orchestrator.registry.write(lambda tx: send_again(tx, URL))
+            await one.orchestrator.registry.write(lambda tx: resend_refused_messages(tx, URL))
         return await answering(request)
 
     with monkeypatch.context() as patch:
@@ -109,7 +111,7 @@ async def test_what_was_sent_again_late_stands_where_it_was_said(
     with monkeypatch.context() as patch:
         answer_instead(line, patch, of_a_proxy, lambda request: b"xxxxx" in body_of(request))
         assert (await one.push()).refused == 1
-    await one.orchestrator.registry.write(lambda tx: send_again(tx, URL))
+    await one.orchestrator.registry.write(lambda tx: resend_refused_messages(tx, URL))
     assert (await one.push()).sent == 1
     assert await said(elsewhere) == {"basket": texts}
 
@@ -141,7 +143,7 @@ async def test_who_is_no_registry_refuses_nothing_for_good(
         answer_instead(line, patch, stranger)
         with pytest.raises(Unreachable, match="is CTXR_REMOTE_URL right"):
             await getattr(one, way)()
-    standing = await one.orchestrator.registry.read(lambda tx: waiting_for(tx, URL))
+    standing = await one.orchestrator.registry.read(lambda tx: exchange_counts(tx, URL))
     assert (standing["refused"], standing["waiting"], standing["answered_at"]) == (0, 1, None)
     assert (await one.push()).sent == 1
     assert await said(elsewhere) == {"basket": ["Why does the basket lose items?"]}

@@ -15,7 +15,7 @@ from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import sync
 from registry.errors import StorageError
 from registry.storage.conversations.belonging import pinned_channels
-from registry.storage.exchange.remote import waiting_for
+from registry.storage.exchange.remote import exchange_counts
 from sources.base import Places
 from sources.readers import READERS
 from tests.orchestrator.remote.laptops import URL, Laptop, said
@@ -249,7 +249,7 @@ async def test_what_is_known_already_is_done_once(both: Laptops, elsewhere: Orch
     await exchange(one, two)
     runs = await elsewhere.registry.read(lambda tx: tx.exec_driver_sql("SELECT count(*) FROM execution").scalar())
     await exchange(one, two, one)
-    standing = await one.orchestrator.registry.read(lambda tx: waiting_for(tx, URL))
+    standing = await one.orchestrator.registry.read(lambda tx: exchange_counts(tx, URL))
     assert (standing["edits"], standing["edit_refused"]) == (0, None)
     assert runs == await elsewhere.registry.read(
         lambda tx: tx.exec_driver_sql("SELECT count(*) FROM execution").scalar()

@@ -16,7 +16,7 @@ from orchestrator.remote.client import RemoteRegistry
 from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import sync
 from registry.settings import Settings
-from registry.storage.exchange.remote import waiting_for
+from registry.storage.exchange.remote import exchange_counts
 from sources.base import Places
 from sources.readers import READERS
 from tests.orchestrator.remote.laptops import URL, Laptop, Line, body_of, said
@@ -89,7 +89,7 @@ async def test_what_has_grown_waits_by_itself_only_where_it_was_sent_before(
     one, _ = laptops
 
     async def waiting() -> tuple[int, int]:
-        found = await one.orchestrator.registry.read(lambda tx: waiting_for(tx, URL))
+        found = await one.orchestrator.registry.read(lambda tx: exchange_counts(tx, URL))
         return found["waiting"], found["edits"]
 
     await read_so_far(one, tmp_path, "It is kept")
@@ -137,7 +137,7 @@ async def test_a_refused_edit_is_sent_again_after_an_outage_or_a_restart(
     await read_so_far(one, tmp_path, "It is kept for a week.")
     monkeypatch.setattr(line, "handle_async_request", refusing)
     assert "not now" in str((await one.push()).why)
-    assert "not now" in str((await one.orchestrator.registry.read(lambda tx: waiting_for(tx, URL)))["edit_refused"])
+    assert "not now" in str((await one.orchestrator.registry.read(lambda tx: exchange_counts(tx, URL)))["edit_refused"])
     is_asked = anyio.Event()
     with anyio.fail_after(60):
         if not is_watched:
@@ -161,7 +161,7 @@ async def test_more_words_of_what_has_other_words_elsewhere_are_not_sent_again(
     )
     await read_so_far(one, tmp_path, "It is kept for a week.")
     await one.push()
-    standing = await one.orchestrator.registry.read(lambda tx: waiting_for(tx, URL))
+    standing = await one.orchestrator.registry.read(lambda tx: exchange_counts(tx, URL))
     assert (standing["edits"], standing["edit_refused"]) == (0, None)
 
 

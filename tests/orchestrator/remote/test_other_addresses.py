@@ -136,7 +136,7 @@ async def test_another_registry_that_answers_in_the_middle_of_a_pull_ends_it(
     one, two = laptops
     await one.log("basket", *TEXTS)
     await one.exchange()
-    monkeypatch.setattr(change_feed, "MOST", 1)  # message in an answer
+    monkeypatch.setattr(change_feed, "MAX_ROWS", 1)  # message in an answer
     there = Line(another)
 
     async def by_turns(request: httpx.Request) -> httpx.Response:

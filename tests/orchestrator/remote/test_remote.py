@@ -19,9 +19,9 @@ from orchestrator.remote.client import RemoteRegistry, Unreachable
 from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import sync
 from registry.errors import StorageError
-from registry.ingest.intake import Keeping
+from registry.ingest.intake import StorageRules
 from registry.settings import Settings
-from registry.storage.exchange.remote import waiting_for
+from registry.storage.exchange.remote import exchange_counts
 from sources.base import Places
 from sources.readers import READERS
 from tests.orchestrator.remote.laptops import URL, Laptop, Line, body_of, said
@@ -142,7 +142,7 @@ async def test_what_is_refused_holds_up_nothing_else(
     assert (done.sent, done.refused) == (2, 1)
     assert "Too long" in str(done.why)
     assert await said(elsewhere) == {"long": ["Why does the basket lose items?"], "basket": ["And on the phone?"]}
-    standing = await one.orchestrator.registry.read(lambda tx: waiting_for(tx, URL))
+    standing = await one.orchestrator.registry.read(lambda tx: exchange_counts(tx, URL))
     assert (standing["sent"], standing["refused"], standing["waiting"]) == (2, 1, 0)
     await one.log("long", "Why does the basket lose items?", "x" * 500, "continue", "It is kept.", "continue")
     monkeypatch.setattr("orchestrator.remote.exchange.MAX_MESSAGES", 2)
@@ -175,7 +175,7 @@ async def test_without_a_line_all_waits(laptops: tuple[Laptop, Laptop], line: Li
     line.cuts = lambda: "before"
     with pytest.raises(Unreachable):
         await one.push()
-    standing = await one.orchestrator.registry.read(lambda tx: waiting_for(tx, URL))
+    standing = await one.orchestrator.registry.read(lambda tx: exchange_counts(tx, URL))
     assert (standing["sent"], standing["waiting"]) == (0, 2)
     assert await said(one.orchestrator) == {"basket": ["Why does the basket lose items?", "The session expires."]}
 
@@ -367,7 +367,7 @@ async def test_what_is_kept_unmasked_here_leaves_masked_and_is_there_once(
     laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = laptops
-    one.crash(Keeping(unmasked=("/home/ann/open",)))
+    one.crash(StorageRules(unmasked=("/home/ann/open",)))
     answering = line.handle_async_request
     left: list[bytes] = []
 

@@ -36,7 +36,7 @@ async def ask(keeper: Orchestrator, operation: str, **query: Any) -> dict[str, A
 async def test_what_was_said_since_the_backup_is_there_again_and_once(
     laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(change_feed, "MISSED_S", 0.0)  # else the numbers since the backup are looked for at first
+    monkeypatch.setattr(change_feed, "GAP_TIMEOUT_S", 0.0)  # else the numbers since the backup are looked for at first
     shelf = Shelf(tmp_path / "backups", [], Places(tmp_path, {}), tmp_path / "resume")
     keeper = Orchestrator(elsewhere.registry, shelf=shelf)
     one, two = laptops

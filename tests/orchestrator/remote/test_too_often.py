@@ -52,7 +52,7 @@ async def test_under_a_small_limit_everything_arrives_though_late(
         made = await elsewhere.registry.write(lambda tx, name=name: create_token(tx, name, Level.ADMIN))  # type: ignore[misc]
         laptop.token = made.secret
         monkeypatch.setattr(laptop, "line", limited)
-    monkeypatch.setattr(change_feed, "MOST", 2)  # messages in an answer
+    monkeypatch.setattr(change_feed, "MAX_ROWS", 2)  # messages in an answer
     one, two = laptops
     for at, text in enumerate(TEXTS):
         await one.log(f"basket {at}", text)

@@ -10,7 +10,7 @@ import pytest
 from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import sync
 from registry.domain import Message
-from registry.ingest.own_calls import as_kept
+from registry.ingest.own_calls import replace_own_call
 from sources.base import Places
 from sources.readers import READERS
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
@@ -43,11 +43,11 @@ def poison(monkeypatch: pytest.MonkeyPatch, store: Path) -> Iterator[pytest.Monk
     def fails(message: Message) -> Message:
         if message.text == NUTS:
             raise ArithmeticError("too many nuts")
-        return as_kept(message)
+        return replace_own_call(message)
 
     with monkeypatch.context() as patch:
         for module in ("from_client", "save"):
-            patch.setattr(f"registry.ingest.{module}.as_kept", fails)
+            patch.setattr(f"registry.ingest.{module}.replace_own_call", fails)
         yield patch
 
 

@@ -13,7 +13,7 @@ from registry.storage.conversations.channels import get_channel
 from registry.storage.conversations.messages import delete_channel, delete_message, restore_channel, restore_message
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.index.message_index import index_of, message_entry
-from registry.storage.safety.forgetting import Wanted, affected_by, forget
+from registry.storage.safety.forgetting import ForgetSelection, affected_by, forget
 from registry.storage.tables import conversation
 from registry.text.analysis.analyzer import analyze
 from tests.registry.ingest.chats import BASKET, Chat, Turn, channels
@@ -48,7 +48,7 @@ def delete(engine: Engine, message_id: str, *, soft: bool = True) -> None:
         if soft:
             delete_message(tx, message_id)
         else:
-            forget(tx, affected_by(tx, Wanted(id=message_id)))
+            forget(tx, affected_by(tx, ForgetSelection(id=message_id)))
 
 
 def test_a_deleted_message_is_found_no_more_until_it_is_restored(engine: Engine) -> None:

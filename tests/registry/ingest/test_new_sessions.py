@@ -58,7 +58,7 @@ def test_what_was_new_is_found_by_its_words_and_its_title(engine: Engine) -> Non
     stored = ingest(engine, [session(1), session(2)])
     with engine.begin() as connection:
         tx = ReadTransaction(connection)
-        assert index_of(tx).titles_holding(tx, ["2"]) == {"2": [-stored[1].channel_number]}
+        assert index_of(tx).match_titles(tx, ["2"]) == {"2": [-stored[1].channel_number]}
         held = index_of(tx).holders(tx, [["shelf"], ["2"]])
         [row] = tx.execute(select(conversation).where(conversation.c.number.in_(held))).all()
     assert row.text == "To shelf 2."

@@ -14,7 +14,7 @@ from registry.domain import now
 from registry.monitor.activity import messages_by_day, messages_by_hour, top_sessions
 from registry.registry import Registry
 from registry.storage.conversations.facets import projects_by_activity
-from registry.storage.conversations.message_windows import counts_with_deleted, deleted_about
+from registry.storage.conversations.message_windows import counts_with_deleted, find_deleted
 from registry.storage.records.executions import rate_execution, unsure_executions
 from registry.storage.tables import channel
 
@@ -58,7 +58,7 @@ async def test_deleted_conversations_are_found_by_most_of_the_words_and_counted(
     await orchestrator.run({"operation": "delete", "channel": "gone", "query": {}})
 
     async def names(words: list[str], least: int) -> list[str]:
-        return [row.name for row in await registry.read(lambda tx: deleted_about(tx, words, least, 3))]
+        return [row.name for row in await registry.read(lambda tx: find_deleted(tx, words, least, 3))]
 
     assert await names(["redis", "timeout", "cache"], 2) == ["gone"]
     assert await names(["redis", "timeout", "cache"], 3) == []

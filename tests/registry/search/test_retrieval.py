@@ -327,7 +327,7 @@ async def test_only_so_many_messages_are_counted_as_are_there(registry: Registry
 async def test_a_large_registry_is_counted_anew_after_a_moment(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("registry.storage.conversations.facets.MANY", 1)
+    monkeypatch.setattr("registry.storage.conversations.facets.MIN_CACHED_CHANNELS", 1)
     clock = count()
     monkeypatch.setattr("registry.storage.conversations.facets.time", SimpleNamespace(monotonic=clock.__next__))
     before = await registry.read(corpus_of)  # took 1 s

@@ -6,7 +6,7 @@ import pytest
 
 from registry.registry import Registry
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.exchange.remote import known_address, note_answer, note_registry, reached
+from registry.storage.exchange.remote import known_address, note_answer, note_registry, sync_progress
 
 pytestmark = pytest.mark.anyio
 
@@ -24,10 +24,10 @@ async def test_the_notes_of_a_registry_stay_where_it_was_met_first(database_url:
     assert await registry.write(meet) == [HOME, HOME, HOME, "two", "two", HOME, HOME]
 
     def places(tx: ReadTransaction) -> list[int]:
-        return [reached(tx, known_address(tx, address)).place for address in (HOME, PORT, NAME)]
+        return [sync_progress(tx, known_address(tx, address)).place for address in (HOME, PORT, NAME)]
 
     assert await registry.read(places) == [7, 7, 7]
-    assert await registry.read(lambda tx: reached(tx, "two").place) == 0
+    assert await registry.read(lambda tx: sync_progress(tx, "two").place) == 0
     registry.close()
 
 
@@ -43,5 +43,5 @@ async def test_what_was_noted_at_an_address_is_not_of_another_registry_that_answ
         return [note_registry(tx, address, id_) for address, id_ in met]
 
     assert await registry.write(meet) == [HOME, HOME, "two", HOME, "two"]
-    assert await registry.read(lambda tx: reached(tx, known_address(tx, PORT)).place) == 0
+    assert await registry.read(lambda tx: sync_progress(tx, known_address(tx, PORT)).place) == 0
     registry.close()

@@ -11,7 +11,7 @@ from registry.ingest.save import save_messages
 from registry.storage.connections import create_database_engine
 from registry.storage.conversations.channels import open_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.exchange.change_feed import Listener, newest_place
+from registry.storage.exchange.change_feed import Listener, newest_position
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def save(tx: WriteTransaction, channel: str) -> None:
 
 def test_a_message_committed_after_a_later_one_is_told_all_the_same(transactions: list[WriteTransaction]) -> None:
     slow, quick, reader = transactions
-    listener = Listener(newest_place(reader))
+    listener = Listener(newest_position(reader))
     save(slow, "slow")
     save(quick, "quick")
     quick.commit()

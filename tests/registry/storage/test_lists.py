@@ -27,7 +27,7 @@ from registry.storage.conversations.messages import delete_channel, get_message,
 from registry.storage.conversations.references import edit_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.exchange.change_feed import UpdatedChannels
-from registry.storage.file_probe import QuickLook
+from registry.storage.file_probe import RegistryFile
 from registry.storage.paging import Order, Page
 from registry.storage.records.extract_results import has_result, list_results, save_result, useless_results
 from registry.storage.tables import conversation, rating
@@ -255,7 +255,7 @@ async def test_sentences_to_remember_are_read_from_their_channels_and_not_from_a
     with closing(sqlite3.connect(str(registry.engine.url.database))) as connection:
         connection.row_factory = sqlite3.Row
         connection.set_trace_callback(statements.append)
-        assert QuickLook(connection).remembered("/home/me/shop", None) == ["be brief"]
+        assert RegistryFile(connection).remembered("/home/me/shop", None) == ["be brief"]
         connection.set_trace_callback(None)
         plans = [connection.execute(f"EXPLAIN QUERY PLAN {one}").fetchall() for one in statements if "SELECT" in one]
     steps = [step["detail"] for plan in plans for step in plan if step["detail"].startswith(("SCAN", "SEARCH"))]

@@ -22,13 +22,13 @@ from registry.registry import Registry
 from registry.storage import connections
 from registry.storage.connections import create_database_engine
 from registry.storage.conversations.channels import list_channels
-from registry.storage.exchange.remote import known_address, reached
+from registry.storage.exchange.remote import known_address, sync_progress
 from registry.storage.migrate import current_revision, migrate
 from registry.storage.migrations import HEAD
 from registry.storage.paging import Page
 from registry.storage.safety.tokens import get_token
 from registry.storage.tables import metadata
-from registry.storage.upkeep.table_export import rehearse
+from registry.storage.upkeep.table_export import import_into_file
 
 URL = "http://127.0.0.1:8765"
 INDEX_TABLES = {
@@ -146,7 +146,7 @@ def test_a_database_of_another_version_is_refused_and_left_alone(
 @pytest.mark.parametrize(("revision", "refusal"), [("9999", "newer version"), ("0022", "development version before")])
 def test_a_backup_of_another_version_is_refused(tmp_path: Path, revision: str, refusal: str) -> None:
     with pytest.raises(StorageError, match=refusal):
-        rehearse(tmp_path / "restored.db", revision, lambda _table: [])
+        import_into_file(tmp_path / "restored.db", revision, lambda _table: [])
 
 
 @pytest.mark.anyio
@@ -166,7 +166,7 @@ async def test_a_registry_from_before_owners_opens_and_its_chats_stay_visible(
     shown = await opened.read(lambda tx: get_token(tx, 1))
     assert shown is not None
     assert (shown.access.owner, shown.access.per_minute) == ("kim", None)
-    assert (await opened.read(lambda tx: reached(tx, known_address(tx, URL))))[:2] == (7, 5)
+    assert (await opened.read(lambda tx: sync_progress(tx, known_address(tx, URL))))[:2] == (7, 5)
     seen = await opened.seen_by(shown.access).read(lambda tx: list_channels(tx, {}, Page()))
     assert [one["channel"] for one in seen["items"]] == ["c"]
     opened.close()
@@ -179,7 +179,7 @@ async def test_a_program_that_is_older_than_the_tables_writes_no_more(
     message = {"role": "user", "text": "hello"}
     current = Registry(database_url)
     await current.save_conversation("c", [message], "cursor")
-    monkeypatch.setattr(connections, "WRITER", 22)
+    monkeypatch.setattr(connections, "WRITER_REVISION", 22)
     older = Registry(database_url)
     try:
         assert len(await older.get_conversations("c")) == 1

@@ -27,7 +27,7 @@ from registry.storage.conversations.channels import find_channel
 from registry.storage.conversations.facets import names_like, projects_by_activity, registry_totals
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
-from registry.storage.exchange.change_feed import Listener, Place
+from registry.storage.exchange.change_feed import FeedPosition, Listener
 from registry.storage.index import message_index
 from registry.storage.index.message_index import index_of
 from registry.storage.tables import channel, conversation, edit, tag
@@ -166,7 +166,7 @@ ALL: Mapping[str, Callable[[ReadTransaction], Any]] = {
     "changes": lambda tx: list_changes(tx, 0),
     "edits": lambda tx: list_edits(tx, 0),
     "events": lambda tx: [
-        one for one in Listener(Place()).news(tx) if one.kind == "message"
+        one for one in Listener(FeedPosition()).news(tx) if one.kind == "message"
     ],  # runs are the asker's own
     "tags": lambda tx: names_like(tx, "tag", "of-", 20),
     "meaning": alike,
@@ -253,7 +253,7 @@ async def test_no_answer_holds_a_word_of_a_chat_that_is_not_seen(
         if case % 100 == 0:  # a statement is compiled once for tokens that are limited in the same way
             tokens = [token_of(chance) for _ in range(6)]
         if case % 25 == 0:
-            monkeypatch.setattr(message_index, "MANY", chance.choice((0, 500)))
+            monkeypatch.setattr(message_index, "MIN_FULL_READ", chance.choice((0, 500)))
             at = now()
             chats = chats_of(chance, at)
             await become(registry, chats)

@@ -28,7 +28,7 @@ from registry.storage.records.executions import (
     rate_execution,
 )
 from registry.storage.records.extract_results import get_result
-from registry.storage.safety.forgetting import Wanted, affected_by
+from registry.storage.safety.forgetting import ForgetSelection, affected_by
 from registry.storage.safety.tokens import create_token, revoke_token
 
 pytestmark = pytest.mark.anyio
@@ -45,7 +45,7 @@ REFUSED: list[Callable[[WriteTransaction], Any]] = [
     lambda tx: delete_message(tx, "conv_none"),
     lambda tx: restore_message(tx, "conv_none"),
     lambda tx: restore_channel(tx, "none"),
-    lambda tx: affected_by(tx, Wanted(channel="none")),
+    lambda tx: affected_by(tx, ForgetSelection(channel="none")),
     lambda tx: drop_view(tx, "none"),
     lambda tx: get_execution(tx, "none"),
     lambda tx: list_executions(tx, {}, Page(cursor="none")),

@@ -64,7 +64,7 @@ async def found(orchestrator: Orchestrator, words: str) -> list[str]:
 
 async def answers(orchestrator: Orchestrator) -> str:
     """Who answers a question now."""
-    asking = orchestrator.registry.for_questions()
+    asking = orchestrator.registry.for_reading()
     is_copy = await asking.read(lambda tx: tx.exec_driver_sql("SELECT pg_is_in_recovery()").scalar())
     return "replica" if is_copy else "original"
 
@@ -140,7 +140,7 @@ async def test_a_replica_that_comes_back_answers_again(
 ) -> None:
     await until(orchestrator, "replica")
     monkeypatch.setattr(replica, "RETRY_S", 0.0)
-    asking = orchestrator.registry.for_questions()
+    asking = orchestrator.registry.for_reading()
     kill = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend'"
     ask(copy, kill + " AND pid <> pg_backend_pid()")
     assert await asking.read(lambda tx: tx.exec_driver_sql("SELECT 1").scalar()) == 1

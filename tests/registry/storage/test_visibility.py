@@ -23,14 +23,14 @@ from registry.storage.paging import Page
 from registry.storage.records.executions import list_executions
 from registry.storage.safety import visibility
 from registry.storage.safety.tokens import create_token, tokens_seeing
-from registry.storage.safety.visibility import FREE
+from registry.storage.safety.visibility import UNRESTRICTED
 from registry.storage.tables import channel, conversation, metadata
 from tests.seeded import Seeded
 
 ALICE = Access("alice", Level.READ, ("a_*",))
 OURS, THEIRS = 1, 2
-RESTRICTED = sorted(metadata.tables.keys() - FREE)
-UNSEEN = visibility.NOTHING
+RESTRICTED = sorted(metadata.tables.keys() - UNRESTRICTED)
+UNSEEN = visibility.HIDDEN
 """Tables of which a restricted token sees no row."""
 
 
@@ -65,7 +65,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
     registry = Registry(f"sqlite:///{tmp_path_factory.mktemp('filled') / 'registry.db'}")
     with registry.engine.execution_options(write=True).begin() as connection:
         for table in metadata.sorted_tables:
-            if table.name not in FREE:
+            if table.name not in UNRESTRICTED:
                 connection.execute(insert(table), [a_row(table.name, number) for number in (OURS, THEIRS)])
     yield registry
     registry.close()
@@ -89,7 +89,7 @@ async def test_a_token_sees_no_row_of_others(filled: Registry) -> None:
 
 
 def test_of_every_table_it_is_said_what_is_seen() -> None:
-    said = [FREE, visibility.OF_CHANNEL, visibility.OF_MESSAGE, visibility.OF_TOKEN, visibility.NOTHING]
+    said = [UNRESTRICTED, visibility.OF_CHANNEL, visibility.OF_MESSAGE, visibility.OF_TOKEN, visibility.HIDDEN]
     named = [name for tables in said for name in tables] + ["channel", "channel_link", "edit", "token"]
     assert sorted(named) == sorted(metadata.tables)
 
@@ -155,13 +155,13 @@ async def two_words(orchestrator: Orchestrator) -> None:
 async def test_the_index_finds_and_counts_what_is_seen(
     seeded: Seeded, looked_up: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(message_index, "MANY", looked_up)
+    monkeypatch.setattr(message_index, "MIN_FULL_READ", looked_up)
     registry = Registry(await seeded(two_words))
 
     def found(tx: ReadTransaction) -> Any:
         index = index_of(tx)
-        [held] = index.holders_of_each(tx, ["kafka"], (), ()).values()
-        [titled] = index.titles_holding(tx, ["kafka"]).values()
+        [held] = index.match_each(tx, ["kafka"], (), ()).values()
+        [titled] = index.match_titles(tx, ["kafka"]).values()
         counts = index.count(tx, ["kafka", "none"]), index.frequencies(tx, ["kafka"], 4)
         return counts, (index.holders(tx, [["kafka"]]), held, titled)
 
