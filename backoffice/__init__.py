@@ -1,1 +1,1 @@
-"""The door for operators: the HTTP API under /bo."""
+"""The backoffice: the HTTP API under /bo, and the pages."""

@@ -22,8 +22,8 @@ from starlette.requests import Request, cookie_parser
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from backoffice.errors import failure, rpc_failure, send_again_later, wants_page
-from backoffice.middleware import READING
+from backoffice.errors import failure, mark_retryable, rpc_failure, wants_page
+from backoffice.middleware import SAFE_METHODS
 from backoffice.quotas import Quotas
 from orchestrator.outside.sign_in import SignIn
 from orchestrator.views import tokens
@@ -38,11 +38,11 @@ logger = logging.getLogger(__name__)
 
 COOKIE = "ctxr_session"
 SESSION_S = 12 * 3600
-RECHECK_S = 5.0  # an open event stream ends so soon after its token was revoked
-# Addresses that need no credential: they reveal nothing of what is stored.
-OPEN = ("/health", "/ready", "/login", "/static/", "/.well-known/")
-SIGNED_IN = "/login/oauth/done"  # the issuer sends browsers back to it
-METRICS = "/metrics"  # the one address that a token of scope `metrics` opens
+RECHECK_S = 5.0  # an open event stream ends within this time after its token was revoked
+# Addresses that need no credential, because they reveal nothing that is stored.
+OPEN_PATHS = ("/health", "/ready", "/login", "/static/", "/.well-known/")
+OAUTH_CALLBACK = "/login/oauth/done"  # the issuer sends browsers back to it
+METRICS_PATH = "/metrics"  # the one address that a token of scope `metrics` opens
 # The owner of this machine, known by a secret file. The name is not allowed for tokens.
 THIS_USER = Access("(this user)", Level.ADMIN, per_minute=0)
 # Checks a token of another issuer; None if it is not valid.
@@ -83,25 +83,25 @@ class Credential(NamedTuple):
 
 @dataclass
 class Sessions:
-    """Signed-in browsers, which the registry keeps, and used sign-in codes."""
+    """Sessions of browsers, which the registry stores, and used sign-in codes."""
 
-    _of_read_only: dict[str, tuple[float, Credential]] = field(default_factory=dict)  # it keeps none itself
+    _in_memory: dict[str, tuple[float, Credential]] = field(default_factory=dict)  # for a read-only registry
     _used_codes: set[str] = field(default_factory=set)
 
     async def begin(self, registry: Registry, credential: Credential) -> str:
         """Start a session and return its key."""
         if not registry.is_read_only:
             return await registry.write(lambda tx: tokens.begin_session(tx, *credential, SESSION_S))
-        at, key = time.monotonic(), secrets.token_urlsafe(32)
-        self._of_read_only = {other: held for other, held in self._of_read_only.items() if held[0] > at}
-        self._of_read_only[key] = at + SESSION_S, credential
+        now, key = time.monotonic(), secrets.token_urlsafe(32)
+        self._in_memory = {other: session for other, session in self._in_memory.items() if session[0] > now}
+        self._in_memory[key] = now + SESSION_S, credential
         return key
 
     async def find(self, registry: Registry, key: str) -> tokens.ValidToken | Access | None:
         """Return the session's token or access; None if it has ended."""
         if not registry.is_read_only:
             return await registry.read(lambda tx: tokens.find_session(tx, key))
-        until, credential = self._of_read_only.get(key, (0.0, None))
+        until, credential = self._in_memory.get(key, (0.0, None))
         if credential is None or time.monotonic() >= until:
             return None
         number = credential.number
@@ -109,12 +109,12 @@ class Sessions:
 
     async def end(self, registry: Registry, key: str) -> None:
         if registry.is_read_only:
-            self._of_read_only.pop(key, None)
+            self._in_memory.pop(key, None)
         else:
             await registry.write(lambda tx: tokens.end_session(tx, key))
 
     def take_code(self, code: str, secret: str) -> bool:
-        """Return whether a sign-in code is valid, and use it up."""
+        """Return whether a sign-in code is valid, and mark it as used."""
         payload, _, signature = code.rpartition(".")
         until = payload.partition(".")[0]
         is_signed = bool(secret) and compare_digest(signature.encode(), _signature(payload, secret).encode())
@@ -137,7 +137,7 @@ def _signature(payload: str, secret: str) -> str:
 class Gate:
     def __init__(self, rules: Rules) -> None:
         self.rules, self.sessions, self.quotas = rules, Sessions(), Quotas(rules.per_minute)
-        self._noting: set[asyncio.Task[None]] = set()
+        self._recording: set[asyncio.Task[None]] = set()
         self._outage = Outage(
             logger,
             begun="The registry does not say who may come in",
@@ -153,151 +153,151 @@ class Gate:
         """Return what the request's credential allows, None if none is needed; raise Unauthorized if it is missing."""
         given = headers.get("authorization")
         if given is not None:
-            return await self._bearer(registry, given)
+            return await self._bearer_access(registry, given)
         key = cookie_parser(headers.get("cookie", "")).get(COOKIE)
-        signed_in = await self._signed_in(registry, key) if key else None
-        if signed_in:
+        session_access = await self._session_access(registry, key) if key else None
+        if session_access:
             _check_origin(method, headers)
-            return signed_in
-        if self.rules.is_open and not await _noting_outage(registry.read(tokens.has_tokens), self._outage):
+            return session_access
+        if self.rules.is_open and not await _log_outage(registry.read(tokens.has_tokens), self._outage):
             return None
         raise Unauthorized("A token is needed.", "Authorization: Bearer …; `ctxr token create` makes one")
 
-    async def _bearer(self, registry: Registry, given: str) -> Access:
+    async def _bearer_access(self, registry: Registry, given: str) -> Access:
         kind, _, secret = given.partition(" ")
         if kind.lower() == "bearer":
             credential = await self.recognise(registry, secret.strip())
-            access = credential.access if credential else await self._made_elsewhere(secret.strip())
+            access = credential.access if credential else await self._issuer_access(secret.strip())
             if access:
                 return access
         raise Unauthorized("The token is not good.", "Authorization: it is unknown, revoked or expired")
 
-    async def _made_elsewhere(self, token: str) -> Access | None:
-        return await _noting_outage(self.rules.verify(token), self._issuer_outage) if self.rules.verify else None
+    async def _issuer_access(self, token: str) -> Access | None:
+        return await _log_outage(self.rules.verify(token), self._issuer_outage) if self.rules.verify else None
 
     async def recognise(self, registry: Registry, secret: str) -> Credential | None:
         """Check one of our tokens or this user's secret; None if it is not valid."""
         if self.rules.secret and compare_digest(secret.encode(), self.rules.secret.encode()):
             return Credential(None, THIS_USER)
         reading = registry.read(lambda tx: tokens.find_token(tx, secret))
-        return self._noted(registry, await _noting_outage(reading, self._outage))
+        return self._with_use_recorded(registry, await _log_outage(reading, self._outage))
 
-    async def _signed_in(self, registry: Registry, key: str) -> Access | None:
-        found = await _noting_outage(self.sessions.find(registry, key), self._outage)
+    async def _session_access(self, registry: Registry, key: str) -> Access | None:
+        found = await _log_outage(self.sessions.find(registry, key), self._outage)
         if found is None or isinstance(found, Access):
             return found
-        shown = self._noted(registry, found)
+        shown = self._with_use_recorded(registry, found)
         return shown and shown.access
 
-    def _noted(self, registry: Registry, shown: tokens.ValidToken | None) -> Credential | None:
+    def _with_use_recorded(self, registry: Registry, shown: tokens.ValidToken | None) -> Credential | None:
         if shown and shown.is_use_unrecorded:
-            noting = asyncio.create_task(_note(registry, shown.number))
-            self._noting.add(noting)
-            noting.add_done_callback(self._noting.discard)
+            recording = asyncio.create_task(_record_use(registry, shown.number))
+            self._recording.add(recording)
+            recording.add_done_callback(self._recording.discard)
         return Credential(shown.number, shown.access) if shown else None
 
 
 class Admission:
     """Middleware that answers 401, or sends a browser to the sign-in page, unless the gate admits the request.
 
-    A token that asks too often gets 429.
+    A token that exceeds its request limit gets 429.
     """
 
     def __init__(self, app: ASGIApp, gate: Gate) -> None:
         self._app, self._gate = app, gate
-        self._watching: dict[bytes, Access | None] = {}
+        self._metrics_access: dict[bytes, Access | None] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"].startswith(OPEN):
+        if scope["type"] != "http" or scope["path"].startswith(OPEN_PATHS):
             await self._app(scope, receive, send)
             return
         try:
-            scope["access"] = access = await self._admitted_to_watch(scope)
+            scope["access"] = access = await self._admit_scrape(scope)
         except Unauthorized as exc:
-            await self._refusal(scope, exc)(scope, receive, send)
+            await self._unauthorized(scope, exc)(scope, receive, send)
             return
         except RegistryError as exc:
             await (await self._failure(scope, receive, exc))(scope, receive, send)
             return
         if access and (wait_s := self._gate.quotas.take(access)):
-            await (await self._too_often(scope, receive, access, math.ceil(wait_s)))(scope, receive, send)
+            await (await self._rate_limited(scope, receive, access, math.ceil(wait_s)))(scope, receive, send)
             return
-        asking = CURRENT_ACCESS.set(access)
+        context_token = CURRENT_ACCESS.set(access)
         try:
-            await self._app(scope, self._while_admitted(scope, receive) if access else receive, send)
+            await self._app(scope, self._recheck_while_open(scope, receive) if access else receive, send)
         finally:
-            CURRENT_ACCESS.reset(asking)
+            CURRENT_ACCESS.reset(context_token)
 
     async def _failure(self, scope: Scope, receive: Receive, exc: RegistryError) -> Response:
         """Answer an outage; the database's address is hidden from callers who could not be authenticated."""
-        told = exc if self._gate.rules.is_open else type(exc)(exc.message, "The server's log says why.")
-        answer = await self._answer(scope, receive, told)
-        is_on_server = not scope["app"].state.orchestrator.registry.is_embedded
-        if is_on_server and isinstance(exc, StorageError) and scope["method"] not in READING and not _is_mcp(scope):
-            send_again_later(answer)
+        error = exc if self._gate.rules.is_open else type(exc)(exc.message, "The server's log says why.")
+        answer = await self._answer(scope, receive, error)
+        is_shared = not scope["app"].state.orchestrator.registry.is_embedded
+        if is_shared and isinstance(exc, StorageError) and scope["method"] not in SAFE_METHODS and not _is_mcp(scope):
+            mark_retryable(answer)
         return answer
 
-    async def _too_often(self, scope: Scope, receive: Receive, access: Access, wait_s: int) -> Response:
+    async def _rate_limited(self, scope: Scope, receive: Receive, access: Access, wait_s: int) -> Response:
         limit = self._gate.quotas.limit_of(access)
         details = f"token {access.name!r}: allowed {limit} requests a minute; ask again in {wait_s} s"
         answer = await self._answer(scope, receive, InvalidRequest("This token asks too often.", details))
         answer.status_code, answer.headers["Retry-After"] = 429, str(wait_s)
         return answer
 
-    async def _answer(self, scope: Scope, receive: Receive, told: RegistryError) -> Response:
-        """Return an error in the shape that the address answers with: JSON-RPC, JSON or a page."""
+    async def _answer(self, scope: Scope, receive: Receive, error: RegistryError) -> Response:
+        """Return an error in the format of the address: JSON-RPC, JSON or a page."""
         if _is_mcp(scope):
-            return rpc_failure(told)
-        answer: Response = await scope["app"].exception_handlers[RegistryError](Request(scope, receive), told)
+            return rpc_failure(error)
+        answer: Response = await scope["app"].exception_handlers[RegistryError](Request(scope, receive), error)
         return answer
 
-    async def _admitted_to_watch(self, scope: Scope) -> Access | None:
-        if scope["path"] != METRICS:
-            return await self._admitted(scope)
+    async def _admit_scrape(self, scope: Scope) -> Access | None:
+        if scope["path"] != METRICS_PATH:
+            return await self._admit(scope)
         given = Headers(scope=scope).get("authorization", "")
-        shown = _digest(given)
+        digest = _digest(given)
         try:
-            access = await self._admitted(scope)
+            access = await self._admit(scope)
         except Unauthorized:
-            self._watching.pop(shown, None)
+            self._metrics_access.pop(digest, None)
             raise
         except RegistryError:
-            if shown not in self._watching:
+            if digest not in self._metrics_access:
                 raise
-            return self._watching[shown]
-        if given or access is None:  # never for who came by a cookie, which others would not have to show
-            self._watching[shown] = access
+            return self._metrics_access[digest]
+        if given or access is None:  # not for a cookie: every request without a header would match its digest
+            self._metrics_access[digest] = access
         return access
 
-    async def _admitted(self, scope: Scope) -> Access | None:
+    async def _admit(self, scope: Scope) -> Access | None:
         registry: Registry = scope["app"].state.orchestrator.registry
         access = await self._gate.admit(registry, scope["method"], Headers(scope=scope))
-        if access and scope["path"] != METRICS:
+        if access and scope["path"] != METRICS_PATH:
             access.require(Level.READ)
         return access
 
-    def _while_admitted(self, scope: Scope, receive: Receive) -> Receive:
-        async def watched() -> Message:
-            coming = asyncio.ensure_future(receive())
+    def _recheck_while_open(self, scope: Scope, receive: Receive) -> Receive:
+        async def receive_rechecked() -> Message:
+            message = asyncio.ensure_future(receive())
             try:
-                while not (await asyncio.wait([coming], timeout=RECHECK_S))[0]:
+                while not (await asyncio.wait([message], timeout=RECHECK_S))[0]:
                     with suppress(StorageError):
-                        await self._admitted(scope)
-                return coming.result()
+                        await self._admit(scope)
+                return message.result()
             except Unauthorized:
                 return {"type": "http.disconnect"}
             finally:
-                coming.cancel()
+                message.cancel()
 
-        return watched
+        return receive_rechecked
 
-    def _refusal(self, scope: Scope, refused: Unauthorized) -> Response:
+    def _unauthorized(self, scope: Scope, refused: Unauthorized) -> Response:
         headers = Headers(scope=scope)
         if wants_page(headers, scope["path"]):
             if "hx-request" in headers:
                 return Response(status_code=401, headers={"HX-Redirect": "/login"})
             query = f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else ""
-            back = f"?next={quote(scope['path'] + query)}" if scope["method"] in READING else ""
+            back = f"?next={quote(scope['path'] + query)}" if scope["method"] in SAFE_METHODS else ""
             return RedirectResponse(f"/login{back}", 303)
         url = self._gate.rules.metadata_url
         parts = ['realm="context-registry"']
@@ -311,20 +311,20 @@ def _is_mcp(scope: Scope) -> bool:
     return path == "/mcp" or path.startswith("/mcp/")
 
 
-async def _noting_outage(answer: Awaitable[T], outage: Outage) -> T:
-    """Await an answer and log an outage once; callers who are refused are not told its cause."""
+async def _log_outage(answer: Awaitable[T], outage: Outage) -> T:
+    """Await an answer and log an outage once; its cause is not shown to refused callers."""
     asked_at = time.monotonic()
     try:
         found = await answer
     except RegistryError as exc:
         outage.begin(f"{exc.message} {exc.details}", asked_at)
         raise
-    if found is not None:  # what looks like no token at all is not asked about
+    if found is not None:  # None does not prove that it answers: a malformed token is not looked up
         outage.end()
     return found
 
 
-async def _note(registry: Registry, number: int) -> None:
+async def _record_use(registry: Registry, number: int) -> None:
     try:
         await registry.write(lambda tx: tokens.note_use(tx, number))
     except StorageError:
@@ -333,7 +333,7 @@ async def _note(registry: Registry, number: int) -> None:
 
 def _check_origin(method: str, headers: Headers) -> None:
     """Require an Origin header for changes made with a cookie, which browsers also send from foreign pages."""
-    if method not in READING and headers.get("origin") is None:
+    if method not in SAFE_METHODS and headers.get("origin") is None:
         raise Unauthorized("The request does not say which page it comes from.", "Origin: missing; allowed: this host")
 
 

@@ -15,7 +15,7 @@ from backoffice.connections import Connections
 from backoffice.errors import add_error_handlers
 from backoffice.health import NAME, Metrics, RequestCounter
 from backoffice.machine import Machine
-from backoffice.middleware import Answers, Guard, Unpacking
+from backoffice.middleware import Guard, Gunzip, ResponseHeaders
 from backoffice.pages.rendering import add_page_errors
 from backoffice.pages.routes import add_pages
 from backoffice.schemas import Failure
@@ -27,29 +27,29 @@ FAILURES: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": Failure, "description": "refused: INVALID_REQUEST, UNAUTHORIZED or NOT_FOUND"},
     "5XX": {"model": Failure, "description": "failed: STORAGE_ERROR, TIMEOUT or INTERNAL_ERROR"},
 }
-Beside = Callable[[], AbstractAsyncContextManager[object]]
+ServerContext = Callable[[], AbstractAsyncContextManager[object]]
 
 
 class Backoffice(FastAPI):
-    """FastAPI whose OpenAPI document says how to show a token."""
+    """FastAPI whose OpenAPI document describes bearer tokens."""
 
     def openapi(self) -> dict[str, Any]:
         document = super().openapi()
         document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        document["security"] = [{"token": []}, {}]  # none is needed on a machine of one's own without tokens
+        document["security"] = [{"token": []}, {}]  # a local server without tokens needs none
         return document
 
 
 def create_app(
     settings: Settings,
     *,
-    run_beside: Beside = nullcontext,
+    server_context: ServerContext = nullcontext,
     connections: Connections | None = None,
     rules: Rules = ON_LOOPBACK,
 ) -> FastAPI:
     """Return the backoffice over the configured registry, which is opened and closed with the server.
 
-    `run_beside`: a context entered for the lifetime of the server. `connections`: reads the clients' settings.
+    `server_context`: a context entered for the lifetime of the server. `connections`: reads the clients' settings.
     """
 
     @asynccontextmanager
@@ -57,7 +57,7 @@ def create_app(
         async with open_orchestrator(settings) as orchestrator:
             use_orchestrator(app, orchestrator, connections)
             try:
-                async with run_beside():
+                async with server_context():
                     yield
             finally:
                 await app.state.machine.close()
@@ -96,11 +96,11 @@ def assemble(
     add_error_handlers(app)
     add_page_errors(app)
     app.state.gate = Gate(rules)
-    # The last one added is the outermost: refused requests are counted too, and nothing is unpacked for a stranger.
-    app.add_middleware(Unpacking)
+    # The last one added is the outermost: refused requests are counted too, and only admitted bodies are unpacked.
+    app.add_middleware(Gunzip)
     app.add_middleware(Admission, gate=app.state.gate)
     if rules.origins:
-        # Outside of admission: a browser asks without a token whether it may show one. Cookies never come along.
+        # Outside of admission: a browser's preflight request carries no token. Cookies are never sent.
         app.add_middleware(
             CORSMiddleware,
             allow_origins=rules.origins,
@@ -109,7 +109,7 @@ def assemble(
             allow_private_network=True,
         )
     app.add_middleware(GZipMiddleware, minimum_size=1024, compresslevel=4)  # 1 ms for 100 kB
-    app.add_middleware(Answers)
+    app.add_middleware(ResponseHeaders)
     app.add_middleware(Guard, host=host, known_as=rules.known_as, origins=rules.origins)
     app.add_middleware(RequestCounter, metrics=app.state.metrics)
     return app

@@ -45,8 +45,8 @@ class RunBody(BaseModel):
     metadata: Meta | None = None
 
 
-class Described:
-    """Gives a body that is taken as it is the schema of a model."""
+class SchemaOf:
+    """Gives a body that is not validated here the schema of a model."""
 
     def __init__(self, model: type[BaseModel]) -> None:
         self._model = model
@@ -72,5 +72,5 @@ RUN_EXAMPLES: Any = {
     "search everything": {"value": {"operation": "search", "query": {"text": "memoization"}}},
     "report a day": {"value": {"operation": "daily_briefing", "query": {"date": "2025-09-29"}}},
 }
-LogArguments = Annotated[dict[str, Any], Described(LogBody), Body(openapi_examples=LOG_EXAMPLES)]
-RunArguments = Annotated[dict[str, Any], Described(RunBody), Body(openapi_examples=RUN_EXAMPLES)]
+LogArguments = Annotated[dict[str, Any], SchemaOf(LogBody), Body(openapi_examples=LOG_EXAMPLES)]
+RunArguments = Annotated[dict[str, Any], SchemaOf(RunBody), Body(openapi_examples=RUN_EXAMPLES)]

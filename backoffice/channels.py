@@ -38,17 +38,17 @@ async def find_channels(
 ) -> dict[str, Any]:
     """Return a page of channels; of a search also `understood` and `confidence`.
 
-    `is_recorded`: False for a search while somebody types. `passages`: of each channel; a row of a page shows one.
+    `is_recorded`: False for a search while somebody types. `passages`: how many of each channel.
     """
     if not query.q or query.deleted:
         return await client.view(views.list_channels, query.filters, query.page)
-    asked = query.as_search(utc_offset_minutes) | {"matches": passages}
-    answer = await client.run("search_sessions", asked, is_recorded=is_recorded)
-    place, sessions = answer["pagination"], answer["sessions"]
+    search_query = query.as_search(utc_offset_minutes) | {"matches": passages}
+    answer = await client.run("search_sessions", search_query, is_recorded=is_recorded)
+    pagination, sessions = answer["pagination"], answer["sessions"]
     return {
         "items": [{**session, "passages": session.pop("matches")} for session in sessions],
-        "total": place["total"],
-        "next_cursor": str(place["offset"] + len(sessions)) if place["has_more"] else None,
+        "total": pagination["total"],
+        "next_cursor": str(pagination["offset"] + len(sessions)) if pagination["has_more"] else None,
         "understood": answer.get("understood", {}),
         "confidence": answer.get("confidence"),
     }

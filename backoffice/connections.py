@@ -13,7 +13,7 @@ class ConnectionPart:
     """A setting of ours in a client's file.
 
     `differs`: ours, but it starts another program, or with other settings. `untrusted`: the client does not run it
-    until its user trusts it. `command` puts it there; None where only a hand can.
+    until its user trusts it. `command` installs it; None if it can only be written by hand.
     """
 
     what: Literal["server", "hooks", "rule"]
@@ -30,7 +30,7 @@ class Connection:
     command: str
     is_here: bool
     parts: Sequence[ConnectionPart]
-    deletes_after_days: float | None = None  # older conversations; None: not known to
+    deletes_after_days: float | None = None  # older conversations; None: it is not known to delete any
     deletes_by: str = ""  # the setting for that, and its file
 
 
@@ -47,10 +47,10 @@ class ConnectionPlan(NamedTuple):
 
 
 class Connections(NamedTuple):
-    """Look at the clients' files, and plan changes of them.
+    """Inspect the clients' files, and plan changes to them.
 
-    `look` takes project folders in which a client may keep a rule; `plan` a client's command, and True to connect it.
+    `inspect` takes project folders that may hold a client's rule; `plan` a client's command, and True to connect it.
     """
 
-    look: Callable[[Sequence[Path]], Sequence[Connection]]
+    inspect: Callable[[Sequence[Path]], Sequence[Connection]]
     plan: Callable[[str, bool], ConnectionPlan]

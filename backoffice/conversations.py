@@ -52,14 +52,14 @@ async def show_changes(client: Asking, query: Annotated[queries.ChangesQuery, Qu
 )
 async def store_messages(client: Asking, given: LogArguments) -> dict[str, Any]:
     """Store what is new of a conversation: conversation_log for hooks, importers and remote machines."""
-    return succeeded(await client.answer(as_log_request(_checked(given))))
+    return succeeded(await client.answer(as_log_request(_without_unknown_fields(given))))
 
 
-def _checked(given: dict[str, Any]) -> dict[str, Any]:
+def _without_unknown_fields(given: dict[str, Any]) -> dict[str, Any]:
     """Refuse arguments that conversation_log does not have; the orchestrator validates the others."""
-    stray = sorted(given.keys() - LogBody.model_fields.keys())
-    if stray:
-        raise invalid_request([{"type": "extra_forbidden", "loc": [name], "input": given[name]} for name in stray])
+    unknown = sorted(given.keys() - LogBody.model_fields.keys())
+    if unknown:
+        raise invalid_request([{"type": "extra_forbidden", "loc": [name], "input": given[name]} for name in unknown])
     return given
 
 
@@ -119,8 +119,8 @@ async def show_edits(client: Asking, query: Annotated[queries.ChangesQuery, Quer
 @router.post("/edits", response_model=schemas.EditsDone, dependencies=[without_parameters])
 async def carry_out_edits(client: Asking, given: schemas.EditsBody) -> dict[str, Any]:
     """Do what was done in a registry elsewhere, unless something later is known. To forget takes an admin's token."""
-    whys = []
+    outcomes = []
     for item in given.items:
         error = await replay(client.answer, client.writable_registry(), item.model_dump())
-        whys.append({"why": f"{error['message']} {error['details']}" if error else None})
-    return {"items": whys}
+        outcomes.append({"why": f"{error['message']} {error['details']}" if error else None})
+    return {"items": outcomes}

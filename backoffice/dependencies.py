@@ -82,7 +82,7 @@ def _access(request: Request) -> Access | None:
 
 
 async def _machine(request: Request) -> Machine:
-    """Refuse tokens for some channels only: the folders of this machine belong to no channel."""
+    """Return the machine; refuse restricted tokens, because its folders belong to no channel."""
     access = _access(request)
     if access:
         access.require_everything()
@@ -92,31 +92,31 @@ async def _machine(request: Request) -> Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class CopiedRegistry:
     """The remote registry of which this one is a copy; `copy` is set while the remote does not answer."""
 
     url: str
     copy: LocalCopy | None
 
 
-async def _elsewhere(request: Request) -> Elsewhere | None:
+async def _copied_registry(request: Request) -> CopiedRegistry | None:
     orchestrator: Orchestrator = request.app.state.orchestrator
-    return Elsewhere(orchestrator.remote_url, await orchestrator.local_copy()) if orchestrator.local_copy else None
+    return CopiedRegistry(orchestrator.remote_url, await orchestrator.local_copy()) if orchestrator.local_copy else None
 
 
-async def _everything(request: Request) -> None:
-    """Refuse a token for some channels only."""
+async def _refuse_restricted(request: Request) -> None:
+    """Refuse a token that is restricted to some channels."""
     access = _access(request)
     if access:
         access.require_everything()
 
 
-async def _no_parameters(_given: Annotated[QueryShape, Query()]) -> None:
+async def _refuse_parameters(_given: Annotated[QueryShape, Query()]) -> None:
     """Refuse any query parameter."""
 
 
 Asking = Annotated[Client, Depends(_client)]
 Local = Annotated[Machine, Depends(_machine)]
-CopyOf = Annotated[Elsewhere | None, Depends(_elsewhere)]
-without_parameters = Depends(_no_parameters)
-for_everything = Depends(_everything)
+CopyOf = Annotated[CopiedRegistry | None, Depends(_copied_registry)]
+without_parameters = Depends(_refuse_parameters)
+for_everything = Depends(_refuse_restricted)

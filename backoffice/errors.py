@@ -36,20 +36,20 @@ def failure(
     body = {"ok": False, "error": storable(error)}
     answer = JSONResponse(body, status or STATUS[ErrorCode(error["code"])], headers)
     if status is None and error["message"] in (NOT_NOW, NOT_CONFIRMED):
-        send_again_later(answer)
+        mark_retryable(answer)
     return answer
 
 
-def send_again_later(answer: Response) -> None:
-    """Make it the answer to a write that is taken when the database is back."""
+def mark_retryable(answer: Response) -> None:
+    """Turn the answer into 503, so that the caller sends the write again when the database is back."""
     answer.status_code, answer.headers["Retry-After"] = 503, "5"  # s; a replica takes over within half a minute
 
 
 def rpc_failure(error: RegistryError) -> JSONResponse:
     """Return a JSON-RPC error, the only kind that MCP clients show."""
-    said = " ".join(filter(None, [f"{error.code}: {error.message}", error.details]))
-    told = {"code": -32603, "message": said, "data": error.as_dict()}
-    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": storable(told)}, STATUS[error.code])
+    text = " ".join(filter(None, [f"{error.code}: {error.message}", error.details]))
+    body = {"code": -32603, "message": text, "data": error.as_dict()}
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": storable(body)}, STATUS[error.code])
 
 
 def add_error_handlers(app: FastAPI) -> None:
@@ -80,8 +80,8 @@ def _problem_of(request: Request, exc: RequestValidationError) -> InvalidRequest
 
 
 async def _refused(request: Request, exc: Any) -> JSONResponse:
-    known = ErrorCode.INTERNAL_ERROR if exc.status_code >= 500 else ErrorCode.INVALID_REQUEST
-    code = _CODES.get(exc.status_code, known)
+    default = ErrorCode.INTERNAL_ERROR if exc.status_code >= 500 else ErrorCode.INVALID_REQUEST
+    code = _CODES.get(exc.status_code, default)
     error = {"code": code.value, "message": str(exc.detail), "details": f"{request.method} {request.url.path}"}
     return failure(error, exc.status_code, exc.headers)
 

@@ -42,7 +42,7 @@ async def _start(
         ),
     ] = None,
 ) -> FeedPosition:
-    """Find where the stream begins, before the answer does: nothing is missed after it."""
+    """Return where the stream begins, read before the response starts, so that no event is missed."""
     return await events.start_of(client.registry, last_seen or query.after)
 
 

@@ -143,10 +143,10 @@ async def show_execution(client: Asking, execution_id: Id) -> dict[str, Any]:
 
 
 @router.post("/executions/{execution_id}/rating", response_model=Rating, dependencies=[without_parameters])
-async def rate(client: Asking, execution_id: Id, said: Rating) -> Rating:
+async def rate(client: Asking, execution_id: Id, rating: Rating) -> Rating:
     """Rate what a run delivered; a later rating replaces an earlier one."""
-    await client.change(views.rate_execution, execution_id, useful=said.useful)
-    return said
+    await client.change(views.rate_execution, execution_id, useful=rating.useful)
+    return rating
 
 
 @router.get("/statistics", response_model=Statistics, response_model_exclude_unset=True)

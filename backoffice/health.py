@@ -61,14 +61,14 @@ class RequestCounter(HttpMiddleware):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         status = 500
 
-        async def noting(message: Message) -> None:
+        async def send_and_note_status(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self._app(scope, receive, noting)
+            await self._app(scope, receive, send_and_note_status)
         finally:
             self._metrics.requests.labels(getattr(scope.get("route"), "path", "other"), str(status)).inc()
 

@@ -1,4 +1,4 @@
-"""/bo/pins, /bo/views, /bo/briefings, /bo/cases, /bo/backups: short lists of what is kept beside conversations."""
+"""/bo/pins, /bo/views, /bo/briefings, /bo/cases, /bo/backups: short lists of other records than conversations."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from orchestrator.views.runs import list_expectations
 
 router = APIRouter(prefix="/bo", tags=["kept"], dependencies=[without_parameters])
 
-MOST = 1000  # items of one list; they are few, so there are no pages
+MAX_ITEMS = 1000  # items of one list; they are few, so there are no pages
 
 
 class Kept(BaseModel):
@@ -22,36 +22,36 @@ class Kept(BaseModel):
     model_config = ConfigDict(extra="allow")
 
 
-def _all(items: Sequence[Any]) -> dict[str, Any]:
+def _whole_list(items: Sequence[Any]) -> dict[str, Any]:
     return {"items": items, "total": len(items), "next_cursor": None}
 
 
 @router.get("/pins", response_model=ItemPage[ChannelItem], response_model_exclude_unset=True)
 async def show_pins(client: Asking) -> dict[str, Any]:
     """List the pinned channels, those pinned last first."""
-    return _all(await client.view(views.pinned_channels, MOST))
+    return _whole_list(await client.view(views.pinned_channels, MAX_ITEMS))
 
 
 @router.get("/views", response_model=ItemPage[Kept])
 async def show_views(client: Asking) -> dict[str, Any]:
     """List the saved views: each a name and the address of a page."""
-    return _all(await client.view(views.list_views))
+    return _whole_list(await client.view(views.list_views))
 
 
 @router.get("/briefings", response_model=ItemPage[Kept])
 async def show_briefings(client: Asking) -> dict[str, Any]:
     """List the briefings, the latest day first."""
-    return _all(await client.view(views.latest_briefings, MOST))
+    return _whole_list(await client.view(views.latest_briefings, MAX_ITEMS))
 
 
 @router.get("/cases", response_model=ItemPage[Kept])
 async def show_cases(client: Asking) -> dict[str, Any]:
     """List the test cases: questions with the message each should find."""
-    return _all(await client.view(list_expectations))
+    return _whole_list(await client.view(list_expectations))
 
 
 @router.get("/backups", response_model=ItemPage[Kept])
 async def show_backups(client: Asking) -> dict[str, Any]:
     """List the backups in this registry's folder, newest first."""
     answer = await client.run("list_backups", {}, is_recorded=False)
-    return _all(answer["backups"])
+    return _whole_list(answer["backups"])

@@ -1,6 +1,6 @@
-"""The clients on this machine: their own stores, how they are connected, and the sync started from the pages.
+"""The clients on this machine: their stores, how they are connected, and the sync started from the pages.
 
-An embedded registry looks at this machine's files; a shared one never does (docs/decisions/0006).
+An embedded registry reads this machine's files; a shared one never does (docs/decisions/0006).
 """
 
 import asyncio
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 class Machine:
-    """Looks at this machine's clients and syncs their stores, one sync at a time."""
+    """Inspects this machine's clients and syncs their stores, one sync at a time."""
 
     def __init__(self, orchestrator: Orchestrator, connections: Connections | None) -> None:
         self._orchestrator, self._connections = orchestrator, connections
@@ -41,30 +41,30 @@ class Machine:
         self._finished_at: str | None = None
         self._error: dict[str, str] | None = None
 
-    async def look(self) -> dict[str, Any]:
+    async def describe(self) -> dict[str, Any]:
         """Return stores, clients and the outcome of the last sync started here."""
         registry = self._orchestrator.registry
-        outcome = self._outcome()  # before the stores are read: a sync that is done by then is in what is read
+        outcome = self._outcome()  # before the stores are read, so that they include a sync that has finished
 
-        read, projects, kept = await self._orchestrator.view(stores, CURSOR.source)
+        synced, projects, files = await self._orchestrator.view(stores, CURSOR.source)
         if registry.is_embedded:
-            for store in read:
+            for store in synced:
                 store["only_here"] = await asyncio.to_thread(
-                    count_missing_files, kept.get((store["source"], store["path"]), ())
+                    count_missing_files, files.get((store["source"], store["path"]), ())
                 )
-        found, clients = await asyncio.to_thread(self._look_around, projects) if registry.is_embedded else ([], ())
+        found, clients = await asyncio.to_thread(self._inspect_clients, projects) if registry.is_embedded else ([], ())
         return {
             "is_shared": not registry.is_embedded,
-            "stores": [self._with_look(store) for store in _merged(read, found)],
+            "stores": [self._with_sync_time(store) for store in _merged(synced, found)],
             "clients": clients,
             "sync": outcome,
         }
 
-    def _look_around(self, projects: Sequence[str]) -> tuple[list[tuple[str, str]], Sequence[Connection]]:
+    def _inspect_clients(self, projects: Sequence[str]) -> tuple[list[tuple[str, str]], Sequence[Connection]]:
         places = Places(Path.home(), os.environ)
         found = [(reader.name, str(store)) for reader in READERS for store in reader.find(places)]
         folders = [folder for folder in map(Path, projects) if folder.is_dir()]
-        return found, self._connections.look(folders) if self._connections else ()
+        return found, self._connections.inspect(folders) if self._connections else ()
 
     async def plan(self, client: str, *, connects: bool) -> ConnectionPlan:
         """Return the changes that connect or disconnect a client; InvalidRequest for a shared registry."""
@@ -80,8 +80,7 @@ class Machine:
             self._start(READERS, Places(Path.home(), os.environ), ExitStack())
 
     def start_import(self, name: str, content: BinaryIO, access: Access | None) -> None:
-        """Start the import of an account's export that was uploaded, for the person who did; InvalidRequest if it is
-        none."""
+        """Start the import of an uploaded account export for its uploader; InvalidRequest if it is none."""
         self._refuse_shared("on your own machine: ctxr import FILE")
         if self._ongoing.is_running:
             raise InvalidRequest("A sync is still running.", "Import the file when it has ended.")
@@ -104,8 +103,8 @@ class Machine:
 
     async def _sync(self, readers: Sequence[Source], places: Places, files: ExitStack, access: Access | None) -> None:
         try:
-            for report in await sync(self._orchestrator, readers, places, self._note, access):
-                self._note(report)
+            for report in await sync(self._orchestrator, readers, places, self._keep_report, access):
+                self._keep_report(report)
         except RegistryError as exc:
             self._error = exc.as_dict()
         except Exception:
@@ -115,11 +114,11 @@ class Machine:
             self._finished_at = format_time(now())
             files.close()
 
-    def _with_look(self, store: dict[str, Any]) -> dict[str, Any]:
-        was_looked_at = (store["source"], store["path"]) in self._reports
-        return {**store, "looked_at": self._finished_at if was_looked_at else None}
+    def _with_sync_time(self, store: dict[str, Any]) -> dict[str, Any]:
+        was_synced = (store["source"], store["path"]) in self._reports
+        return {**store, "looked_at": self._finished_at if was_synced else None}
 
-    def _note(self, report: StoreReport, _expected: int = 0) -> None:
+    def _keep_report(self, report: StoreReport, _expected: int = 0) -> None:
         self._reports[report.source, report.path] = report
 
     def _outcome(self) -> dict[str, Any] | None:
@@ -130,19 +129,19 @@ class Machine:
         return {"state": state, "finished_at": self._finished_at, "error": self._error, "stores": stores}
 
 
-def _merged(read: Sequence[dict[str, Any]], found: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
+def _merged(synced: Sequence[dict[str, Any]], found: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
     """Return the stores that were read and those found on this machine, by source and path."""
-    known = {(store["source"], store["path"]): store for store in read}
+    known = {(store["source"], store["path"]): store for store in synced}
     return [_store(place, known.get(place, {}), is_here=place in found) for place in sorted(known.keys() | set(found))]
 
 
-def _store(place: tuple[str, str], read: dict[str, Any], *, is_here: bool) -> dict[str, Any]:
-    unread = {"source": place[0], "path": place[1], "synced_at": None, "only_here": 0, "seen": 0, "parsed": 0}
-    passed_over = read.get("skipped", [])
+def _store(place: tuple[str, str], synced: dict[str, Any], *, is_here: bool) -> dict[str, Any]:
+    defaults = {"source": place[0], "path": place[1], "synced_at": None, "only_here": 0, "seen": 0, "parsed": 0}
+    skipped = synced.get("skipped", [])
     return {
-        **unread,
-        **read,
+        **defaults,
+        **synced,
         "is_here": is_here,
-        "skipped": [one for one in passed_over if not is_drift(one["why"])],
-        "drift": [one for one in passed_over if is_drift(one["why"])],
+        "skipped": [one for one in skipped if not is_drift(one["why"])],
+        "drift": [one for one in skipped if is_drift(one["why"])],
     }

@@ -17,7 +17,7 @@ from backoffice.errors import failure
 from registry.errors import InvalidRequest
 
 MAX_BODY = 64 * 1024 * 1024
-READING = {"GET", "HEAD", "OPTIONS"}
+SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 TOO_LARGE = f"The body is larger than {MAX_BODY // 1024 // 1024} MiB."
 
 
@@ -50,27 +50,27 @@ class Guard(HttpMiddleware):
         problem = self._problem_of(scope["method"], headers)
         if problem:
             await failure(problem.as_dict())(scope, receive, send)
-        elif _announced(headers) > MAX_BODY:
-            too_large = InvalidRequest(TOO_LARGE, f"Content-Length: given {_announced(headers)}; allowed: {MAX_BODY}")
+        elif _body_size(headers) > MAX_BODY:
+            too_large = InvalidRequest(TOO_LARGE, f"Content-Length: given {_body_size(headers)}; allowed: {MAX_BODY}")
             await failure(too_large.as_dict(), 413)(scope, receive, send)
         else:
-            await self._app(scope, _limited(receive), send)
+            await self._app(scope, _limit_size(receive), send)
 
     def _problem_of(self, method: str, headers: Headers) -> InvalidRequest | None:
         host, origin = headers.get("host", ""), headers.get("origin")
-        if not self._is_ours(host):
+        if not self._is_allowed_host(host):
             return InvalidRequest(
                 "The request names another host.",
                 f"Host: given {host!r}; allowed: localhost, a loopback address, or CTXR_HOST ({self._host})",
             )
         is_foreign = origin is not None and origin.partition("://")[2].lower() != host.lower()
-        if method not in READING and is_foreign and origin not in self._origins:
+        if method not in SAFE_METHODS and is_foreign and origin not in self._origins:
             return InvalidRequest(
                 "The request comes from another site.", f"Origin: given {origin!r}; allowed: this host, {host}"
             )
         return None
 
-    def _is_ours(self, host: str) -> bool:
+    def _is_allowed_host(self, host: str) -> bool:
         name = _name_of(host)
         address, listening = _address_of(name), _address_of(self._host)
         if address is None:
@@ -94,15 +94,15 @@ def _address_of(name: str) -> IPv4Address | IPv6Address | None:
         return None
 
 
-def _announced(headers: Headers) -> int:
+def _body_size(headers: Headers) -> int:
     length = headers.get("content-length", "")
     return int(length) if length.isdecimal() else 0
 
 
-def _limited(receive: Receive) -> Receive:
+def _limit_size(receive: Receive) -> Receive:
     size = 0
 
-    async def counted() -> Message:
+    async def receive_limited() -> Message:
         nonlocal size
         message = await receive()
         size += len(message.get("body", b""))
@@ -110,16 +110,16 @@ def _limited(receive: Receive) -> Receive:
             raise HTTPException(413, TOO_LARGE)
         return message
 
-    return counted
+    return receive_limited
 
 
-class Answers(HttpMiddleware):
+class ResponseHeaders(HttpMiddleware):
     """Adds headers to every response; answers HEAD as GET without the body, except where GET is an endless stream."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_head = scope["method"] == "HEAD" and not scope["path"].startswith(("/bo/events", "/mcp"))
 
-        async def answering(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers["X-Content-Type-Options"] = "nosniff"
@@ -128,38 +128,38 @@ class Answers(HttpMiddleware):
                 message = {**message, "body": b""}
             await send(message)
 
-        await self._app({**scope, "method": "GET"} if is_head else scope, receive, answering)
+        await self._app({**scope, "method": "GET"} if is_head else scope, receive, send_with_headers)
 
 
-DAMAGED = "The body is not what its Content-Encoding, gzip, says."
+NOT_GZIP = "The body is not what its Content-Encoding, gzip, says."
 
 
-class Unpacking(HttpMiddleware):
+class Gunzip(HttpMiddleware):
     """Unpacks gzip bodies, up to the size limit of a body."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_packed = Headers(scope=scope).get("content-encoding", "").lower() == "gzip"
-        await self._app(scope, _unpacked(receive) if is_packed else receive, send)
+        await self._app(scope, _unpack(receive) if is_packed else receive, send)
 
 
-def _unpacked(receive: Receive) -> Receive:
-    unpack = zlib.decompressobj(wbits=31)  # 31: gzip
+def _unpack(receive: Receive) -> Receive:
+    decompressor = zlib.decompressobj(wbits=31)  # 31: gzip
     left = MAX_BODY
 
-    async def unpacking() -> Message:
+    async def receive_unpacked() -> Message:
         nonlocal left
         message = await receive()
         if message["type"] != "http.request":
             return message
         try:
-            body = unpack.decompress(message.get("body", b""), left + 1)
+            body = decompressor.decompress(message.get("body", b""), left + 1)
         except zlib.error as exc:
-            raise HTTPException(400, DAMAGED) from exc
+            raise HTTPException(400, NOT_GZIP) from exc
         left -= len(body)
         if left < 0:
             raise HTTPException(413, TOO_LARGE)
-        if not (message.get("more_body") or unpack.eof):
-            raise HTTPException(400, DAMAGED)
+        if not (message.get("more_body") or decompressor.eof):
+            raise HTTPException(400, NOT_GZIP)
         return {**message, "body": body}
 
-    return unpacking
+    return receive_unpacked

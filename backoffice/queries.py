@@ -93,11 +93,11 @@ class ChannelsQuery(PageQuery, Period):
 
     def as_search(self, utc_offset_minutes: int | None = None) -> dict[str, Any]:
         """Return the query of the `search_sessions` operation; its pages are counted, so a cursor is an offset."""
-        asked = {"text": self.q, "from": self.from_, "to": self.to, "utc_offset_minutes": utc_offset_minutes}
-        asked |= self.model_dump(include={"source", "project", "tag", "limit"}) | {"context_window": 0}
-        asked["offset"] = int(self.cursor) if self.cursor and self.cursor.isdecimal() else 0
-        asked["order"] = None if self.is_by_relevance else self.page["order"]
-        return {name: value for name, value in asked.items() if value is not None}
+        query = {"text": self.q, "from": self.from_, "to": self.to, "utc_offset_minutes": utc_offset_minutes}
+        query |= self.model_dump(include={"source", "project", "tag", "limit"}) | {"context_window": 0}
+        query["offset"] = int(self.cursor) if self.cursor and self.cursor.isdecimal() else 0
+        query["order"] = None if self.is_by_relevance else self.page["order"]
+        return {name: value for name, value in query.items() if value is not None}
 
 
 class MessageFilters(Period):
@@ -109,9 +109,9 @@ class MessageFilters(Period):
     q: Word | None = None
 
     def as_query(self) -> dict[str, Any]:
-        asked = {"text": self.q, "roles": self.role, "from": self.from_, "to": self.to}
-        asked |= self.model_dump(include={"source", "project", "tag", "limit", "cursor", "order"})
-        return {name: value for name, value in asked.items() if value is not None}
+        query = {"text": self.q, "roles": self.role, "from": self.from_, "to": self.to}
+        query |= self.model_dump(include={"source", "project", "tag", "limit", "cursor", "order"})
+        return {name: value for name, value in query.items() if value is not None}
 
 
 class MessagesQuery(PageQuery, MessageFilters):

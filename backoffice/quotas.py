@@ -22,7 +22,7 @@ class Quotas:
         return self.per_minute if access.per_minute is None else access.per_minute
 
     def take(self, access: Access) -> float:
-        """Count a request, and return 0; if none is left, return how many seconds later there is one."""
+        """Count a request, and return 0; if none is left, return the seconds until there is one."""
         limit, now = self.limit_of(access), time.monotonic()
         if not limit:
             return 0.0

@@ -59,5 +59,5 @@ router = APIRouter(prefix="/bo/usage", tags=["usage"])
 @router.get("", response_model=UsageAnswer, response_model_exclude_unset=True)
 async def show_usage(client: Asking, query: Annotated[UsageParameters, Query()]) -> dict[str, Any]:
     """Sum tokens and their list price by project, session, model, client or day."""
-    asked = query.model_dump(by_alias=True, exclude={"channel"}, exclude_none=True)
-    return await client.run("usage", asked, query.channel)
+    usage_query = query.model_dump(by_alias=True, exclude={"channel"}, exclude_none=True)
+    return await client.run("usage", usage_query, query.channel)

@@ -1,1 +1,1 @@
-"""The door for the terminal: the ctxr command."""
+"""The command line interface: the ctxr command."""

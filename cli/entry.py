@@ -36,7 +36,7 @@ def main() -> None:
     try:
         command_line()
     finally:
-        gc.freeze()  # else Python collects all that is loaded once more before it ends: up to 0.45 s
+        gc.freeze()  # without it Python runs one more collection over all objects at exit: up to 0.45 s
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The ctxr command: its subcommands, loaded when they are asked for, and how a failure is printed."""
+"""The ctxr command: its subcommands, imported on demand, and how a failure is printed."""
 
 import os
 import sys
@@ -63,11 +63,11 @@ SECTIONS = {
         "db": "cli.upkeep.db",
     },
 }
-"""The subcommands by the sections of the help: `module`, or `module:name` where the name means something in Python.
+"""The subcommands by the sections of the help: `module`, or `module:attribute` if they differ in name.
 
-They are imported one by one, since a client starts `ctxr mcp` for every window.
+Each is imported on demand, because a client starts `ctxr mcp` for every window.
 """
-COMMANDS = {name: place for section in SECTIONS.values() for name, place in section.items()}
+COMMANDS = {name: target for section in SECTIONS.values() for name, target in section.items()}
 
 EXIT_STATUS = {ErrorCode.INVALID_REQUEST: 2, ErrorCode.NOT_FOUND: 3}  # the exit status by error code; 1 for all others
 
@@ -116,14 +116,14 @@ class Commands(click.Group):
 def _print_error(code: str, message: str, details: str) -> None:
     click.echo(f"error: {code}: {message}", err=True)
     if details:
-        from cli.connect.snippets import as_called
+        from cli.connect.snippets import with_command_name
 
-        click.echo(as_called(details), err=True)
+        click.echo(with_command_name(details), err=True)
 
 
 @click.group(
     cls=Commands,
-    commands=dict.fromkeys(COMMANDS),  # the names; `get_command` has the rest
+    commands=dict.fromkeys(COMMANDS),  # only names; `get_command` imports them
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
 @click.version_option(package_name="context-registry", message="ctxr %(version)s")
@@ -140,7 +140,7 @@ def cli(ctx: click.Context, color: str) -> None:
 
 
 def main() -> None:
-    """Run the installed program. A letter that the terminal lacks is printed as `?`."""
+    """Run the installed program. Characters that the terminal cannot encode are printed as `?`."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -1,4 +1,4 @@
-"""From a command to an operation: options that name sessions and projects, the request, and running it."""
+"""Run operations for commands, and define the options that name sessions and projects."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def completes(kind: str) -> Callable[[click.Context, click.Parameter, str], list
 
 
 class SessionId(click.ParamType[str]):
-    """A session by any of its names. A shell takes `#3` for a comment, so `3` will do."""
+    """A session by any of its names. A shell takes `#3` for a comment, so `3` is accepted."""
 
     name = "ID"
 

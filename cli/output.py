@@ -21,7 +21,7 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmati
 
 
 def confirm(question: str, *, err: bool = False) -> None:
-    """Ask a yes-or-no question and abort without a yes; where nobody can answer, name the option that needs none."""
+    """Ask a yes-or-no question and abort without a yes; if stdin is closed, name the option `--yes`."""
     try:
         click.confirm(question, abort=True, err=err)
     except click.Abort as exc:
@@ -59,7 +59,7 @@ def print_json(value: Any, indent: int | None = 2) -> None:
 
 @contextmanager
 def progress(label: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar on stderr; the function that is given takes how much is done, and of how much."""
+    """Show a progress bar on stderr, and yield the function `update(done, total)`."""
     with click.progressbar(length=1, label=label, show_pos=True, file=sys.stderr) as bar:
 
         def update(done: int, total: int) -> None:

@@ -29,8 +29,8 @@ def _stats_lines(figures: Mapping[str, Any]) -> Iterator[str]:
     hours = [{**one, "hour": f"{one['hour']:02}:00"} for one in figures["hours"] if one["messages"]]
     yield from _bars("By hour of the day", hours, "hour")
     yield from _bars("Longest sessions", figures["longest"][:10], "title")
-    yield from _bars("Most recalled", figures["most_recalled"][:10], "title", of="recalled")
-    yield from _bars("Recurring problems", figures["problems"][:10], "line", of="sessions")
+    yield from _bars("Most recalled", figures["most_recalled"][:10], "title", count_key="recalled")
+    yield from _bars("Recurring problems", figures["problems"][:10], "line", count_key="sessions")
     tokens = figures["tokens"]
     yield f"\nAbout {tokens['delivered']:,} tokens delivered, of {tokens['kept']:,} words kept"
 
@@ -54,24 +54,24 @@ def last_days(today: datetime) -> list[datetime]:
     return [midnight.astimezone() for midnight in midnights]
 
 
-def _bars(title: str, rows: Sequence[Mapping[str, Any]], name: str, of: str = "messages") -> Iterator[str]:
+def _bars(title: str, rows: Sequence[Mapping[str, Any]], label_key: str, count_key: str = "messages") -> Iterator[str]:
     yield "\n" + click.style(title, bold=True)
-    longest = max((row[of] for row in rows), default=0) or 1
+    longest = max((row[count_key] for row in rows), default=0) or 1
     for row in rows[:DAYS]:
-        bar = click.style("█" * -(-row[of] * (line_width() - 36) // longest), fg="cyan")
-        yield f"{pad(one_line(row[name]), 24)}{row[of]:>10,}  {bar}"
+        bar = click.style("█" * -(-row[count_key] * (line_width() - 36) // longest), fg="cyan")
+        yield f"{pad(one_line(row[label_key]), 24)}{row[count_key]:>10,}  {bar}"
     if len(rows) > DAYS:
         yield dim(f"and {len(rows) - DAYS} more: --json")
 
 
 def _cost_lines(found: Mapping[str, Any]) -> Iterator[str]:
     total = found["total"]
-    kinds = [kind for kind in KINDS if total[f"{kind}_tokens"] and kind != "reasoning"]  # that is in the output
-    head = [kind.replace("_", " ") for kind in kinds] + (["list price"] if total["cost_usd"] is not None else [])
+    kinds = [kind for kind in KINDS if total[f"{kind}_tokens"] and kind != "reasoning"]  # part of the output
+    labels = [kind.replace("_", " ") for kind in kinds] + (["list price"] if total["cost_usd"] is not None else [])
     table = [(_name(found["by"], row), _figures(row, kinds)) for row in [*found["rows"], {"name": "total", **total}]]
-    widths = [2 + max(len(label), len(table[-1][1][place])) for place, label in enumerate(head)]
+    widths = [2 + max(len(label), len(table[-1][1][column])) for column, label in enumerate(labels)]
     left = max(line_width() - sum(widths), 16)
-    for name, figures in [(found["by"], head), *table]:
+    for name, figures in [(found["by"], labels), *table]:
         yield pad(name, left) + "".join(f"{figure:>{width}}" for figure, width in zip(figures, widths, strict=False))
     if found["unpriced_models"]:
         yield dim(f"Without a price: {one_line(', '.join(found['unpriced_models']))}")

@@ -1,4 +1,4 @@
-"""The user's terminal: this process's own, or that of a user whose command the local process runs."""
+"""The user's terminal: this process's own, or the one for which the local process runs a command."""
 
 import shutil
 import sys

@@ -14,8 +14,8 @@ from registry.text.analysis.analyzer import IDENTIFIER_PREFIX
 from registry.text.model_names import model_name
 from registry.text.privacy.hidden_characters import visible
 
-WIDTH = 96  # pixels of the longest bar of a duration
-LONGEST_MS = 30_000.0  # the duration with the longest bar: the usual time limit
+MAX_WIDTH = 96  # pixels of the longest bar of a duration
+MAX_MS = 30_000.0  # the duration with the longest bar: the usual time limit
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _MARKS = re.compile(r"`{3,}\w*\s?|`|\*\*|(?<!\S)#{1,6}\s")  # of Markdown; a row shows one line, unformatted
 _IMAGE = re.compile(r"!\[([^\]]*)\]\(\S*?(?:\)|…|$)")  # a preview may end within its address
@@ -58,7 +58,7 @@ def duration(ms: float | None) -> str:
 
 def bar(ms: float) -> int:
     """Return the width of a duration's bar, on a logarithmic scale."""
-    return max(2, min(WIDTH, round(WIDTH * log10(1 + ms) / log10(1 + LONGEST_MS))))
+    return max(2, min(MAX_WIDTH, round(MAX_WIDTH * log10(1 + ms) / log10(1 + MAX_MS))))
 
 
 def number(value: float) -> str:
@@ -74,7 +74,7 @@ def short_number(value: int) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a line without its Markdown marks; of an image its description."""
+    """Return a line without its Markdown marks; an image becomes its description."""
     return _MARKS.sub("", _IMAGE.sub(r"\1", text)).strip() or ("…" if text else "")
 
 
@@ -123,11 +123,11 @@ def asked(request: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: given for name, given in request.items() if name != "query"}, **request.get("query", {})}
 
 
-def seen(value: Any) -> Any:
-    """Name the invisible characters of a text."""
-    if not isinstance(value, str) or (told := visible(value)) is value:
+def show_invisible(value: Any) -> Any:
+    """Replace the invisible characters of a text by their names."""
+    if not isinstance(value, str) or (shown := visible(value)) is value:
         return value
-    return type(value)(told)
+    return type(value)(shown)
 
 
 FIGURES = (duration, bar, number, short_number, weekday)

@@ -7,7 +7,7 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
-from backoffice.admission import COOKIE, SESSION_S, SIGNED_IN, THIS_USER, Credential, Gate
+from backoffice.admission import COOKIE, OAUTH_CALLBACK, SESSION_S, THIS_USER, Credential, Gate
 from backoffice.dependencies import Asking
 from backoffice.pages.rendering import render, see_other
 from orchestrator.outside.sign_in import Attempt, SignIn
@@ -18,15 +18,15 @@ from registry.registry import Registry
 logger = logging.getLogger(__name__)
 router = APIRouter(default_response_class=HTMLResponse)
 
-ATTEMPT, ATTEMPT_S = "ctxr_sign_in", 600
+ATTEMPT_COOKIE, ATTEMPT_S = "ctxr_sign_in", 600
 MAX_COOKIE = 4000  # browsers drop a cookie whose name and value have more than 4096 bytes
-AT_ISSUER = CapacityLimiter(4)  # sign-ins that wait for it at once; while it hangs, all else has threads
+ISSUER_LIMITER = CapacityLimiter(4)  # concurrent sign-ins, so that a hanging issuer does not take all threads
 
 
 @router.get("/login")
 async def login_page(request: Request, next: str = "/", code: Annotated[str, Query(max_length=200)] = "") -> Response:
     """Show the sign-in form; `code`: the one-time code of a link that the server has printed."""
-    return _form(request, next=_local(next), code=code)
+    return _form(request, next=_local_path(next), code=code)
 
 
 @router.post("/login")
@@ -41,23 +41,23 @@ async def sign_in(
     gate: Gate = request.app.state.gate
     credential = await _credential_of(gate, client.registry, token.strip(), code)
     if credential is None:
-        return _form(request, 401, "token", next=_local(next))
+        return _form(request, 401, "token", next=_local_path(next))
     credential.access.require(Level.READ)
-    return await _with_session(request, see_other(_local(next)), credential)
+    return await _with_session(request, see_other(_local_path(next)), credential)
 
 
 @router.get("/login/oauth")
 async def begin_oauth(request: Request, next: str = "/") -> Response:
     """Send the browser to the issuer's own sign-in page."""
-    attempt = Attempt(_local(next))
+    attempt = Attempt(_local_path(next))
     if len(attempt.as_cookie()) > MAX_COOKIE:
         attempt = Attempt("/")
     try:
-        answer = see_other(await to_thread.run_sync(_sign_in_of(request).address, attempt, limiter=AT_ISSUER))
+        answer = see_other(await to_thread.run_sync(_sign_in_of(request).address, attempt, limiter=ISSUER_LIMITER))
     except StorageError as exc:
         return _failed(request, exc, attempt)
     answer.set_cookie(
-        ATTEMPT,
+        ATTEMPT_COOKIE,
         attempt.as_cookie(),
         max_age=ATTEMPT_S,
         path="/login",
@@ -68,26 +68,26 @@ async def begin_oauth(request: Request, next: str = "/") -> Response:
     return answer
 
 
-@router.get(SIGNED_IN)
+@router.get(OAUTH_CALLBACK)
 async def finish_oauth(request: Request, state: str = "", code: str = "", error: str = "") -> Response:
     """Begin the session of a person whom the issuer has sent back."""
     answer = await _finished(request, state, code, error)
-    answer.delete_cookie(ATTEMPT, path="/login", httponly=True, samesite="lax")
+    answer.delete_cookie(ATTEMPT_COOKIE, path="/login", httponly=True, samesite="lax")
     return answer
 
 
 async def _finished(request: Request, state: str, code: str, error: str) -> Response:
     sign_in = _sign_in_of(request)
-    attempt = Attempt.from_cookie(request.cookies.get(ATTEMPT, ""), state)
+    attempt = Attempt.from_cookie(request.cookies.get(ATTEMPT_COOKIE, ""), state)
     if attempt is None:
         return _form(request, 400, "attempt")
     if error or not code:
         return _failed(request, Unauthorized("The issuer refused.", repr(error)), attempt)
     try:
-        person = await to_thread.run_sync(sign_in.person, attempt, code, limiter=AT_ISSUER)
+        person = await to_thread.run_sync(sign_in.person, attempt, code, limiter=ISSUER_LIMITER)
     except (StorageError, Unauthorized) as exc:
         return _failed(request, exc, attempt)
-    next = _local(attempt.next)
+    next = _local_path(attempt.next)
     if person.access is None:
         return _form(request, 403, "access", next=next, person=person)
     # A page that leads on, because a redirect from the issuer's site would not carry the cookie.
@@ -110,10 +110,10 @@ def _form(request: Request, status: int = 200, problem: str = "", **context: Any
 
 
 def _failed(request: Request, exc: RegistryError, attempt: Attempt) -> Response:
-    """Log why a sign-in failed, which strangers are not told, and show the form again."""
+    """Log why a sign-in failed, and show the form again without the reason."""
     logger.warning("A sign-in failed: %s %s", exc.message, exc.details)
     status, problem = (503, "away") if isinstance(exc, StorageError) else (401, "refused")
-    return _form(request, status, problem, next=_local(attempt.next))
+    return _form(request, status, problem, next=_local_path(attempt.next))
 
 
 async def _with_session(request: Request, answer: Response, credential: Credential) -> Response:
@@ -143,7 +143,7 @@ async def sign_out(request: Request) -> Response:
     return answer
 
 
-def _local(path: str) -> str:
+def _local_path(path: str) -> str:
     """Return the path if it is one of this server's pages, else `/`."""
     is_ours = path.startswith("/") and not path.startswith("//") and "\\" not in path
     return path if is_ours and path.isprintable() else "/"

@@ -1,8 +1,8 @@
 """The reader of a page: language and time zone.
 
 English and Korean are a table of texts keyed by the English ones. No gettext: two languages, one of them without
-plurals. Days and times in filters are the reader's own: the browser tells its time zone by a cookie (`app.js`). The API
-beneath means UTC. Who has no script is told that it is UTC here too.
+plurals. Days and times in filters are in the reader's time zone, which the browser sends as a cookie (`app.js`). The
+API uses UTC. Without scripts the pages use UTC, too, and say so.
 """
 
 import json
@@ -23,10 +23,10 @@ from registry.text.times.time_words import parse_span
 DEFAULT = "en"
 LANGUAGES = (DEFAULT, "ko")
 FOLDER = Path(__file__).parent.parent / "translations"
-SAID = "said.json"  # the sentences that other parts of the program make: errors, and the reasons in records
+SENTENCES_FILE = "said.json"  # translations of the errors and reasons that other packages write
 _FAULT = re.compile(r"; (?=[^;:]+: (?:given|missing))")
 _FIELD = re.compile(r"\{(\w+)\}")
-_IN_WORDS = ("allowed", "sentence")  # fields of a sentence that hold sentences again
+_NESTED_FIELDS = ("allowed", "sentence")  # fields of a sentence that contain sentences
 
 Translate = Callable[..., str]
 
@@ -34,10 +34,10 @@ Translate = Callable[..., str]
 def language_of(request: Request) -> str:
     """Return the language chosen by the reader (cookie `lang`), else the browser's."""
     chosen = request.cookies.get("lang")
-    return chosen if chosen in LANGUAGES else _preferred(request.headers.get("accept-language", ""))
+    return chosen if chosen in LANGUAGES else _preferred_language(request.headers.get("accept-language", ""))
 
 
-def _preferred(header: str) -> str:
+def _preferred_language(header: str) -> str:
     ranges = sorted((_weighted(part) for part in header.split(",")), key=lambda wish: -wish[1])
     known = (tag for tag, weight in ranges if tag in LANGUAGES and weight > 0)
     return next(known, DEFAULT)
@@ -72,30 +72,30 @@ def translator(language: str) -> Translate:
     return translate
 
 
-def teller(language: str) -> Callable[[str], str]:
-    """Return `said`, which translates sentences made elsewhere: `said("No channel 'x' in the registry")`.
+def sentence_translator(language: str) -> Callable[[str], str]:
+    """Return a function that translates sentences of other packages, such as "No channel 'x' in the registry".
 
-    Records and errors are in English, with their facts filled in; a sentence nobody knows stays as it is.
+    Records and errors are in English, with their values filled in; an unknown sentence stays as it is.
     """
 
-    def said(text: str) -> str:
+    def translate(text: str) -> str:
         # Only the faults of a request are a list: other sentences may quote such words.
-        return "; ".join(map(_one, _FAULT.split(text) if _FAULT.match(f"; {text}") else [text]))
+        return "; ".join(map(_translate_one, _FAULT.split(text) if _FAULT.match(f"; {text}") else [text]))
 
-    def _one(text: str) -> str:
+    def _translate_one(text: str) -> str:
         matches = ((pattern.fullmatch(text), words) for pattern, words in _sentences(language))
         return next((words.format(**_facts(match)) for match, words in matches if match), text)
 
     def _facts(match: re.Match[str]) -> dict[str, str]:
-        return {name: said(fact) if name in _IN_WORDS else fact for name, fact in match.groupdict().items()}
+        return {name: translate(fact) if name in _NESTED_FIELDS else fact for name, fact in match.groupdict().items()}
 
-    return said
+    return translate
 
 
 @cache
 def _sentences(language: str) -> list[tuple[re.Pattern[str], str]]:
     """Return sentences as patterns with their translations, those with the most literal text first."""
-    file = FOLDER / language / SAID
+    file = FOLDER / language / SENTENCES_FILE
     known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     in_order = sorted(known, key=lambda sentence: -len(_FIELD.sub("", sentence)))
     return [(_pattern(sentence), known[sentence]) for sentence in in_order]
@@ -117,10 +117,10 @@ def counter(translate: Translate) -> Callable[[str, str, int], str]:
 
 
 COOKIE = "zone"
-Told = Literal["told", "untold", "unknown"]
+ZoneState = Literal["told", "untold", "unknown"]
 
 
-def zone_told(request: Request) -> Told:
+def zone_state(request: Request) -> ZoneState:
     """Return whether the browser has sent its time zone; `unknown`: one without time zone data."""
     if not request.cookies.get(COOKIE):
         return "untold"
@@ -159,7 +159,7 @@ def utc_offset_minutes(request: Request) -> int:
 def _zone_of(request: Request) -> ZoneInfo | None:
     try:
         return ZoneInfo(request.cookies[COOKIE])
-    except (KeyError, ValueError, OSError):  # none told, not a name of a zone, or no table of it
+    except (KeyError, ValueError, OSError):  # no cookie, not a zone's name, or no time zone data
         return None
 
 
@@ -167,7 +167,7 @@ def day_of(request: Request, instant: str) -> str:
     return parse_time(instant).astimezone(reader_now(request).tzinfo).date().isoformat()
 
 
-def named_days(request: Request) -> dict[str, str]:
+def day_names(request: Request) -> dict[str, str]:
     """Return the dates of today and yesterday with their names."""
     today = reader_now(request).date()
     return {today.isoformat(): "today", (today - timedelta(days=1)).isoformat(): "yesterday"}

@@ -15,8 +15,8 @@ from starlette.responses import Response
 
 from backoffice.admission import COOKIE
 from backoffice.errors import wants_page
-from backoffice.pages.filters import ERRORS, FILTERS, ROLES, is_instant, seen
-from backoffice.pages.reader import age, counter, language_of, reader_now, teller, translator, zone_told
+from backoffice.pages.filters import ERRORS, FILTERS, ROLES, is_instant, show_invisible
+from backoffice.pages.reader import age, counter, language_of, reader_now, sentence_translator, translator, zone_state
 from registry.access import Access
 from registry.errors import StorageError
 
@@ -63,7 +63,7 @@ environment = Environment(
     loader=FileSystemLoader(BACKOFFICE / "templates"),
     autoescape=True,
     undefined=StrictUndefined,
-    finalize=seen,
+    finalize=show_invisible,
     trim_blocks=True,
     lstrip_blocks=True,
 )
@@ -81,11 +81,11 @@ environment.globals |= {
 def render(
     request: Request, template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **context: Any
 ) -> HTMLResponse:
-    page = environment.get_template(template).render(_with_frame(request, context))
+    page = environment.get_template(template).render(_with_page_context(request, context))
     return HTMLResponse(page, status, {**HEADERS, **(headers or {})})
 
 
-def _with_frame(request: Request, context: Mapping[str, Any]) -> dict[str, Any]:
+def _with_page_context(request: Request, context: Mapping[str, Any]) -> dict[str, Any]:
     language = language_of(request)
     translate = translator(language)
     theme = request.cookies.get("theme")
@@ -101,18 +101,18 @@ def _with_frame(request: Request, context: Mapping[str, Any]) -> dict[str, Any]:
         **context,
         "lang": language,
         "theme": theme if theme in THEMES else None,
-        "zone": zone_told(request),
+        "zone": zone_state(request),
         "signed_in": COOKIE in request.cookies,
         "is_limited": access is not None and access.is_restricted,  # the machine's own pages are closed to it
         "t": translate,
-        "said": teller(language),
+        "said": sentence_translator(language),
         "tn": counter(translate),
     }
 
 
 Handler = Callable[[Request, Any], Awaitable[Response]]
 
-# A failed search replaces the old list; any other failed part of a page is told in a notice.
+# A failed search replaces the old list; any other failed part of a page is shown in a notice.
 INTO_TARGET = {"HX-Reswap": "innerHTML", "HX-Reselect": "#problem"}
 INTO_NOTICE = {"HX-Retarget": "#notice", **INTO_TARGET}
 

@@ -50,7 +50,7 @@ class Assets(StaticFiles):
 
 
 async def load_rail(request: Request, client: Asking) -> None:
-    """Read what stands beside the navigation, for whole pages only."""
+    """Load the content of the sidebar, for whole pages only."""
     is_part = "hx-request" in request.headers or "pane" in request.headers
     if request.method == "GET" and not is_part:
         request.state.rail = await client.view(conversations.rail)

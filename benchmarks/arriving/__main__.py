@@ -28,7 +28,7 @@ from click.testing import CliRunner
 from benchmarks.retrieval.product import product_with
 from benchmarks.retrieval.question_sets import read_set
 from benchmarks.setup.figures import table
-from cli.conversations.note import about_act
+from cli.conversations.note import act_query
 from cli.incoming.hook import changes_something, is_task
 from cli.main import cli
 from orchestrator.service import Orchestrator
@@ -88,7 +88,7 @@ async def acts(name: str, misses: list[str]) -> Iterator[tuple[str, ...]]:
             kind = "expected" if (expected := act["expects"]) else "others"
             count[kind] += 1
             asked = (
-                about_act(json.dumps(act["input"]), act["project"], None) if changes_something(act["input"]) else None
+                act_query(json.dumps(act["input"]), act["project"], None) if changes_something(act["input"]) else None
             )
             answer = await orchestrator.run({"operation": "hint", "query": asked}) if asked else {"hint": ""}
             if answer["hint"]:

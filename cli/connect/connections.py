@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from backoffice.connections import Connection, ConnectionPart, ConnectionPlan, Connections, State
-from cli.connect.installation import INSTALLABLE, OURS, ClientPart, parts_of
+from cli.connect.installation import INSTALLABLE, OUR_HOOK, ClientPart, parts_of
 from cli.connect.jsonc import is_bare
-from cli.connect.settings_files import Rewrite, apply, read, remember, remembered, rewrite
+from cli.connect.settings_files import Rewrite, apply, original_text, read, rewrite, save_original_text
 from cli.connect.snippets import this_program, this_server, write_launcher
 from registry.errors import NotFound, StorageError
 from sources.base import Places
@@ -20,9 +20,9 @@ from sources.purging import retention_days
 
 
 def connections_from(home: Path) -> Connections:
-    """Return what looks at all clients of a home folder, and what changes their settings."""
+    """Return functions that inspect all clients of a home folder, and plan changes to their settings."""
 
-    def look(projects: Sequence[Path]) -> list[Connection]:
+    def inspect(projects: Sequence[Path]) -> list[Connection]:
         places = Places(home, os.environ)
         return [connection_of(client, places, projects) for client in CLIENTS if client.servers]
 
@@ -40,11 +40,11 @@ def connections_from(home: Path) -> Connections:
         diff = "\n".join(line for change in changes for line in change.diff())
         return ConnectionPlan(client.name, diff, client.next_step, write)
 
-    return Connections(look, plan)
+    return Connections(inspect, plan)
 
 
 def connection_of(client: Client, places: Places, projects: Sequence[Path] = ()) -> Connection:
-    """Return the connection of one client; `projects`: folders in which its rule is looked for."""
+    """Return the connection of one client. `projects`: folders to search for its rule."""
     is_here = bool(client.folder and client.folder(places).exists()) or _has_store(client, places)
     parts = list(_parts(client, places, projects)) if is_here else []
     if not (is_here and client.purge):
@@ -65,9 +65,9 @@ def _has_store(client: Client, places: Places) -> bool:
 def _parts(client: Client, places: Places, projects: Sequence[Path]) -> Iterator[ConnectionPart]:
     server = this_server()
     for part in parts_of(client, server, places):
-        seen = _connection_part(part, "ctxr", "install", client.command)
-        is_ignored = seen.state == "installed" and part.what == "hooks" and _is_untrusted(client, part.file)
-        yield replace(seen, state="untrusted", command=None) if is_ignored else seen
+        found = _connection_part(part, "ctxr", "install", client.command)
+        is_ignored = found.state == "installed" and part.what == "hooks" and _is_untrusted(client, part.file)
+        yield replace(found, state="untrusted", command=None) if is_ignored else found
     for project in projects:
         for part in parts_of(client, server, places, project):
             if part.what == "rule":
@@ -76,7 +76,7 @@ def _parts(client: Client, places: Places, projects: Sequence[Path]) -> Iterator
 
 def _is_untrusted(client: Client, file: Path) -> bool:
     hooks = client.hooks
-    return bool(hooks and hooks.untrusted and hooks.untrusted(file, hooks.events, OURS))
+    return bool(hooks and hooks.untrusted and hooks.untrusted(file, hooks.events, OUR_HOOK))
 
 
 def _connection_part(part: ClientPart, *command: str) -> ConnectionPart:
@@ -103,30 +103,30 @@ def changes_of(client: Client, places: Places, project: Path | None = None, *, i
 
 
 def _change(file: Path, parts: Sequence[ClientPart], *, installs: bool) -> Rewrite | None:
-    def put_in(text: str) -> str:
+    def install(text: str) -> str:
         for part in parts:
             text = part.install(text)
         return text
 
-    def take_out(text: str) -> str:
+    def uninstall(text: str) -> str:
         rest = text
         for part in parts:
             rest = part.uninstall(rest)
         return "" if rest != text and is_bare(rest) else rest
 
     # Uninstalling restores what was there, so it needs no copy.
-    change = rewrite(file, put_in if installs else take_out, not installs or any(part.is_private for part in parts))
-    if change and installs and change.before is not None and not take_out(change.after or ""):
-        is_new = take_out(change.before) == change.before
-        return replace(change, original=change.before if is_new else remembered(file))
+    change = rewrite(file, install if installs else uninstall, not installs or any(part.is_private for part in parts))
+    if change and installs and change.before is not None and not uninstall(change.after or ""):
+        is_new = uninstall(change.before) == change.before
+        return replace(change, original=change.before if is_new else original_text(file))
     if not change or installs:
         return change
-    return replace(change, after=remembered(file) if change.after is None else change.after)
+    return replace(change, after=original_text(file) if change.after is None else change.after)
 
 
 def write_changes(changes: Sequence[Rewrite]) -> Iterator[tuple[Rewrite, Path | None]]:
-    """Write the changes one by one and yield each with the copy of the old file, if one was kept."""
+    """Write the changes one by one and yield each with the copy of the old file, if one was made."""
     for change in changes:
         copy = apply(change)
-        remember(change.file, change.original)
+        save_original_text(change.file, change.original)
         yield change, copy

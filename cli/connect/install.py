@@ -48,27 +48,27 @@ def install(client: str | None, is_all: bool, project: Path | None, yes: bool) -
     cannot hold keys is copied to the registry's folder first. May be run again.
     """
     server = this_server()
-    chosen = _chosen(client, is_all, project)
+    clients = _chosen(client, is_all, project)
     if is_all:
         places = Places(Path.home(), os.environ)
-        chosen = [known for known in chosen if connection_of(known, places).is_here]
-        if not chosen:
+        clients = [each for each in clients if connection_of(each, places).is_here]
+        if not clients:
             click.echo(f"None of these is on this machine: {', '.join(INSTALLABLE)}.")
     changes = {
-        known.source: changes_of(known, Places(Path.home(), os.environ), project, installs=True) for known in chosen
+        each.source: changes_of(each, Places(Path.home(), os.environ), project, installs=True) for each in clients
     }
-    _carry_out([change for some in changes.values() for change in some], yes)
+    _confirm_and_write([change for some in changes.values() for change in some], yes)
     write_launcher(this_program())
-    for known in chosen:
-        if not changes[known.source]:
-            click.echo(f"{known.name} is connected already; nothing to change.")
+    for each in clients:
+        if not changes[each.source]:
+            click.echo(f"{each.name} is connected already; nothing to change.")
             continue
-        click.echo(f"{known.name}: {known.next_step}")
-        if known.link:
-            click.echo(f"  This link adds the server alone: {server.link(known)}")
+        click.echo(f"{each.name}: {each.next_step}")
+        if each.link:
+            click.echo(f"  This link adds the server alone: {server.link(each)}")
     if place := this_place():  # start the process, which also records what a cold window answers
-        for known in chosen:
-            words = server_of(known, server).words[len(server.command) :]
+        for each in clients:
+            words = server_of(each, server).words[len(server.command) :]
             connection = place.reach({"want": "window", "words": words, "folder": current_folder()})
             if connection:
                 connection.close()
@@ -85,22 +85,22 @@ def uninstall(client: str | None, is_all: bool, project: Path | None, yes: bool)
     The registry keeps all conversations; --all prints the command that removes
     these too, and the program.
     """
-    chosen = _chosen(client, is_all, project)
+    clients = _chosen(client, is_all, project)
     changes = [
         change
-        for known in chosen
-        for change in changes_of(known, Places(Path.home(), os.environ), project, installs=False)
+        for each in clients
+        for change in changes_of(each, Places(Path.home(), os.environ), project, installs=False)
     ]
     if not changes:
-        name = "No client is connected" if is_all else f"{chosen[0].name} is not connected"
+        name = "No client is connected" if is_all else f"{clients[0].name} is not connected"
         click.echo(f"{name}; nothing to change.")
-    _carry_out(changes, yes)
+    _confirm_and_write(changes, yes)
     if is_all:
-        click.echo(f"To remove all conversations and the program too: {_removal()}")
+        click.echo(f"To remove all conversations and the program too: {_removal_command()}")
 
 
-def _removal() -> str:
-    homes = dict.fromkeys((read_settings().home, default_home()))  # the launcher stands in the usual one
+def _removal_command() -> str:
+    homes = dict.fromkeys((read_settings().home, default_home()))  # the launcher is in the default one
     folders = [str(home) for home in homes if home.exists()]
     is_windows = os.name == "nt"
     words = ["rmdir", "/s", *folders] if is_windows else ["rm", "-r", *folders]
@@ -117,12 +117,12 @@ def _chosen(name: str | None, is_all: bool, project: Path | None) -> list[Client
     return [INSTALLABLE[name]] if name else list(INSTALLABLE.values())
 
 
-def _carry_out(changes: Sequence[Rewrite], is_agreed: bool) -> None:
+def _confirm_and_write(changes: Sequence[Rewrite], is_confirmed: bool) -> None:
     for change in changes:
         for line in change.diff():
             click.secho(line, fg={"+": "green", "-": "red", "@": "cyan"}.get(line[:1]))
-    if changes and not is_agreed:
+    if changes and not is_confirmed:
         confirm("Write this?")
     for change, copy in write_changes(changes):
-        kept = f" (before: {copy})" if copy else ""
-        click.echo(f"{'wrote' if change.after is not None else 'removed'} {change.file}{kept}")
+        copy_note = f" (before: {copy})" if copy else ""
+        click.echo(f"{'wrote' if change.after is not None else 'removed'} {change.file}{copy_note}")

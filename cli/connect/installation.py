@@ -1,4 +1,4 @@
-"""The parts that connect a client: which of its files hold an entry of ours, and how it is put in and taken out.
+"""The parts that connect a client: the files that get our entry, and the edits that add and remove it.
 
 Clients refuse unknown keys, so our hooks are recognised by their command.
 """
@@ -22,8 +22,8 @@ from sources.kit.loose_json import items, mapping
 INSTALLABLE = {client.command: client for client in CLIENTS if client.command}
 """The clients that can be installed, by their names on the command line."""
 
-_HOOKED = "|".join(client.source for client in CLIENTS if client.hooks)
-OURS = re.compile(rf"""(?:\bctxr(?:\.exe)?|\bcli\.entry)["']?\s+hook\s+(?:{_HOOKED})\b""", re.IGNORECASE)
+_HOOK_CLIENTS = "|".join(client.source for client in CLIENTS if client.hooks)
+OUR_HOOK = re.compile(rf"""(?:\bctxr(?:\.exe)?|\bcli\.entry)["']?\s+hook\s+(?:{_HOOK_CLIENTS})\b""", re.IGNORECASE)
 """Matches a command that runs our hook."""
 
 Edit = Callable[[str], str]
@@ -41,7 +41,7 @@ class ClientPart:
     file: Path
     install: Edit
     uninstall: Edit
-    is_private: bool = False  # it holds other settings too, such as keys and tokens: no copy of it may be left behind
+    is_private: bool = False  # it may hold keys and tokens, so no copy of it is kept
 
 
 def parts_of(client: Client, server: StdioServer, places: Places, project: Path | None = None) -> Iterator[ClientPart]:
@@ -56,8 +56,8 @@ def parts_of(client: Client, server: StdioServer, places: Places, project: Path 
 
 
 def server_of(client: Client, server: StdioServer) -> StdioServer:
-    """Return the server as a client starts it whose hooks we install, if it has any."""
-    # The record of a client that is not logged by its model says already that its chats are captured.
+    """Return the server as this client starts it: `--captured` if our hooks capture its chats."""
+    # If `is_logged_by_model` is False, the client's record already says that its chats are captured.
     return server.started_by(client, is_captured=client.is_logged_by_model and client.hooks is not None)
 
 
@@ -69,8 +69,8 @@ def _server(
         file = project / listed.in_project
     path = (*listed.key.split("."), SERVER)
     entry = {**listed.entry, **(server.one_command() if listed.is_one_command else server.entry())}
-    put_in, take_out = (put_table, drop_table) if listed.format == "toml" else (put, drop)
-    return ClientPart("server", file, lambda text: put_in(text, path, entry), lambda text: take_out(text, path), True)
+    add, remove = (put_table, drop_table) if listed.format == "toml" else (put, drop)
+    return ClientPart("server", file, lambda text: add(text, path, entry), lambda text: remove(text, path), True)
 
 
 def _hooks(source: str, hooks: Hooks, server: StdioServer, file: Path) -> ClientPart:
@@ -79,8 +79,8 @@ def _hooks(source: str, hooks: Hooks, server: StdioServer, file: Path) -> Client
         plugin = text.replace("@HOOK@", json.dumps(server.hook_words(source)))
         return ClientPart("hooks", file, lambda _: plugin, lambda _: "", is_private=True)
     handlers = {event: hooks.handler(server.hook_command(source, event)) for event in hooks.events}
-    put_in, take_out = partial(_put_hooks, hooks, handlers), partial(_drop_hooks, hooks)
-    return ClientPart("hooks", file, put_in, take_out, hooks.is_among_settings)
+    put_hooks, drop_hooks = partial(_put_hooks, hooks, handlers), partial(_drop_hooks, hooks)
+    return ClientPart("hooks", file, put_hooks, drop_hooks, hooks.is_among_settings)
 
 
 def _put_hooks(hooks: Hooks, handlers: Handlers, text: str) -> str:
@@ -106,7 +106,7 @@ def _drop_outdated(hooks: Hooks, wanted: Handlers, text: str) -> str:
         for path in _lists_of_handlers(hooks, event, text):
             text = drop_items(text, path, partial(_is_outdated, wanted.get(event)))
         if hooks.format == "groups":
-            text = drop_items(text, ("hooks", event), lambda group: mapping(group).keys() == {"matcher"})  # it was ours
+            text = drop_items(text, ("hooks", event), lambda group: mapping(group).keys() == {"matcher"})  # ours
     return text
 
 
@@ -114,7 +114,7 @@ def _lists_of_handlers(hooks: Hooks, event: str, text: str) -> list[tuple[str | 
     """Return the paths of the lists of an event's handlers, the last one first."""
     if hooks.format == "list":
         return [("hooks", event)]
-    return [("hooks", event, place, "hooks") for place in reversed(range(len(items(get(text, ("hooks", event))))))]
+    return [("hooks", event, index, "hooks") for index in reversed(range(len(items(get(text, ("hooks", event))))))]
 
 
 def _is_outdated(wanted: Mapping[str, Any] | None, handler: Any) -> bool:
@@ -122,4 +122,4 @@ def _is_outdated(wanted: Mapping[str, Any] | None, handler: Any) -> bool:
     if handler == wanted:
         return False
     commands = (mapping(handler).get(name) for name in ("command", "bash", "powershell"))
-    return any(isinstance(command, str) and OURS.search(command) for command in commands)
+    return any(isinstance(command, str) and OUR_HOOK.search(command) for command in commands)

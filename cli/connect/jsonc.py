@@ -1,6 +1,6 @@
-"""Changes to a JSON file that leave the rest of its text as it is: comments, order, spacing, trailing commas. Pure.
+"""Edit a JSON file and leave the rest of its text as it is: comments, order, spacing, trailing commas. Pure.
 
-Text in, text out. ValueError for a text that is no JSON, or holds something else where we want to write.
+Raises ValueError if the text is not JSON, or has a value of another type where we want to write.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from typing import Any
 
 
 def put(text: str, path: tuple[str, ...], value: Any) -> str:
-    """Return the text with a value at a path of keys; missing objects are made. An empty text counts as `{}`."""
+    """Return the text with a value at a path of keys; missing objects are created. An empty text counts as `{}`."""
     text = text if text[skip(text, 0) :] else text + "{}"
-    holder = parse(text)
+    container = parse(text)
     for depth, key in enumerate(path):
-        if not isinstance(holder.data, dict):
+        if not isinstance(container.data, dict):
             raise ValueError(f"{'.'.join(path[:depth]) or 'the document'} is no object")
-        entry = holder.entry(key)
+        entry = container.entry(key)
         if entry is None:
             for missing in reversed(path[depth + 1 :]):
                 value = {missing: value}
-            return _insert(text, holder, key, value)
-        holder = entry.value
-    if holder.data == value:
+            return _insert(text, container, key, value)
+        container = entry.value
+    if container.data == value:
         return text
-    return text[: holder.start] + _rendered(value, _Style.at(text, holder)) + text[holder.end :]
+    return text[: container.start] + _render(value, _Style.at(text, container)) + text[container.end :]
 
 
 def append(text: str, path: tuple[str, ...], item: Any) -> str:
-    """Return the text with one more item in the array at a path, which is made if it is missing."""
+    """Return the text with one more item in the array at a path, which is created if missing."""
     found = find(text, path)
     if found is None:
         return put(text, path, [item])
@@ -41,18 +41,18 @@ def append(text: str, path: tuple[str, ...], item: Any) -> str:
 
 
 def drop(text: str, path: Path) -> str:
-    """Return the text without the value at a path, and without objects that are empty then."""
+    """Return the text without the value at a path, and without objects that became empty."""
     found = _entry_at(text, path)
-    return _pruned(_cut(text, *found), path[:-1]) if found else text
+    return _prune(_cut(text, *found), path[:-1]) if found else text
 
 
 def drop_items(text: str, path: Path, is_unwanted: Callable[[Any], bool]) -> str:
-    """Return the text without some items of the array at a path, and without containers that are empty then."""
+    """Return the text without some items of the array at a path, and without containers that became empty."""
     while (found := find(text, path)) is not None:
         unwanted = next((entry for entry in found.entries if is_unwanted(entry.value.data)), None)
         if unwanted is None or not isinstance(found.data, list):
             break
-        text = _pruned(_cut(text, found, unwanted), path)
+        text = _prune(_cut(text, found, unwanted), path)
     return text
 
 
@@ -69,38 +69,38 @@ def is_bare(text: str) -> bool:
 # Changing
 
 
-def _insert(text: str, holder: Value, key: str | None, value: Any) -> str:
-    style = _Style.of_entries(text, holder)
-    named = "" if key is None else json.dumps(key, ensure_ascii=False) + ": "
-    entry = style.before + named + _rendered(value, style)
-    close = holder.end - 1
-    if not holder.entries:
-        end = _end_of_words(text, holder.start + 1, close)
+def _insert(text: str, container: Value, key: str | None, value: Any) -> str:
+    style = _Style.of_entries(text, container)
+    key_text = "" if key is None else json.dumps(key, ensure_ascii=False) + ": "
+    entry = style.before + key_text + _render(value, style)
+    close = container.end - 1
+    if not container.entries:
+        end = _end_of_content(text, container.start + 1, close)
         return text[:end] + entry + style.after + text[close:]
-    last = holder.entries[-1]
-    end = _end_of_words(text, last.value.end, close)
+    last = container.entries[-1]
+    end = _end_of_content(text, last.value.end, close)
     if last.comma is not None:
         return text[:end] + entry + "," + text[end:]
     return text[: last.value.end] + "," + text[last.value.end : end] + entry + text[end:]
 
 
-def _cut(text: str, holder: Value, entry: JsonEntry) -> str:
-    """Remove an entry, one of its commas and the space before it: what `_insert` added, and nothing else."""
-    index = holder.entries.index(entry)
-    before = holder.entries[index - 1] if index else None
-    floor = holder.start + 1 if before is None else before.value.end if before.comma is None else before.comma + 1
-    start = _end_of_words(text, floor, entry.start)
+def _cut(text: str, container: Value, entry: JsonEntry) -> str:
+    """Remove an entry, one of its commas and the space before it: the inverse of `_insert`."""
+    index = container.entries.index(entry)
+    before = container.entries[index - 1] if index else None
+    floor = container.start + 1 if before is None else before.value.end if before.comma is None else before.comma + 1
+    start = _end_of_content(text, floor, entry.start)
     if entry.comma is not None:
-        return _joined(text[:start], text[entry.value.end : entry.comma] + text[entry.comma + 1 :])
+        return _join(text[:start], text[entry.value.end : entry.comma] + text[entry.comma + 1 :])
     if before is None or before.comma is None:
-        close = holder.end - 1
+        close = container.end - 1
         rest = text[entry.value.end : close]
-        return _joined(text[:start], (rest if rest.strip() else "") + text[close:])
-    return _joined(text[: before.comma] + text[before.comma + 1 : start], text[entry.value.end :])
+        return _join(text[:start], (rest if rest.strip() else "") + text[close:])
+    return _join(text[: before.comma] + text[before.comma + 1 : start], text[entry.value.end :])
 
 
-def _joined(before: str, after: str) -> str:
-    """Join two parts; a line's comment at the end of the first needs an end of line, or it swallows the second."""
+def _join(before: str, after: str) -> str:
+    """Join two parts, with a newline if the first ends in a `//` comment, which would swallow the second."""
     is_in_comment = "//" in before.rpartition("\n")[2] and not after.lstrip(" \t").startswith(("\n", "\r"))
     try:
         parse(before + after if is_in_comment else "{}")
@@ -109,24 +109,24 @@ def _joined(before: str, after: str) -> str:
     return before + after
 
 
-def _pruned(text: str, path: Path) -> str:
-    """Remove the containers that a removal has left empty; the document stays."""
+def _prune(text: str, path: Path) -> str:
+    """Remove the containers that a removal left empty, except the document itself."""
     while found := _entry_at(text, path):
-        holder, entry = found
+        container, entry = found
         if text[entry.value.start + 1 : entry.value.end - 1].strip():
             break
-        text, path = _cut(text, holder, entry), path[:-1]
+        text, path = _cut(text, container, entry), path[:-1]
     return text
 
 
 def _entry_at(text: str, path: Path) -> tuple[Value, JsonEntry] | None:
     """Return the entry at a path, and the object or array that holds it; None for the document itself."""
-    holder = find(text, path[:-1]) if path else None
-    entry = holder.entry(path[-1]) if holder else None
-    return (holder, entry) if holder and entry else None
+    container = find(text, path[:-1]) if path else None
+    entry = container.entry(path[-1]) if container else None
+    return (container, entry) if container and entry else None
 
 
-def _end_of_words(text: str, start: int, end: int) -> int:
+def _end_of_content(text: str, start: int, end: int) -> int:
     return start + len(text[start:end].rstrip(" \t\r\n"))
 
 
@@ -141,20 +141,20 @@ class _Style:
     after: str
 
     @classmethod
-    def of_entries(cls, text: str, holder: Value) -> _Style:
+    def of_entries(cls, text: str, container: Value) -> _Style:
         """Return the layout for a new entry of an object or array."""
         newline = "\r\n" if "\r\n" in text else "\n"
         step = _step(text)
-        outer = _indent_at(text, holder.start)
+        outer = _indent_at(text, container.start)
         inner = outer + step
-        if holder.entries:
-            last = holder.entries[-1]
+        if container.entries:
+            last = container.entries[-1]
             end = last.value.end if last.comma is None else last.comma + 1
-            has_comment = bool(text[end : holder.end - 1].strip())
-            if "\n" not in text[holder.start : holder.end] and not has_comment:
+            has_comment = bool(text[end : container.end - 1].strip())
+            if "\n" not in text[container.start : container.end] and not has_comment:
                 return cls("", "", "", " ", "")
-            if "\n" in text[holder.start : holder.entries[0].start]:
-                inner = _indent_at(text, holder.entries[0].start)
+            if "\n" in text[container.start : container.entries[0].start]:
+                inner = _indent_at(text, container.entries[0].start)
         return cls(newline, inner, step, newline + inner, newline + outer)
 
     @classmethod
@@ -171,12 +171,12 @@ def _step(text: str) -> str:
     return found[1] if found and text[: found.start()].strip(" \t\r\n\ufeff") == "" else "  "
 
 
-def _indent_at(text: str, place: int) -> str:
-    line = text[text.rfind("\n", 0, place) + 1 : place]
+def _indent_at(text: str, pos: int) -> str:
+    line = text[text.rfind("\n", 0, pos) + 1 : pos]
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-def _rendered(value: Any, style: _Style) -> str:
+def _render(value: Any, style: _Style) -> str:
     if not style.newline:
         return json.dumps(value, ensure_ascii=False)
     lines = json.dumps(value, ensure_ascii=False, indent=style.step).split("\n")
@@ -199,7 +199,7 @@ class Value:
     entries: list[JsonEntry] = field(default_factory=list)
 
     def entry(self, key: str | int) -> JsonEntry | None:
-        """Return the member of that key (of several the last, which counts), or the item of that index."""
+        """Return the member with that key (the last one, if it occurs twice), or the item at that index."""
         if isinstance(key, int):
             return self.entries[key] if isinstance(self.data, list) and key < len(self.entries) else None
         return next((entry for entry in reversed(self.entries) if entry.key == key), None)
@@ -219,7 +219,7 @@ def parse(text: str) -> Value:
     value = _value(text, skip(text, 0), 0)
     end = skip(text, value.end)
     if end < len(text):
-        raise _broken(text, end)
+        raise _syntax_error(text, end)
     return value
 
 
@@ -235,16 +235,16 @@ def find(text: str, path: Path) -> Value | None:
     return value
 
 
-def skip(text: str, place: int) -> int:
+def skip(text: str, pos: int) -> int:
     """Return the position after white space and comments."""
-    found = _BLANK.match(text, place)
-    return found.end() if found else place
+    found = _BLANK.match(text, pos)
+    return found.end() if found else pos
 
 
 def _value(text: str, start: int, depth: int) -> Value:
     opening = text[start : start + 1]
     if depth > 100:
-        raise _broken(text, start)
+        raise _syntax_error(text, start)
     if opening == "{":
         return _container(text, start, "}", depth)
     if opening == "[":
@@ -255,40 +255,40 @@ def _value(text: str, start: int, depth: int) -> Value:
 
 def _container(text: str, start: int, closing: str, depth: int) -> Value:
     entries: list[JsonEntry] = []
-    place = skip(text, start + 1)
-    while text[place : place + 1] != closing:
+    pos = skip(text, start + 1)
+    while text[pos : pos + 1] != closing:
         if entries and entries[-1].comma is None:
-            raise _broken(text, place)
+            raise _syntax_error(text, pos)
         is_item = closing == "]"
-        entry = JsonEntry(None, place, _value(text, place, depth + 1)) if is_item else _member(text, place, depth + 1)
+        entry = JsonEntry(None, pos, _value(text, pos, depth + 1)) if is_item else _member(text, pos, depth + 1)
         entries.append(entry)
-        place = skip(text, entry.value.end)
-        if text[place : place + 1] == ",":
-            entry.comma = place
-            place = skip(text, place + 1)
+        pos = skip(text, entry.value.end)
+        if text[pos : pos + 1] == ",":
+            entry.comma = pos
+            pos = skip(text, pos + 1)
     if closing == "]":
-        return Value(start, place + 1, [entry.value.data for entry in entries], entries)
+        return Value(start, pos + 1, [entry.value.data for entry in entries], entries)
     members = {entry.key or "": entry.value.data for entry in entries}
-    return Value(start, place + 1, members, entries)
+    return Value(start, pos + 1, members, entries)
 
 
-def _member(text: str, place: int, depth: int) -> JsonEntry:
-    if text[place : place + 1] != '"':
-        raise _broken(text, place)
-    key, end = _scalar(text, place)
+def _member(text: str, pos: int, depth: int) -> JsonEntry:
+    if text[pos : pos + 1] != '"':
+        raise _syntax_error(text, pos)
+    key, end = _scalar(text, pos)
     colon = skip(text, end)
     if text[colon : colon + 1] != ":":
-        raise _broken(text, colon)
-    return JsonEntry(key, place, _value(text, skip(text, colon + 1), depth))
+        raise _syntax_error(text, colon)
+    return JsonEntry(key, pos, _value(text, skip(text, colon + 1), depth))
 
 
 def _scalar(text: str, start: int) -> tuple[Any, int]:
     try:
         return _SCALARS.raw_decode(text, start)
     except ValueError as exc:
-        raise _broken(text, start) from exc
+        raise _syntax_error(text, start) from exc
 
 
-def _broken(text: str, place: int) -> ValueError:
-    line = text.count("\n", 0, place) + 1
-    return ValueError(f"line {line}: this is no JSON: {text[place : place + 20]!r}")
+def _syntax_error(text: str, pos: int) -> ValueError:
+    line = text.count("\n", 0, pos) + 1
+    return ValueError(f"line {line}: this is no JSON: {text[pos : pos + 20]!r}")

@@ -25,8 +25,8 @@ class Rewrite:
     file: Path
     before: str | None
     after: str | None
-    is_private: bool = False  # no copy of it may be left behind
-    original: str | None = None  # of an installation into a file that is empty but for our entry: its text before
+    is_private: bool = False  # no copy of it may be kept
+    original: str | None = None  # the text before an installation, if the file then holds only our entry
 
     def diff(self) -> Iterator[str]:
         old, new = ((text or "").splitlines() for text in (self.before, self.after))
@@ -46,7 +46,7 @@ def rewrite(file: Path, edit: Callable[[str], str], is_private: bool = False) ->
 
 
 def read(file: Path) -> str | None:
-    """Return the text with its own line ends, None if there is no file; StorageError if it cannot be read."""
+    """Return the text with its original line ends, None if there is no file; StorageError if it cannot be read."""
     try:
         return file.read_bytes().decode("utf-8")
     except FileNotFoundError:
@@ -56,7 +56,7 @@ def read(file: Path) -> str | None:
 
 
 def apply(change: Rewrite) -> Path | None:
-    """Write the change and return the copy of the old file, if one was kept; StorageError if it cannot be written."""
+    """Write the change and return the copy of the old file, if one was made; StorageError if it cannot be written."""
     if read(change.file) != change.before:
         raise StorageError(f"{change.file} was changed by another program.", "Nothing was written. Try again.")
     file = change.file.resolve()  # dotfiles are often links
@@ -75,7 +75,7 @@ def apply(change: Rewrite) -> Path | None:
 
 
 def replace_file(file: Path, text: str) -> None:
-    """Write a file so that a program that reads it at this moment sees the old text or the new one, never a part."""
+    """Replace a file atomically: a program that reads it at this moment sees the old text or the new one."""
     file.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
@@ -89,28 +89,28 @@ def replace_file(file: Path, text: str) -> None:
         raise
 
 
-def remembered(file: Path) -> str | None:
+def original_text(file: Path) -> str | None:
     """Return the text of an empty settings file before the installation, such as `{}`; None if it is not known."""
-    return _remembered_texts().get(str(file))
+    return _original_texts().get(str(file))
 
 
-def remember(file: Path, text: str | None) -> None:
-    """Store the text of an empty settings file, for the uninstallation; None: forget it."""
-    known = _remembered_texts()
-    changed = {path: kept for path, kept in known.items() if path != str(file)}
+def save_original_text(file: Path, text: str | None) -> None:
+    """Store the text of an empty settings file for the uninstallation; None deletes it."""
+    stored = _original_texts()
+    texts = {path: original for path, original in stored.items() if path != str(file)}
     if text is not None:
-        changed[str(file)] = text
+        texts[str(file)] = text
     record = Path(registry_home(), "connected.json")
     with suppress(OSError):  # without the record, uninstalling removes the file
-        if changed and changed != known:
-            replace_file(record, json.dumps(changed))
-        elif not changed:
+        if texts and texts != stored:
+            replace_file(record, json.dumps(texts))
+        elif not texts:
             record.unlink(missing_ok=True)
 
 
-def _remembered_texts() -> dict[str, str]:
+def _original_texts() -> dict[str, str]:
     try:
-        known = json.loads(Path(registry_home(), "connected.json").read_text(encoding="utf-8"))
+        stored = json.loads(Path(registry_home(), "connected.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return known if isinstance(known, dict) else {}
+    return stored if isinstance(stored, dict) else {}

@@ -35,7 +35,7 @@ class StdioServer:
     env: Mapping[str, str] = field(default_factory=dict)
     client: str = ""  # the client that will start it (`ctxr mcp --client`)
     is_captured: bool = False
-    """Hooks of ours capture the client's chats, so its model need not log them (`ctxr mcp --captured`)."""
+    """Our hooks capture the client's chats, so its model need not log them (`ctxr mcp --captured`)."""
 
     def started_by(self, client: Client, *, is_captured: bool = False) -> Self:
         return replace(self, client=client.command or client.source, is_captured=is_captured)
@@ -75,15 +75,15 @@ class StdioServer:
 
 
 def this_program() -> tuple[str, ...]:
-    """Return the words that start the running program from any folder, without the shell's PATH."""
+    """Return the command that starts the running program from any folder, without the shell's PATH."""
     program = shutil.which(sys.argv[0])
     is_ctxr = program and Path(program).stem in ("ctxr", "context-registry")
     return (os.path.abspath(program),) if program and is_ctxr else (sys.executable, "-m", "cli.entry")
 
 
-def called() -> str:
-    """Return how a user starts this program in a shell: `ctxr`, or what works where that is not on the PATH."""
-    if installer() == "uvx":  # it puts its environment on the PATH of what it runs, and of nothing else
+def command_name() -> str:
+    """Return the command that starts this program in a shell: `ctxr`, or a longer one if that is not on the PATH."""
+    if installer() == "uvx":  # its environment is on the PATH of the program that it runs only
         return f"uvx {PROGRAM}"
     program, *more = this_program()
     found = shutil.which("ctxr")
@@ -91,23 +91,23 @@ def called() -> str:
     return "ctxr" if is_found or more else shlex.quote(str(Path(program).with_stem("ctxr")))
 
 
-def as_called(text: str) -> str:
-    """Let each command `ctxr …` in a text work as it is printed."""
-    return re.sub(r"\bctxr (?=[a-z])", lambda _: f"{called()} ", text)
+def with_command_name(text: str) -> str:
+    """Replace `ctxr` in the commands of a text, so that they work as printed."""
+    return re.sub(r"\bctxr (?=[a-z])", lambda _: f"{command_name()} ", text)
 
 
 def launcher_file() -> Path | None:
-    """Return where the launcher stands; None on Windows, where clients start no shell scripts."""
+    """Return the launcher's path; None on Windows, where clients start no shell scripts."""
     return None if os.name == "nt" else default_home() / "bin" / "ctxr"
 
 
 def write_launcher(program: Sequence[str]) -> None:
-    """Let the launcher start this program first; others that are installed are its fallbacks."""
+    """Write the launcher: it starts this program, or another installed one if this one is gone."""
     file = launcher_file()
     if file is None:
         return
-    # In one step: a client may start it at this moment.
-    # A client that is no child of a shell has little on its PATH, so where uvx is now is kept.
+    # Replaced atomically: a client may start it at this moment.
+    # A client that no shell started has a short PATH, so the launcher contains the path of uvx.
     words = {"PROGRAM": shlex.join(program), "UVX": shlex.quote(shutil.which("uvx") or "")}
     script = Path(__file__).with_name("launcher.sh").read_text(encoding="utf-8")
     for name, word in {**words, "VERSION": version("context-registry")}.items():
@@ -116,8 +116,8 @@ def write_launcher(program: Sequence[str]) -> None:
     file.chmod(file.stat().st_mode | stat.S_IXUSR)
 
 
-def _lasting_program() -> tuple[str, ...]:
-    """Return the words that start the program also after an upgrade or a clean of uvx's cache."""
+def _permanent_program() -> tuple[str, ...]:
+    """Return a command that still starts the program after an upgrade or a clean of uvx's cache."""
     if launcher := launcher_file():
         return (str(launcher),)
     if installer() == "uvx" and (uvx := shutil.which("uvx")):
@@ -127,7 +127,7 @@ def _lasting_program() -> tuple[str, ...]:
 
 def this_server() -> StdioServer:
     """Return the server as clients start it: by the launcher, with the settings of this terminal's environment."""
-    command = (*_lasting_program(), "mcp")
+    command = (*_permanent_program(), "mcp")
     names = [f"CTXR_{name.upper()}" for name in Settings.model_fields if name not in ("host", "port")]
     env = {name: os.environ[name] for name in names if os.environ.get(name)}
     if "CTXR_HOME" in env:

@@ -1,6 +1,6 @@
-"""A table of ours in a TOML file, put in and taken out without touching the rest of its text. Pure.
+"""Add and remove our table in a TOML file, and leave the rest of its text as it is. Pure.
 
-ValueError for a text that is no TOML, or where the table is written in a way that we cannot change alone.
+Raises ValueError if the text is not TOML, or if the table is written so that it cannot be changed alone.
 """
 
 import json
@@ -14,12 +14,12 @@ _HEADER = re.compile(r"\s*\[")
 
 def put_table(text: str, path: Sequence[str], table: Mapping[str, Any]) -> str:
     """Return the text with a table of strings, booleans, lists and inline tables of strings at a path of two names."""
-    if _at(_parse(text), path) == table:
+    if _value_at(_parse(text), path) == table:
         return text
     newline = "\r\n" if "\r\n" in text else "\n"
-    bare = drop_table(text, path)
+    rest = drop_table(text, path)
     block = newline.join([f"[{'.'.join(map(_key, path))}]", *map(_line, table.items()), ""])
-    return _checked(bare, bare + (newline if bare else "") + block, path)
+    return _check_rest_unchanged(rest, rest + (newline if rest else "") + block, path)
 
 
 def drop_table(text: str, path: Sequence[str]) -> str:
@@ -27,14 +27,14 @@ def drop_table(text: str, path: Sequence[str]) -> str:
     lines = re.findall(r"[^\n]*\n|[^\n]+", text)
     start = next((number for number, line in enumerate(lines) if _is_ours(line, path)), None)
     if start is None:
-        return _checked(text, text, path)
+        return _check_rest_unchanged(text, text, path)
     foreign = (n for n in range(start + 1, len(lines)) if _HEADER.match(lines[n]) and not _is_ours(lines[n], path))
     end = next(foreign, len(lines))
     while end > start + 1 and lines[end - 1].lstrip().startswith(("#", "\n", "\r\n")):
         end -= 1  # a comment before the next table belongs to that
-    if start and (end == len(lines) or not lines[start - 1].strip()):  # the line that was put before it
+    if start and (end == len(lines) or not lines[start - 1].strip()):  # the newline that `put_table` added
         lines[start - 1] = lines[start - 1].removesuffix("\n").removesuffix("\r")
-    return _checked(text, drop_table("".join(lines[:start] + lines[end:]), path), path)
+    return _check_rest_unchanged(text, drop_table("".join(lines[:start] + lines[end:]), path), path)
 
 
 def _is_ours(line: str, path: Sequence[str]) -> bool:
@@ -42,13 +42,13 @@ def _is_ours(line: str, path: Sequence[str]) -> bool:
         header = tomllib.loads(line) if _HEADER.match(line) else {}
     except tomllib.TOMLDecodeError:
         return False
-    return _at(header, path) is not None
+    return _value_at(header, path) is not None
 
 
-def _checked(before: str, after: str, path: Sequence[str]) -> str:
+def _check_rest_unchanged(before: str, after: str, path: Sequence[str]) -> str:
     """Return the new text; ValueError unless everything but our table is the same in both."""
     if _without(_parse(before), path) != _without(_parse(after), path) or (
-        before == after and _at(_parse(after), path) is not None
+        before == after and _value_at(_parse(after), path) is not None
     ):
         raise ValueError(f"{'.'.join(path)} is not written as a table of its own")
     return after
@@ -58,7 +58,7 @@ def _parse(text: str) -> dict[str, Any]:
     return tomllib.loads(text.removeprefix("\ufeff").replace("\r\n", "\n"))
 
 
-def _at(document: Mapping[str, Any], path: Sequence[str]) -> Any:
+def _value_at(document: Mapping[str, Any], path: Sequence[str]) -> Any:
     found: Any = document
     for name in path:
         found = found.get(name) if isinstance(found, dict) else None
@@ -78,16 +78,16 @@ def _without(document: dict[str, Any], path: Sequence[str]) -> dict[str, Any]:
 
 def _line(member: tuple[str, Any]) -> str:
     key, value = member
-    return f"{_key(key)} = {_written(value)}"
+    return f"{_key(key)} = {_toml_value(value)}"
 
 
-def _written(value: Any) -> str:
+def _toml_value(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{ " + ", ".join(map(_line, value.items())) + " }"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list):
-        return "[" + ", ".join(map(_written, value)) + "]"
+        return "[" + ", ".join(map(_toml_value, value)) + "]"
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

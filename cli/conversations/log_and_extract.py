@@ -1,4 +1,4 @@
-"""`ctxr log` and `ctxr extract`: store a conversation, and find what was said in one."""
+"""`ctxr log` and `ctxr extract`: store a conversation, and find a part of one."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Moment(click.ParamType[str]):
         self._is_end = is_end
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        here = datetime.now().astimezone().replace(tzinfo=None)  # each day has its own offset, summer or winter
+        here = datetime.now().astimezone().replace(tzinfo=None)  # naive: the UTC offset depends on the day
         span = parse_span(value, here)
         moment = span and (span.end if self._is_end else span.start)
         if moment is None:
@@ -137,7 +137,7 @@ def extract(words: tuple[str, ...], explain: bool, project: str | None, **option
 
 
 def print_explanation(run: Execution) -> None:
-    """Print an execution's steps to stderr: what each looked up, kept and left out."""
+    """Print an execution's steps to stderr, with the details that each recorded."""
     click.secho(f"Why: {run.id}, {run.operation}, {run.duration_ms:.1f} ms", bold=True, err=True)
     for step in run.steps:
         click.echo(f"{step['node']}  {step['duration_ms']:.1f} ms  {step['status']}", err=True)

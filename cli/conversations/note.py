@@ -1,6 +1,6 @@
 """`ctxr note`: print the note that a new chat gets at its start.
 
-A client waits for it. Where the local process does not answer, an embedded registry is read without the database
+A client waits for it. If the local process does not answer, an embedded registry is read without the database
 layer, which takes half a second to import.
 """
 
@@ -44,29 +44,29 @@ def note(
     `ctxr install` pass it to clients that accept one. CTXR_START_NOTE=off switches the first two off, CTXR_HINTS=off
     the others, CTXR_HINTS_OFF=codex,/home/kim/secret for that client and in that folder.
     """
-    where = os.path.abspath(os.path.join(terminal().folder, Path(folder).expanduser()))
+    chat_folder = os.path.abspath(os.path.join(terminal().folder, Path(folder).expanduser()))
     home = Path(registry_home())
     is_hint = bool(prompt or act)
-    if has_no_hints(home, client, where) if is_hint else is_switched_off(home, "start_note"):
+    if has_no_hints(home, client, chat_folder) if is_hint else is_switched_off(home, "start_note"):
         return {"note": "", "tokens": 0, "told_of": []}
     if is_hint:
         from cli.operations import run_operation
 
-        asked = {"text": prompt, "folder": where, "session_id": session}
-        query = asked if prompt else about_act(act or "", where, session)
+        prompt_query = {"text": prompt, "folder": chat_folder, "session_id": session}
+        query = prompt_query if prompt else act_query(act or "", chat_folder, session)
         return {"note": run_operation("hint", query)["hint"] if query else ""}
-    result = None if terminal().run or compacted else quick_note(home, where, session)
+    result = None if terminal().run or compacted else quick_note(home, chat_folder, session)
     if result is None:
         from cli.operations import run_operation  # imports all operations' models
 
-        outcome = run_operation("note", {"folder": where, "session_id": session, "is_compacted": compacted})
+        outcome = run_operation("note", {"folder": chat_folder, "session_id": session, "is_compacted": compacted})
         result = {name: outcome[name] for name in ("note", "tokens", "told_of")}
     return result
 
 
-def about_act(given: str, folder: str, session: str | None) -> dict[str, Any] | None:
-    """Return the query for a tool's parameters as JSON; None for those that change nothing."""
-    from orchestrator.answer.finding.before_act import act_of  # cuts words, as a start note does not
+def act_query(given: str, folder: str, session: str | None) -> dict[str, Any] | None:
+    """Return the hint query for a tool call's parameters, given as JSON; None if the call changes nothing."""
+    from orchestrator.answer.finding.before_act import act_of  # a start note does not need it
 
     try:
         act = act_of(json.loads(given))

@@ -1,4 +1,4 @@
-"""`ctxr remember`: sentences that every later chat is told at its start."""
+"""`ctxr remember`: sentences that every later chat gets at its start."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +16,9 @@ BEGIN, END = "<!-- context-registry: remembered -->", "<!-- context-registry: en
 
 
 def _lines(result: dict[str, Any]) -> Iterator[str]:
-    for number, one in enumerate(result["remembered"], 1):
-        place = dim("" if one["project"] else "  everywhere")
-        yield f"{number}. {one_line(one['text'])}{place}"
+    for number, sentence in enumerate(result["remembered"], 1):
+        scope = dim("" if sentence["project"] else "  everywhere")
+        yield f"{number}. {one_line(sentence['text'])}{scope}"
     if not result["remembered"]:
         yield "Nothing is remembered here yet."
 
@@ -59,7 +59,7 @@ def remember(words: tuple[str, ...], everywhere: bool, replaces: int | None, wri
 
 
 def with_block(text: str, sentences: list[str]) -> str:
-    """Return a text with the marked block of these sentences: in the place of an earlier one, else at the end."""
+    """Return the text with a marked block of these sentences, which replaces an earlier block or is appended."""
     lines = [f"- {one_line(sentence)}" for sentence in sentences]
     block = "\n".join([BEGIN, *lines, END])
     start, end = text.find(BEGIN), text.find(END)

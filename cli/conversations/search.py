@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from cli.conversations.log_and_extract import also_option, explain_option, from_option, print_explanation, to_option
-from cli.conversations.transcript import WORDS_RELAXED, elsewhere, more_to_come, session_entry
+from cli.conversations.transcript import WORDS_RELAXED, elsewhere_note, next_page_line, session_entry
 from cli.operations import project_option, run_operation, source_option
 from cli.output import as_json_option, dim, line_width, one_line, show, with_bold_hits, wrap
 from orchestrator.requests.calls import utc_offset_minutes
@@ -61,11 +61,11 @@ def search(
     if not found["sessions"]:
         when = found["understood"].get("when")
         reasons = [f"No conversations found for query: '{text}'", f"nothing from {when}" if when else ""]
-        raise NotFound("No matching conversations found", "; ".join(filter(None, [*reasons, elsewhere(found)])))
+        raise NotFound("No matching conversations found", "; ".join(filter(None, [*reasons, elsewhere_note(found)])))
 
 
 def _numbers() -> dict[str, int]:
-    """Return the numbers by which `ctxr show` knows sessions: their places in the list, by channel."""
+    """Return each channel's number in `ctxr list`, which `ctxr show` accepts."""
     listed = run_operation("list", {"limit": 1000})["sessions"]
     return {session["channel"]: number for number, session in enumerate(listed, 1)}
 
@@ -79,4 +79,4 @@ def _lines(found: Mapping[str, Any], numbers: Mapping[str, int]) -> Iterator[str
             lines = wrap(f"[{match['role'].upper()}] {one_line(match['snippet'])}", line_width() - 6)
             yield with_bold_hits("\n".join(" " * 6 + line for line in lines))
         yield ""
-    yield from more_to_come(found)
+    yield from next_page_line(found)

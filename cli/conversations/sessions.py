@@ -8,7 +8,7 @@ from typing import Any, cast, get_args
 import click
 
 from cli.conversations.log_and_extract import Moment
-from cli.conversations.transcript import elsewhere, more_to_come, session_entry, session_page, sharing
+from cli.conversations.transcript import elsewhere_note, next_page_line, session_entry, session_page, sharing_text
 from cli.operations import (
     ProjectFolder,
     SessionId,
@@ -75,14 +75,14 @@ def _list(query: dict[str, Any], as_json: bool) -> None:
         names = ("sessions", "pagination", "elsewhere", "local_copy")
         show({name: found[name] for name in names if name in found}, as_json, _list_lines)
     else:
-        where = elsewhere(found) or "ctxr sync brings in what this machine's clients keep"
+        where = elsewhere_note(found) or "ctxr sync brings in what this machine's clients keep"
         click.echo(f"No sessions; {where}.", err=True)
 
 
 def _list_lines(found: dict[str, Any]) -> Iterator[str]:
     for session in found["sessions"]:
         yield from session_entry(session, session.get("index"))
-    yield from more_to_come(found)
+    yield from next_page_line(found)
 
 
 @click.command("show")
@@ -108,7 +108,7 @@ def show_session(session_id: str, limit: int, before: int | None, is_whole: bool
     page = run_operation("fetch", query)
     show(page, as_json, lambda page: session_page(page, before, is_whole=is_whole))
     first = page["messages"][0]["sequence"] if page["messages"] else 1
-    # a number tells when a message came, which says little if it came after later ones
+    # numbers are given by arrival, so the first message shown need not have the lowest one
     is_cut = first > 1 if before else page["session"]["message_count"] > limit
     if is_cut and len(page["messages"]) == limit and not (is_whole or as_json):
         click.echo(dim(f"Earlier ones: --before {first}"))
@@ -144,7 +144,7 @@ def nickname(session_id: str, name: str) -> dict[str, Any]:
     help="project: who has a token for its project; team: who has any; nobody: take it back.",
 )
 @click.option("--until", type=Expiry(), help="The end of it: 90d, 12h, or a day.")
-@printed(lambda result: [f"{result['session']['channel']}: {sharing(result['session']) or 'not shared'}"])
+@printed(lambda result: [f"{result['session']['channel']}: {sharing_text(result['session']) or 'not shared'}"])
 def share(session_id: str, group: str, until: datetime | None) -> dict[str, Any]:
     """Let others of a shared registry read a session, or no longer.
 

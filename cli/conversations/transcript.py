@@ -31,7 +31,7 @@ TIME = len("2025-09-29 14:30")
 def session_entry(session: Session, number: int | None = None) -> Iterator[str]:
     """Return the two lines of a list: time, title and project, then the id, which is never cut.
 
-    `number`: its place in the list of all sessions. A search hit far down may lack time and message count.
+    `number`: its position in the list of all sessions. Low-ranked search hits may lack time and message count.
     """
     margin = 6 if number else 0
     project = cut(one_line(session.get("project_name", "")), 16)
@@ -40,12 +40,12 @@ def session_entry(session: Session, number: int | None = None) -> Iterator[str]:
     yield f"{pad(f'#{number}' if number else '', margin)}{time}  {title}  {project}".rstrip()
     name = printable(session.get("nickname") or session["session_id"])
     count = [counted(session["message_count"], "message")] if "message_count" in session else []
-    facts = ", ".join([*count, *_doubt(session), *session.get("tags", ())])
+    facts = ", ".join([*count, *_time_note(session), *session.get("tags", ())])
     left = f"{' ' * margin}{pad(session['source'], TIME)}  {name}  "
     yield dim((left + cut(one_line(facts), max(line_width() - display_width(left), 0))).rstrip())
 
 
-def more_to_come(found: Mapping[str, Any]) -> Iterator[str]:
+def next_page_line(found: Mapping[str, Any]) -> Iterator[str]:
     """Return the line that says how to get the next page, if there is one."""
     pagination = found["pagination"]
     if pagination["has_more"]:
@@ -53,8 +53,8 @@ def more_to_come(found: Mapping[str, Any]) -> Iterator[str]:
         yield dim(f"{after} of {pagination['total']}. For more: --offset {after}")
 
 
-def elsewhere(found: Mapping[str, Any]) -> str:
-    """Say where there are sessions instead; "" if there are none at all."""
+def elsewhere_note(found: Mapping[str, Any]) -> str:
+    """Return how many sessions other projects have; "" if there are none."""
     other = found.get("elsewhere") or {}
     if "all" not in other:
         return ""
@@ -81,7 +81,7 @@ def session_page(page: Mapping[str, Any], before: int | None, *, is_whole: bool)
     yield rule
 
 
-def _doubt(session: Session) -> list[str]:
+def _time_note(session: Session) -> list[str]:
     return ["time inferred"] if session.get("time") == "inferred" else []
 
 
@@ -89,13 +89,13 @@ def _session_head(session: Session) -> Iterator[str]:
     first, last = local_time(session["created_at"]), local_time(session["updated_at"])
     facts = {
         "Session": title_of(session),
-        "Date": ", ".join([first if first == last else f"{first} to {last}", *_doubt(session)]),
+        "Date": ", ".join([first if first == last else f"{first} to {last}", *_time_note(session)]),
         "Source": session["source"],
         "Project": session["project_path"] or session["project_name"],
         "Id": session["session_id"],
         "Nickname": session["nickname"],
         "Tags": ", ".join(session["tags"]),
-        "Sharing": sharing(session),
+        "Sharing": sharing_text(session),
         "Tokens": _tokens(session.get("usage")),
     }
     for label, value in facts.items():
@@ -104,8 +104,8 @@ def _session_head(session: Session) -> Iterator[str]:
             yield f"{label + ':':<10}" + ("\n" + " " * 10).join(lines)
 
 
-def sharing(session: Session) -> str:
-    """Say whose a session is and whom it is shared with; "" for one without an owner that is not shared."""
+def sharing_text(session: Session) -> str:
+    """Return a session's owner and sharing; "" if it has neither."""
     until = f" until {local_time(session['shared_until'])}" if "shared_until" in session else ""
     shared = f"shared with the {session['shared_with']}{until}" if "shared_with" in session else ""
     owner = session.get("owner", "")
@@ -117,8 +117,8 @@ def _tokens(usage: Mapping[str, Any] | None) -> str:
         return ""
     cached = usage["cache_read_tokens"] + usage["cache_write_tokens"]
     counts = {"input": usage["input_tokens"], "output": usage["output_tokens"], "cache": cached}
-    told = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
-    return told if usage["cost_usd"] is None else f"{told}; list price {in_dollars(usage['cost_usd'])}"
+    listed = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
+    return listed if usage["cost_usd"] is None else f"{listed}; list price {in_dollars(usage['cost_usd'])}"
 
 
 def _message(message: Mapping[str, Any]) -> Iterator[str]:
@@ -159,8 +159,8 @@ def _head(result: Mapping[str, Any]) -> Iterator[str]:
     counts = result["metadata"]
     yield click.style(printable(result["channel"]), bold=True)
     if title := result.get("title"):
-        place = f"{printable(result['source'])}, {cut(printable(result['project']), 20)}"
-        yield f"{cut(one_line(title), line_width() - display_width(place) - len(INDENT))}{INDENT}{dim(place)}"
+        origin = f"{printable(result['source'])}, {cut(printable(result['project']), 20)}"
+        yield f"{cut(one_line(title), line_width() - display_width(origin) - len(INDENT))}{INDENT}{dim(origin)}"
     total = counted(counts["total_messages"], "message")
     yield dim(f"{counts['filtered_messages']} of {total}, last activity {local_time(counts['last_activity'])}")
     if confidence := result.get("confidence"):

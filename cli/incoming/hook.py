@@ -1,6 +1,6 @@
-"""`ctxr hook CLIENT EVENT`: what a client's hooks run. It notes the event in the spool and lets the client go on.
+"""`ctxr hook CLIENT EVENT`: record the event of a client's hook in the spool, and answer the client.
 
-A client waits for it at every turn, so it imports next to nothing (0.02 s in all). It fails open: an error is one line
+A client waits for it at every turn, so it imports almost nothing (0.02 s in all). It fails open: an error is one line
 on stderr and exit status 0, because 2 would stop the user's prompt.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 CLIENTS = ("cursor", "claude-code", "codex", "copilot-cli", "gemini-cli", "opencode", "kilo", "qwen-code", "droid")
 """The clients with hooks in `sources.clients`. Importing those records takes longer than all the rest."""
 
-KEPT = (
+RECORDED_FIELDS = (
     *("conversation_id", "session_id", "generation_id", "prompt_id", "turn_id", "agent_id"),
     *("prompt", "text", "last_assistant_message", "model", "attachments"),
     *("cwd", "workspace_roots", "transcript_path", "cursor_version"),
@@ -28,24 +28,26 @@ KEPT = (
 )
 """The fields of a payload that are recorded: no e-mail address, no tool output, no environment."""
 
-STARTS = ("SessionStart", "sessionStart", "session.start")  # the events at which a chat begins
-NEW = ("new", "startup", "clear")  # their `source` for a new chat, in contrast to a resumed one
-COMPACTED = "compact"  # their `source` for a chat that goes on with a summary in the place of what was said
-NOTE_PATIENCE_S = 4.0
+START_EVENTS = ("SessionStart", "sessionStart", "session.start")  # the events at which a chat begins
+NEW_SOURCES = ("new", "startup", "clear")  # their `source` for a new chat, in contrast to a resumed one
+COMPACTION = "compact"  # their `source` for a chat that continues after a compaction
+NOTE_TIMEOUT_S = 4.0
 
-PROMPTED = ("UserPromptSubmit", "BeforeAgent", "userPromptSubmitted", "chat.message")
-"""The events at which a client passes on what we answer to a prompt."""
-ACTING = ("PreToolUse", "BeforeTool", "preToolUse")
-"""The events before a tool runs at which a client passes on what we answer."""
-DOES = frozenset(("command", "cmd", "new_string", "newString", "new_str", "content", "file_text", "input", "patch"))
+PROMPT_EVENTS = ("UserPromptSubmit", "BeforeAgent", "userPromptSubmitted", "chat.message")
+"""The events of a prompt at which a client passes our answer to its model."""
+TOOL_EVENTS = ("PreToolUse", "BeforeTool", "preToolUse")
+"""The events of a tool call at which a client passes our answer to its model."""
+CHANGE_PARAMS = frozenset(
+    ("command", "cmd", "new_string", "newString", "new_str", "content", "file_text", "input", "patch")
+)
 """The parameters of tools that run a command or change a file."""
-LOOKS = (
+READ_ONLY_COMMANDS = (
     *("cat ", "cd ", "date ", "echo ", "find ", "git diff ", "git log ", "git show ", "git status ", "grep ", "head "),
     *("ls ", "pwd ", "rg ", "sed -n ", "tail ", "tree ", "wc ", "which "),
 )
-"""Beginnings of commands that change nothing."""
+"""Prefixes of commands that change nothing."""
 
-PATIENCE_S = 1.0  # a client that sends nothing for so long gets its answer, though the pipe is open
+STDIN_TIMEOUT_S = 1.0  # seconds without input after which a client is answered, even if its pipe is open
 
 
 def run_hook(client: str, event: str) -> None:
@@ -54,53 +56,53 @@ def run_hook(client: str, event: str) -> None:
     try:
         payload = _parse(_read_all(0))
         source = source_of(client, payload)
-        if event not in ACTING:  # the chat's own file has its acts
+        if event not in TOOL_EVENTS:  # tool calls are read from the chat's file
             home = registry_home()
-            append(home, spooled(source, event, without_secrets(home, payload), time.time()))
+            append(home, spool_record(source, event, without_secrets(home, payload), time.time()))
     except Exception as exc:  # fail open: a chat is worth more than its record
         _write(2, f"ctxr hook: not recorded: {exc}\n")
-    said = note(payload) if is_start(client, event, payload) else hint(client, event, payload)
-    _write(1, answer(client, event, payload, said))
+    context = request_note(payload) if is_start(client, event, payload) else request_hint(client, event, payload)
+    _write(1, answer(client, event, payload, context))
 
 
 def is_start(client: str, event: str, payload: Mapping[str, Any]) -> bool:
-    """Return True if the event begins a chat, or one goes on after a compaction.
+    """Return True if a chat begins, or continues after a compaction.
 
-    Cursor, which also runs other clients' hooks, gets its own.
+    Cursor also runs other clients' hooks; these return False, because it has its own.
     """
     is_borrowed = client != "cursor" and "cursor_version" in payload
-    return event in STARTS and not is_borrowed and payload.get("source", "new") in (*NEW, COMPACTED)
+    return event in START_EVENTS and not is_borrowed and payload.get("source", "new") in (*NEW_SOURCES, COMPACTION)
 
 
-def note(payload: Mapping[str, Any]) -> str:
+def request_note(payload: Mapping[str, Any]) -> str:
     """Return the note about the folder's latest conversations; "" if it takes too long."""
     import subprocess
 
     folders = payload.get("workspace_roots") or [payload.get("cwd")]
     words = [sys.executable, "-P", "-m", "cli.entry", "note", *_session_option(payload)]
-    words += [*(["--compacted"] if payload.get("source") == COMPACTED else []), "--", str(folders[0] or ".")]
+    words += [*(["--compacted"] if payload.get("source") == COMPACTION else []), "--", str(folders[0] or ".")]
     environment = {**os.environ, "PYTHONUTF8": "1"}
     try:
-        said = subprocess.run(  # noqa: S603, ourselves
-            words, capture_output=True, timeout=NOTE_PATIENCE_S, check=False, stdin=subprocess.DEVNULL, env=environment
+        process = subprocess.run(  # noqa: S603, ourselves
+            words, capture_output=True, timeout=NOTE_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL, env=environment
         )
     except (OSError, subprocess.SubprocessError):
         return ""
-    return said.stdout.decode("utf-8", errors="replace").strip()
+    return process.stdout.decode("utf-8", errors="replace").strip()
 
 
-def hint(client: str, event: str, payload: Mapping[str, Any]) -> str:
-    """Return what a past conversation says about a prompt or an act; "" for what is no task, and if none does."""
-    if event not in (*PROMPTED, *ACTING) or "cursor_version" in payload or payload.get("agent_id"):
+def request_hint(client: str, event: str, payload: Mapping[str, Any]) -> str:
+    """Return what a past conversation says about a prompt or a tool call; "" if none does, or it is no task."""
+    if event not in (*PROMPT_EVENTS, *TOOL_EVENTS) or "cursor_version" in payload or payload.get("agent_id"):
         return ""
     try:
-        asked = _prompt_option(payload) if event in PROMPTED else _act_option(payload)
-        if not asked:
+        option = _prompt_option(payload) if event in PROMPT_EVENTS else _act_option(payload)
+        if not option:
             return ""
-        from cli.shared.command import output_at_once
+        from cli.shared.command import output_of_running
 
-        words = ["note", *_session_option(payload), "--client", client, *asked, "--", str(payload.get("cwd") or ".")]
-        return output_at_once(words, 0.5).strip()  # s: the user waits
+        words = ["note", *_session_option(payload), "--client", client, *option, "--", str(payload.get("cwd") or ".")]
+        return output_of_running(words, 0.5).strip()  # s: the user waits
     except Exception as exc:  # fail open, as above
         _write(2, f"ctxr hook: no hint: {exc}\n")
         return ""
@@ -117,45 +119,45 @@ def _prompt_option(payload: Mapping[str, Any]) -> list[str]:
 
 
 def _act_option(payload: Mapping[str, Any]) -> list[str]:
-    given = payload.get("tool_input", payload.get("toolArgs"))  # Copilot CLI writes them as a text
+    given = payload.get("tool_input", payload.get("toolArgs"))  # Copilot CLI sends a JSON string
     params = loads(given) if isinstance(given, str) and given[:1] == "{" else given
     act = dumps(params) if isinstance(params, dict) and changes_something(params) else ""
-    return ["--act", act] if 0 < len(act) <= 20_000 else []  # characters: a system limits the length of a command
+    return ["--act", act] if 0 < len(act) <= 20_000 else []  # characters: systems limit the length of a command
 
 
 def changes_something(params: Mapping[str, Any]) -> bool:
-    """Return False for the parameters of a read, and of a single command that only looks at something."""
+    """Return False for the parameters of a read, and of a single read-only command."""
     command = str(params.get("command") or params.get("cmd") or "")
-    is_look = f"{command} ".startswith(LOOKS) and not any(sign in command for sign in "&;|>\n`$")
-    return not is_look and not DOES.isdisjoint(params)
+    is_read_only = f"{command} ".startswith(READ_ONLY_COMMANDS) and not any(sign in command for sign in "&;|>\n`$")
+    return not is_read_only and not CHANGE_PARAMS.isdisjoint(params)
 
 
 def _session_option(payload: Mapping[str, Any]) -> list[str]:
-    """Return the option that names the chat, by what its client calls the id."""
+    """Return the option with the chat's id, whose key differs by client."""
     session = next((payload[key] for key in ("conversation_id", "session_id", "sessionId") if payload.get(key)), None)
     return ["--session", str(session)] if session else []
 
 
 def is_task(prompt: str) -> bool:
-    """Return False for greetings, commands, notices of machines, and what is mostly pasted."""
+    """Return False for greetings, commands, machine notices and mostly pasted text."""
     is_long = len(prompt) > 2000 or prompt.count("\n") >= 3  # characters, lines: more is mostly pasted
     return len(prompt) >= 16 and not is_long and prompt[0] not in "/<[!#"
 
 
 def source_of(client: str, payload: Mapping[str, Any]) -> str:
-    """Return the client that really called: Cursor also runs the hooks of Claude Code. Raises ValueError."""
+    """Return the source of the calling client: Cursor also runs Claude Code's hooks. Raises ValueError."""
     version = payload.get("cursor_version")
     if isinstance(version, str):
-        return "cursor-agent" if version.startswith("20") else "cursor"  # the command line counts in dates
+        return "cursor-agent" if version.startswith("20") else "cursor"  # the versions of its command line are dates
     if client not in CLIENTS:
         raise ValueError(f"no client {client!r}; known: {', '.join(CLIENTS)}")
     return client
 
 
-def spooled(source: str, event: str, payload: Mapping[str, Any], at: float) -> dict[str, Any]:
+def spool_record(source: str, event: str, payload: Mapping[str, Any], at: float) -> dict[str, Any]:
     """Return the event as it is written to the spool; `at` in seconds since 1970."""
-    kept = {key: payload[key] for key in KEPT if payload.get(key)}
-    return {"source": source, "event": event, "at": at, "payload": kept}
+    recorded = {key: payload[key] for key in RECORDED_FIELDS if payload.get(key)}
+    return {"source": source, "event": event, "at": at, "payload": recorded}
 
 
 def answer(client: str, event: str, payload: Mapping[str, Any], note: str = "") -> str:
@@ -196,11 +198,11 @@ def _is_ready(file: int) -> bool:
         return True
     import select
 
-    return bool(select.select([file], [], [], PATIENCE_S)[0])
+    return bool(select.select([file], [], [], STDIN_TIMEOUT_S)[0])
 
 
 def _write(file: int, text: str) -> None:
     try:
         os.write(file, text.encode("utf-8", errors="replace"))
     except OSError:
-        return  # nobody listens
+        return  # the client has closed the pipe

@@ -27,7 +27,7 @@ from sources.exports.reader import EMPTY, ZIP_ERRORS, AccountExport, ExportFile,
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
 
-LARGEST = 256 * 2**20  # bytes of a document, unpacked: reading it takes a multiple of that
+MAX_DOCUMENT_BYTES = 256 * 2**20  # unpacked; parsing takes a multiple of it in memory
 
 
 @click.command("import")
@@ -49,22 +49,22 @@ def import_files(files: Sequence[Path], as_json: bool) -> None:
     the exit status is 1 then.
     """
     with ExitStack() as stack:
-        own = {file: parts for file in files if (parts := _own_parts(file, stack))}
-        found = [(file, export) for file in files if file not in own for export in exports_in(file, stack)]
-        reports = asyncio.run(_import(own, found, shows_progress=sys.stderr.isatty() and not as_json))
+        documents = {file: parts for file in files if (parts := _documents_in(file, stack))}
+        exports = [(file, export) for file in files if file not in documents for export in exports_in(file, stack)]
+        reports = asyncio.run(_import(documents, exports, shows_progress=sys.stderr.isatty() and not as_json))
     show_reports(reports, as_json=as_json)
     if any(one.why != EMPTY for report in reports for one in report.skipped):
         sys.exit(1)
 
 
-def _own_parts(file: Path, stack: ExitStack) -> list[ExportFile]:
-    """Return the documents of `ctxr export` in a file: itself, or those in a zip."""
-    if not file.is_file():  # a pipe would be waited for
+def _documents_in(file: Path, stack: ExitStack) -> list[ExportFile]:
+    """Return the documents of `ctxr export` in a file: the file itself, or those in a zip."""
+    if not file.is_file():  # reading a pipe would block
         return []
-    return [part for part in parts_of(file, stack) if isinstance(part, ExportFile) and _begins_as_own(part)]
+    return [part for part in parts_of(file, stack) if isinstance(part, ExportFile) and _is_own_document(part)]
 
 
-def _begins_as_own(part: ExportFile) -> bool:
+def _is_own_document(part: ExportFile) -> bool:
     try:
         with part.open() as content:
             return content.read(100).lstrip().startswith(b'{\n  "session":')
@@ -72,13 +72,13 @@ def _begins_as_own(part: ExportFile) -> bool:
         return False
 
 
-async def _import_own(orchestrator: Orchestrator, file: Path, parts: Sequence[ExportFile]) -> list[StoreReport]:
-    """Import the documents one by one, and return a report for each client that they are of."""
+async def _import_parts(orchestrator: Orchestrator, file: Path, parts: Sequence[ExportFile]) -> list[StoreReport]:
+    """Import the documents one by one, and return a report for each source."""
     reports: dict[str, StoreReport] = {}
     for part in parts:
         try:
-            if part.size > LARGEST:
-                raise ValueError(f"larger than {LARGEST // 2**20} MB")
+            if part.size > MAX_DOCUMENT_BYTES:
+                raise ValueError(f"larger than {MAX_DOCUMENT_BYTES // 2**20} MB")
             with part.open() as content:
                 document = json.load(content)
             source, why = (document["session"]["source"], "") if is_document(document) else ("ctxr", "no such document")
@@ -92,7 +92,7 @@ async def _import_own(orchestrator: Orchestrator, file: Path, parts: Sequence[Ex
             for request in requests_of(document):
                 outcome = succeeded(await orchestrator.run(request, this_client(), door="cli"))
                 report.new_messages += outcome.get("new_count", 0)
-        except RegistryError as exc:  # the others are no worse for it
+        except RegistryError as exc:  # the other documents are still imported
             report.skip([Skipped(part.name, f"{exc.message} {exc.details}")])
             continue
         report.seen += 1
@@ -101,16 +101,16 @@ async def _import_own(orchestrator: Orchestrator, file: Path, parts: Sequence[Ex
 
 
 async def _import(
-    own: Mapping[Path, Sequence[ExportFile]], found: Sequence[tuple[Path, AccountExport]], *, shows_progress: bool
+    documents: Mapping[Path, Sequence[ExportFile]], found: Sequence[tuple[Path, AccountExport]], *, shows_progress: bool
 ) -> list[StoreReport]:
     from orchestrator.opening import open_orchestrator
     from orchestrator.sync.sync import sync
 
     async with open_orchestrator(read_settings()) as orchestrator:
-        reports = [one for file, parts in own.items() for one in await _import_own(orchestrator, file, parts)]
+        reports = [one for file, parts in documents.items() for one in await _import_parts(orchestrator, file, parts)]
         for file, export in found:
             with ExitStack() as stack:
-                stack.callback(export.stop)  # at Ctrl-C, the thread that reads
+                stack.callback(export.stop)  # ends the reading thread at Ctrl-C
                 if shows_progress:
                     bar = click.progressbar(length=export.size, label=export.name, file=sys.stderr)
                     export.on_read = stack.enter_context(bar).update

@@ -41,18 +41,18 @@ def pull(as_json: bool) -> None:
     _exchange("pull", as_json)
 
 
-def _exchange(way: str, as_json: bool) -> None:
-    settings = _configured()
+def _exchange(direction: str, as_json: bool) -> None:
+    settings = _settings_with_remote()
     if SERVED.get():
         raise NotHere  # it may take long
-    done = asyncio.run(_exchanged(settings, way))
-    show(asdict(done), as_json, lambda done: _exchanged_lines(done, way))
+    done = asyncio.run(_run_exchange(settings, direction))
+    show(asdict(done), as_json, lambda done: _exchanged_lines(done, direction))
     if done.why:
         sys.exit(1)
 
 
-def _exchanged_lines(done: dict[str, Any], way: str) -> Iterator[str]:
-    if way == "push":
+def _exchanged_lines(done: dict[str, Any], direction: str) -> Iterator[str]:
+    if direction == "push":
         yield f"{counted(done['sent'], 'message')} sent."
     else:
         yield f"{counted(done['received'], 'message')} received."
@@ -85,19 +85,19 @@ def status() -> dict[str, Any]:
     from orchestrator.opening import with_registry
     from orchestrator.remote.background_exchange import exchange_status
 
-    settings = _configured()
+    settings = _settings_with_remote()
     waiting = with_registry(settings, lambda registry: exchange_status(registry, settings.remote_url))
     return {"url": settings.remote_url, **waiting}
 
 
-def _configured() -> Settings:
+def _settings_with_remote() -> Settings:
     settings = read_settings()
     if not settings.remote_url:
         raise InvalidRequest("No other registry is configured.", "set CTXR_REMOTE_URL and CTXR_TOKEN, or config.toml's")
     return settings
 
 
-async def _exchanged(settings: Settings, way: str) -> Exchanged:
+async def _run_exchange(settings: Settings, direction: str) -> Exchanged:
     from orchestrator.opening import open_orchestrator
     from orchestrator.remote import exchange
     from orchestrator.remote.background_exchange import retry_refused
@@ -107,7 +107,7 @@ async def _exchanged(settings: Settings, way: str) -> Exchanged:
     token = settings.token.get_secret_value()
     async with open_orchestrator(settings) as orchestrator, RemoteRegistry(settings.remote_url, token) as remote:
         try:
-            if way == "push":
+            if direction == "push":
                 await retry_refused(orchestrator.registry, settings.remote_url)
                 await exchange.check_place(orchestrator.registry, remote)
                 await exchange.push(orchestrator, remote, done)

@@ -140,7 +140,7 @@ class Bars(ExitStack):
             return
         if report is not self._report:
             self.close()
-            self.callback(click.echo, "\033[A\033[2K", nl=False, err=True)  # the next bar takes the line of this one
+            self.callback(click.echo, "\033[A\033[2K", nl=False, err=True)  # the next bar reuses this line
             self._report, self._update = report, self.enter_context(progress(report.source))
         self._update(report.parsed, expected)
 
@@ -148,31 +148,31 @@ class Bars(ExitStack):
 def report_lines(reports: Sequence[StoreReport]) -> Iterator[str]:
     for report in reports:
         skipped = f", {report.skipped_count} passed over" if report.skipped_count else ""
-        yield f"{report.source}: {_what_came([report])}{skipped} ({report.path})"
-        yield from (f"  {_passed_over(one)}" for one in report.skipped[:5])
+        yield f"{report.source}: {_count_line([report])}{skipped} ({report.path})"
+        yield from (f"  {_skipped_line(one)}" for one in report.skipped[:5])
     if len(reports) > 1:
-        yield f"in all: {_what_came(reports)}"
+        yield f"in all: {_count_line(reports)}"
     if not reports:
         yield f"No histories found on this machine. Known clients: {', '.join(NAMES)}"
 
 
 def summary(reports: Sequence[StoreReport]) -> str:
-    from cli.connect.snippets import called
+    from cli.connect.snippets import command_name
 
     skipped = sum(report.skipped_count for report in reports)
     more = f", {skipped:,} passed over" if skipped else ""
     clients = counted(len({report.source for report in reports}), "client")
-    return f"{_what_came(reports)}{more}, from {clients}. `{called()} sync` lists them"
+    return f"{_count_line(reports)}{more}, from {clients}. `{command_name()} sync` lists them"
 
 
-def _what_came(reports: Sequence[StoreReport]) -> str:
-    """Count sessions that were read, which is not those that are kept: two stores may hold the same one."""
+def _count_line(reports: Sequence[StoreReport]) -> str:
+    """Format the counts of a sync. A session that two stores hold is counted twice."""
     messages, sessions = (sum(getattr(report, name) for report in reports) for name in ("new_messages", "parsed"))
     return f"{counted(sessions, 'session')} read, {counted(messages, 'new message')}"
 
 
 class SkipReporter:
-    """Reports what is passed over in a store, once for each reason; a chat without a message has just begun."""
+    """Reports what was skipped in a store, once for each reason, except chats that have no message yet."""
 
     def __init__(self) -> None:
         self._reported: set[tuple[str, str]] = set()
@@ -182,9 +182,9 @@ class SkipReporter:
             for one in report.skipped:
                 if one.why != "no conversation in it" and (report.path, one.why) not in self._reported:
                     self._reported.add((report.path, one.why))
-                    yield f"{report.source}: {_passed_over(one)} ({report.path})"
+                    yield f"{report.source}: {_skipped_line(one)} ({report.path})"
 
 
-def _passed_over(one: Skipped) -> str:
+def _skipped_line(one: Skipped) -> str:
     where = f"{one.session}: " if one.session and one.session not in one.what else ""
     return f"passed over: {where}{one.what}: {one.why}"

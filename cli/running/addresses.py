@@ -6,12 +6,12 @@ from urllib.parse import urlsplit
 
 from registry.settings import Settings
 
-EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104, addresses a user may give
+WILDCARD_HOSTS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104, addresses a user may give
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
 def local_address(settings: Settings) -> str:
-    host = EVERYWHERE.get(settings.host, settings.host)
+    host = WILDCARD_HOSTS.get(settings.host, settings.host)
     scheme = "https" if settings.tls_cert else "http"
     return f"{scheme}://[{host}]:{settings.port}" if ":" in host else f"{scheme}://{host}:{settings.port}"
 
@@ -30,7 +30,7 @@ def is_registry(address: str) -> bool | None:
 
 
 def _is_listening(address: str) -> bool:
-    """Return True if a connection is accepted, whatever is spoken on it: TLS may fail behind it."""
+    """Return True if a TCP connection is accepted, even if TLS or HTTP fails on it."""
     url = urlsplit(address)
     try:
         socket.create_connection((url.hostname, url.port), 3.0).close()

@@ -1,4 +1,4 @@
-"""Admission rules for a server, and a check that it is not reachable by others unprotected."""
+"""Admission rules for a server, and a check that others cannot reach it without a token and TLS."""
 
 import errno
 import os
@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
-from backoffice.admission import SIGNED_IN, Rules, Verify, sign_in_code
+from backoffice.admission import OAUTH_CALLBACK, Rules, Verify, sign_in_code
 from cli.output import TerminalError
 from cli.running.addresses import LOOPBACK, local_address
 from orchestrator.outside.sign_in import SignIn
@@ -29,7 +29,7 @@ def rules_of(settings: Settings) -> Rules:
         verify = verifier_of(issuer, resource_of(settings))
         if settings.oauth_client_id:
             secret = settings.oauth_client_secret.get_secret_value()
-            sign_in = SignIn(issuer, settings.oauth_client_id, secret, settings.public_url + SIGNED_IN)
+            sign_in = SignIn(issuer, settings.oauth_client_id, secret, settings.public_url + OAUTH_CALLBACK)
     is_private = settings.host in LOOPBACK and not settings.public_url and not _needs_secret(settings)
     return Rules(
         is_open=is_private and not settings.oauth_issuer,
@@ -45,7 +45,7 @@ def rules_of(settings: Settings) -> Rules:
 
 
 def resource_of(settings: Settings) -> str:
-    """Return the address of `/mcp` as tokens of an OAuth issuer name it."""
+    """Return the address of `/mcp`, as an OAuth issuer's tokens name it."""
     return settings.oauth_audience or f"{settings.public_url}/mcp"
 
 
@@ -84,9 +84,9 @@ def _secret(settings: Settings) -> str:
 
 
 def local_secret(home: Path) -> str:
-    """Return the secret of this machine's user, from a file that nobody else can read; made if there is none.
+    """Return the secret of this machine's user, from a private file, which is created if missing.
 
-    Where the user may only read the registry, the secret lasts as long as the process.
+    If the user may only read the registry, the secret lasts as long as the process.
     """
     file = home / SECRET_FILE
     new = PREFIX + secrets.token_urlsafe(32)
@@ -109,11 +109,11 @@ def local_secret(home: Path) -> str:
 
 def _needs_secret(settings: Settings) -> bool:
     if settings.local_secret == "auto":  # noqa: S105, a choice
-        return settings.host in LOOPBACK and has_other_people()
+        return settings.host in LOOPBACK and has_other_users()
     return settings.local_secret == "on"  # noqa: S105, a choice
 
 
-def has_other_people() -> bool:
+def has_other_users() -> bool:
     """Return whether another person has a login account on this machine.
 
     For root, as in a container, the machine's accounts say nothing about who reaches the server.
@@ -124,5 +124,5 @@ def has_other_people() -> bool:
         return False
     if os.getuid() == 0:
         return False
-    people = (one for one in pwd.getpwall() if 1000 <= one.pw_uid < 60_000 and one.pw_uid != os.getuid())
-    return any(os.path.isdir(one.pw_dir) and not one.pw_shell.endswith(("nologin", "false", "sync")) for one in people)
+    users = (one for one in pwd.getpwall() if 1000 <= one.pw_uid < 60_000 and one.pw_uid != os.getuid())
+    return any(os.path.isdir(one.pw_dir) and not one.pw_shell.endswith(("nologin", "false", "sync")) for one in users)

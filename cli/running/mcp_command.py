@@ -25,7 +25,7 @@ def mcp(toolsets: str, project: str | None, client: str | None, captured: bool) 
     from sources.clients import find_client
 
     options = window_options(toolsets, project, client, captured)
-    connection = click.get_current_context().obj  # of a window that has no process to share
+    connection = click.get_current_context().obj  # set for a window without a shared process
     if connection:
         connection.sendall(b"\n")
     else:
@@ -60,5 +60,5 @@ def window_options(
     if client and find_client(client) is None:
         allowed = ", ".join(one.command or one.source for one in CLIENTS)
         raise InvalidRequest("No such client.", f"--client: given {client!r}; allowed: {allowed}")
-    named = os.path.abspath(os.path.join(folder or "", project)) if project else None
-    return WindowOptions(parse_toolsets(toolsets), named or working_folder(folder), client or "", captured)
+    project_folder = os.path.abspath(os.path.join(folder or "", project)) if project else None
+    return WindowOptions(parse_toolsets(toolsets), project_folder or working_folder(folder), client or "", captured)

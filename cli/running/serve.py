@@ -26,7 +26,7 @@ from cli.output import TerminalError
 from cli.running.addresses import is_registry, local_address
 from cli.running.exposure import check_exposure, page_address, resource_of, rules_of
 from cli.running.slow_clients import PatientProtocol
-from cli.shared.process import door_of_caller, give_memory_back, sharing
+from cli.shared.process import as_local_process, door_of_caller, return_freed_memory
 from mcp_server.server import create_server, http_app
 from orchestrator.background import running
 from orchestrator.opening import check_after_kill, was_left_open
@@ -66,18 +66,18 @@ def build_app(settings: Settings) -> FastAPI:
     server = create_server(run, grown=grown)
     mcp_app = http_app(server, settings.host, rules.known_as)
 
-    # A mounted application's own lifespan never runs, so the session manager runs beside ours.
+    # A mounted application's own lifespan never runs, so the session manager runs within ours.
     @asynccontextmanager
-    async def run_beside() -> AsyncIterator[None]:
+    async def server_context() -> AsyncIterator[None]:
         orchestrator: Orchestrator = app.state.orchestrator
         check_exposure(settings, has_tokens=await orchestrator.registry.read(has_tokens))
         is_read_only = orchestrator.registry.is_read_only
-        old_runs = forgetting(orchestrator.registry, 0 if is_read_only else settings.keep_executions_days)
-        quiet = applying(orchestrator, () if is_read_only else settings.retention)
-        async with server.session_manager.run(), old_runs, quiet, orchestrator.run_background_work():
+        cleanup = forgetting(orchestrator.registry, 0 if is_read_only else settings.keep_executions_days)
+        retention = applying(orchestrator, () if is_read_only else settings.retention)
+        async with server.session_manager.run(), cleanup, retention, orchestrator.run_background_work():
             yield
 
-    app = create_app(settings, run_beside=run_beside, connections=connections_from(Path.home()), rules=rules)
+    app = create_app(settings, server_context=server_context, connections=connections_from(Path.home()), rules=rules)
     app.router.routes.append(Route("/mcp", mcp_app))
     app.state.shared = run, grown
     if settings.oauth_issuer:
@@ -92,10 +92,10 @@ def serve_registry(
 ) -> None:
     """Serve until a signal ends it, and import what this machine's clients write meanwhile.
 
-    `ready` is called with the dashboard's address, `report` and `progress` with those of imports. Raises RegistryError
-    if the registry cannot be opened, TerminalError if the address cannot be had.
+    `ready` is called with the dashboard's address, `report` and `progress` with the reports of imports.
+    Raises RegistryError if the registry cannot be opened, TerminalError if the address cannot be used.
     """
-    give_memory_back()
+    return_freed_memory()
     with _listen(settings) as listener:
         asyncio.run(_serve(settings, listener, ready, partial(_watching, settings, report, progress)))
 
@@ -113,12 +113,12 @@ async def _serve(
     logging.getLogger("uvicorn.error").addFilter(_is_error)
     config = uvicorn.Config(
         app,
-        lifespan="off",  # we run it, so that what goes wrong in it reaches the caller as it is
+        lifespan="off",  # entered below, so that its exceptions reach the caller unchanged
         http=PatientProtocol,  # of h11: httptools keeps spaces around header values, which MCP forbids
         ws="none",
         log_config=None,
         access_log=False,
-        timeout_keep_alive=30,  # s; clients give up after 5: were it the same here, a call sent then would be lost
+        timeout_keep_alive=30,  # s; clients close after 5: with the same value, a call sent then is lost
         timeout_graceful_shutdown=grace_s,
         ssl_certfile=settings.tls_cert or None,
         ssl_keyfile=settings.tls_key or None,
@@ -127,17 +127,17 @@ async def _serve(
     )
     async with app.router.lifespan_context(app):
         gc.collect()
-        gc.freeze()  # what is loaded now stays: the collector's rounds leave it out
+        gc.freeze()  # loaded objects stay, so the collector skips them
         is_open = app.state.gate.rules.is_open and not await app.state.orchestrator.registry.read(has_tokens)
         ready(page_address(settings, is_open=is_open))
         # uvicorn stops at a signal, then raises it again: it must not end us before the registry is closed.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        look = asyncio.create_task(check_after_kill(app.state.orchestrator.registry)) if left_open else None
+        integrity_check = asyncio.create_task(check_after_kill(app.state.orchestrator.registry)) if left_open else None
         run, grown = app.state.shared
-        async with watching(app.state.orchestrator), sharing(run, grown, grace_s):
+        async with watching(app.state.orchestrator), as_local_process(run, grown, grace_s):
             await _Server(config).serve(sockets=[listener])
-        if look:
-            look.cancel()
+        if integrity_check:
+            integrity_check.cancel()
 
 
 class _Server(uvicorn.Server):
@@ -148,7 +148,7 @@ class _Server(uvicorn.Server):
         self._loop, self._ends = asyncio.get_running_loop(), asyncio.Event()
 
     async def main_loop(self) -> None:
-        """Wake once a second, to renew the date in answers, and at a signal: uvicorn's own loop wakes ten times."""
+        """Wake at a signal, and once a second to renew the date in answers; uvicorn's own loop wakes ten times."""
         while not await self.on_tick(0):
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._ends.wait(), 1.0)
@@ -166,7 +166,7 @@ def _watching(
 ) -> AbstractAsyncContextManager[None]:
     """Watch the clients' stores for an embedded registry.
 
-    A shared registry gets what a person's clients keep only by that person's `ctxr sync`, a read-only one nothing.
+    A shared registry gets a person's histories only by that person's `ctxr sync`; a read-only one is not written.
     """
     if orchestrator.registry.is_read_only:
         return nullcontext()
@@ -196,6 +196,6 @@ def _listen(settings: Settings) -> socket.socket:
 
 
 def _is_error(record: logging.LogRecord) -> bool:
-    """Drop the record of a stream that is cut when the server stops."""
+    """Return False for log records of streams that are cut when the server stops."""
     kind = record.exc_info[0] if record.exc_info else None
     return kind is not asyncio.CancelledError and not str(record.msg).startswith("Cancel %s running task")

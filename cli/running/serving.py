@@ -33,8 +33,8 @@ def up(**given: Any) -> None:
     from cli.connect.snippets import this_program, write_launcher
     from cli.incoming.sync import Bars, SkipReporter, summary
 
-    settings, damage, page = _settings(given), SkipReporter(), ""
-    with suppress(OSError):  # a registry that is read only is served all the same
+    settings, skip_reporter, page = _settings(given), SkipReporter(), ""
+    with suppress(OSError):  # a read-only registry is served, too
         write_launcher(this_program())
 
     def ready(address: str) -> None:
@@ -44,7 +44,7 @@ def up(**given: Any) -> None:
 
     def report(reports: Sequence[StoreReport]) -> None:
         nonlocal page
-        lines = list(damage.lines(reports))  # later ones: the first import's are counted
+        lines = list(skip_reporter.lines(reports))  # for later imports: the summary of the first one counts them
         if page:  # the first import: what to do comes last, where people look
             bars.close()
             none = "none found; those that appear later are imported too."
@@ -61,16 +61,16 @@ def up(**given: Any) -> None:
 
 def welcome(settings: Settings, page: str) -> str:
     """Return the text that ends the first start; `page` is the dashboard's address, with a code where one is needed."""
-    from cli.connect.snippets import called, this_server
+    from cli.connect.snippets import command_name, this_server
     from cli.running.exposure import SECRET_FILE
 
     address = local_address(settings)
     lines = [
-        click.style("Context Registry is running.", bold=True) + f" Ctrl-C ends it. Trouble? {called()} doctor",
+        click.style("Context Registry is running.", bold=True) + f" Ctrl-C ends it. Trouble? {command_name()} doctor",
         f"  Dashboard   {page}",
         f"  MCP, API    {address}/mcp, {address}/docs",
         f"  Registry    {shown_address(settings.url)}",
-        f"Connect the clients of this machine: {called()} install --all",
+        f"Connect the clients of this machine: {command_name()} install --all",
         "Or paste this into the MCP settings of any other, and restart it:",
         "  " + re.sub(r"\n *", "", this_server().mcp_json()),
         "Then say to your AI: continue the conversation about ...",
@@ -100,7 +100,7 @@ def serve(**given: Any) -> None:
     """
     from cli.incoming.sync import SkipReporter
 
-    settings, damage = _settings(given), SkipReporter()
+    settings, skip_reporter = _settings(given), SkipReporter()
 
     def ready(page: str) -> None:
         click.echo(f"Context Registry at {local_address(settings)}, MCP at /mcp. Ctrl-C ends it.", err=True)
@@ -108,7 +108,7 @@ def serve(**given: Any) -> None:
             click.echo(f"To sign in, open once: {page}", err=True)
 
     def report(reports: Sequence[StoreReport]) -> None:
-        for line in damage.lines(reports):
+        for line in skip_reporter.lines(reports):
             click.echo(line, err=True)
 
     _serve(settings, ready, report)

@@ -1,4 +1,4 @@
-"""`ctxr try`: read this machine's histories into a folder of its own, and answer one question from them."""
+"""`ctxr try`: read this machine's histories into a temporary folder, and answer one question from them."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def try_it() -> None:
     """
     import asyncio
 
-    from cli.connect.snippets import called
+    from cli.connect.snippets import command_name
     from registry.extras import PROGRAM, installer
     from registry.settings import read_settings
 
     folder = Path(tempfile.mkdtemp(prefix="ctxr-try-"))
-    # A model would still be reading when the question is asked.
+    # Embedding would not be finished when the question is asked.
     settings = read_settings(home=folder, database_url="", database_read_url="", remote_url="", embed_model="off")
     asyncio.run(_tour(settings))
     is_temporary = installer() == "uvx"
-    keep = f"uv tool install {PROGRAM} && ctxr up" if is_temporary else f"{called()} up"
+    keep = f"uv tool install {PROGRAM} && ctxr up" if is_temporary else f"{command_name()} up"
     click.echo(f"""
-Ask more:   CTXR_HOME={folder} {called()} extract "your question"
+Ask more:   CTXR_HOME={folder} {command_name()} extract "your question"
 Keep it:    {keep}    (reads the same into {read_settings().home})
 Remove it:  rm -r {folder}    (nothing else was written)""")
 
@@ -63,7 +63,7 @@ async def _tour(settings: Settings) -> None:
             reports = await sync(orchestrator, READERS, places, bars)
         sessions = await _sessions(orchestrator)
         if sessions:
-            for line in _found(reports, sessions, places):
+            for line in _by_client(reports, sessions, places):
                 click.echo(line)
         else:
             click.echo("No histories here yet, so this is a sample: a week of somebody who uses four clients.")
@@ -83,19 +83,19 @@ async def _sessions(orchestrator: Orchestrator) -> list[dict[str, Any]]:
             return sessions
 
 
-def _found(reports: Sequence[StoreReport], sessions: Sequence[Mapping[str, Any]], places: Places) -> Iterator[str]:
+def _by_client(reports: Sequence[StoreReport], sessions: Sequence[Mapping[str, Any]], places: Places) -> Iterator[str]:
     """Return a line for each client: sessions, messages, first and last day, and when it deletes them."""
     from cli.connect.connections import connection_of
     from sources.clients import CLIENTS
 
-    kept = {client.source: connection_of(client, places).deletes_after_days for client in CLIENTS if client.servers}
+    limits = {client.source: connection_of(client, places).deletes_after_days for client in CLIENTS if client.servers}
     for source in dict.fromkeys(session["source"] for session in sessions):
-        own = [session for session in sessions if session["source"] == source]
-        first, last = min(one["created_at"] for one in own), max(one["updated_at"] for one in own)
-        messages = counted(sum(one["message_count"] for one in own), "message")
-        days_seen = f"{local_time(first)[:10]} to {local_time(last)[:10]}"
-        line = f"  {source}: {counted(len(own), 'session')}, {messages}, {days_seen}"
-        days = kept.get(source)
+        group = [session for session in sessions if session["source"] == source]
+        first, last = min(one["created_at"] for one in group), max(one["updated_at"] for one in group)
+        messages = counted(sum(one["message_count"] for one in group), "message")
+        period = f"{local_time(first)[:10]} to {local_time(last)[:10]}"
+        line = f"  {source}: {counted(len(group), 'session')}, {messages}, {period}"
+        days = limits.get(source)
         yield f"{line}; deleted by the client after {days:g} days" if days else line
     if skipped := sum(report.skipped_count for report in reports):
         yield f"  {counted(skipped, 'item')} passed over; `ctxr sync` names them"
@@ -125,11 +125,11 @@ async def _log_sample(orchestrator: Orchestrator) -> None:
 
 
 async def _question_and_answer(orchestrator: Orchestrator, sessions: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Ask about one of the user's own sessions, the first of the latest that is found for sure."""
+    """Ask about the first of the user's latest sessions that its own title finds."""
     from orchestrator.operations.extract import extract_result
 
-    good = [one for one in sessions if one["title"] and one["message_count"] >= 4]  # less makes a poor example
-    for session in good[:5] or sessions[:1]:
+    suitable = [one for one in sessions if one["title"] and one["message_count"] >= 4]  # less makes a poor example
+    for session in suitable[:5] or sessions[:1]:
         title = cut(one_line(session["title"] or session["first_message_preview"]), 60).rstrip("…")
         question = f"continue the conversation about {title}"
         start = time.perf_counter()
@@ -138,6 +138,6 @@ async def _question_and_answer(orchestrator: Orchestrator, sessions: Sequence[Ma
         )
         seconds = time.perf_counter() - start
         if outcome["success"] and (answer := extract_result(outcome))["channel"] == session["channel"]:
-            asked = click.style(f'Any AI that you connect can now ask: "{question}"', bold=True)
-            return ["", asked, f"and gets this, in {seconds:.2f} s:", "", *transcript(answer)]
+            headline = click.style(f'Any AI that you connect can now ask: "{question}"', bold=True)
+            return ["", headline, f"and gets this, in {seconds:.2f} s:", "", *transcript(answer)]
     return ["Ask about anything that you remember:"]

@@ -1,4 +1,4 @@
-"""`ctxr audit`: who did what."""
+"""`ctxr audit`: list the records of who read or changed something."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ctxr forget`, `ctxr scan` and `ctxr redact`: remove what must not be kept."""
+"""`ctxr forget`, `ctxr scan` and `ctxr redact`: delete conversations for good, and mask stored secrets."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ def forget(
 
 
 def _apply_policies(*, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Show what each policy names, and forget it after a yes; a conversation that two name is counted at both."""
+    """Show what each policy matches, and forget it after a yes. A conversation that two match is counted twice."""
     policies = read_settings().retention
     if not policies:
         raise InvalidRequest("No retention policy is set.", "CTXR_RETENTION, or [[retention]] in config.toml")
-    told = []
+    results = []
     for policy in policies:
         query = policy.model_dump(exclude_none=True)
         try:
@@ -91,14 +91,14 @@ def _apply_policies(*, dry_run: bool, yes: bool, as_json: bool) -> None:
                 receipt = run_operation("retention", query)["receipt"]
         except NotFound:
             receipt = None
-        told.append({"policy": query, "receipt": receipt})
+        results.append({"policy": query, "receipt": receipt})
         if not as_json:
             done = "Would forget" if dry_run else "Forgotten:"
             end = f" Receipt {receipt['id']}." if receipt and not dry_run else ""
             click.echo(f"{done} {_counted(receipt) if receipt else 'nothing'}, {policy}.{end}")
     if as_json:
-        print_json({"policies": told})
-    failed = sum(one["receipt"]["failed"] for one in told if one["receipt"])
+        print_json({"policies": results})
+    failed = sum(one["receipt"]["failed"] for one in results if one["receipt"])
     if failed:
         raise StorageError(f"{counted(failed, 'conversation')} could not be forgotten.", "the log says why")
 
@@ -111,7 +111,7 @@ def _counted(receipt: dict[str, Any]) -> str:
 @as_json_option
 def scan(as_json: bool) -> None:
     """Count the secrets that are stored unmasked."""
-    show(_walk().as_dict(), as_json, lambda figures: _secret_lines(figures, "are stored"))
+    show(_scan_or_mask().as_dict(), as_json, lambda figures: _secret_lines(figures, "are stored"))
 
 
 @click.command()
@@ -125,11 +125,11 @@ def redact(existing: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
     If it is stopped it masks the rest when run again. At the end the registry's
     file is rewritten, which needs as much free space as it is large.
     """
-    found = _walk()
+    found = _scan_or_mask()
     if found.rows and not dry_run:
         if not yes:
             confirm(f"Mask {found.kinds.total()} secrets for good?", err=True)
-        found = _walk(masks=True)
+        found = _scan_or_mask(masks=True)
     outcome = "would be masked" if dry_run else "were masked"
     show(found.as_dict(), as_json, lambda figures: _secret_lines(figures, outcome))
 
@@ -144,7 +144,7 @@ def _secret_lines(figures: dict[str, Any], outcome: str) -> Iterator[str]:
     yield f"{figures['total']} secrets {outcome}, in {rows}, {figures['executions']} records."
 
 
-def _walk(*, masks: bool = False) -> SecretCounts:
+def _scan_or_mask(*, masks: bool = False) -> SecretCounts:
     from orchestrator.opening import with_registry
     from registry.ingest.redact_existing import redact, scan, write_last_scan
     from registry.text.privacy.rules import load_rules, use_own_rules
@@ -154,7 +154,7 @@ def _walk(*, masks: bool = False) -> SecretCounts:
     if load_rules().problem:
         raise InvalidRequest("The rules for secrets are wrong.", load_rules().problem)
     work = redact if masks else scan
-    with progress("Masking" if masks else "Scanning") as note:
-        held = with_registry(settings, lambda registry: work(registry, note))
-    write_last_scan(settings.home, None if masks else held)
-    return held
+    with progress("Masking" if masks else "Scanning") as show_progress:
+        counts = with_registry(settings, lambda registry: work(registry, show_progress))
+    write_last_scan(settings.home, None if masks else counts)
+    return counts

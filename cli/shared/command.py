@@ -1,7 +1,4 @@
-"""A reading command on the user's side: the local process runs it, its output is printed here.
-
-Imports next to nothing.
-"""
+"""Let the local process run a reading command, and print its output. Imports almost nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run_shared(words: list[str]) -> int | None:
-    """Let the local process run a command, print its output, and return its exit status; None if it does not."""
+    """Let the local process run a command, print its output, and return its exit status; None if it cannot."""
     place = this_place()
     if place is None or "_CTXR_COMPLETE" in os.environ:
         return None
@@ -33,38 +30,38 @@ def run_shared(words: list[str]) -> int | None:
         "is_utf8": (sys.stdout.encoding or "").lower().replace("-", "") == "utf8",
         "are_terminals": [stream.isatty() and not os.environ.get("NO_COLOR") for stream in (sys.stdout, sys.stderr)],
     }
-    is_note = words[0] == "note"  # a client waits for it, so no process is started, and none is waited for
+    is_note = words[0] == "note"  # a client waits for it, so no process is started
     return _print(_ask(place, hello, 2.0 if is_note else None))
 
 
-def output_at_once(words: list[str], patience_s: float) -> str:
-    """Let the local process run a command, and return what it writes; "" if it fails, or none answers so soon."""
+def output_of_running(words: list[str], timeout_s: float) -> str:
+    """Return a command's output from the running local process; "" if it fails or does not answer in time."""
     place = this_place()
     hello = {"want": "command", "words": words, "folder": "", "columns": 80, "is_utf8": True}
-    done = _ask(place, {**hello, "are_terminals": [False, False]}, patience_s) if place else None
+    done = _ask(place, {**hello, "are_terminals": [False, False]}, timeout_s) if place else None
     return "" if not done or done["status"] else "".join(text for which, text in done["output"] if which == 0)
 
 
-def _ask(place: ProcessPlace, hello: dict[str, Any], patience_s: float | None) -> dict[str, Any] | None:
-    """Return what a command has written, and its exit status; None if no process has run it to the end.
+def _ask(place: ProcessPlace, hello: dict[str, Any], timeout_s: float | None) -> dict[str, Any] | None:
+    """Return a command's output and exit status; None if no process has finished it.
 
-    Without `patience_s` one is started if there is none. A command that only reads may be run again.
+    Without `timeout_s` a process is started if there is none. A reading command may be run again.
     """
-    connection = place.reach(hello) if patience_s is None else place.reach_at_once(hello, patience_s)
-    answer = _read_answer(connection, place, is_patient=patience_s is None) if connection else b""
+    connection = place.reach(hello) if timeout_s is None else place.reach_running(hello, timeout_s)
+    answer = _read_answer(connection, place, may_wait=timeout_s is None) if connection else b""
     return loads(answer.decode()) if answer.endswith(b"\n") else None
 
 
-def _read_answer(connection: socket, place: ProcessPlace, *, is_patient: bool) -> bytes:
+def _read_answer(connection: socket, place: ProcessPlace, *, may_wait: bool) -> bytes:
     answer = bytearray()
     try:
         while True:
             try:
                 chunk = connection.recv(1 << 16)
             except TimeoutError:
-                if not is_patient:
+                if not may_wait:
                     return b""
-                if place.answers():
+                if place.is_answering():
                     continue
                 place.end_hung()
                 return b""

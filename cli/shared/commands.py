@@ -12,34 +12,34 @@ _OUTPUT: ContextVar[list[tuple[int, str]]] = ContextVar("_OUTPUT")
 
 
 class _Stream(io.TextIOBase):
-    """stdout (0) or stderr (1): collected for the user whose command writes, else this process's own."""
+    """stdout (0) or stderr (1): collects what a served command writes, else passes it to the original stream."""
 
     encoding = "utf-8"
 
-    def __init__(self, which: int, own: TextIO) -> None:
-        self._which, self._own = which, own
+    def __init__(self, which: int, original: TextIO) -> None:
+        self._which, self._original = which, original
 
     def write(self, text: str) -> int:
-        if not isinstance(text, str):  # so click tells a stream of text from one of bytes
+        if not isinstance(text, str):  # click recognises a text stream by this error
             raise TypeError(f"expected text, not {type(text).__name__}")
         if SERVED.get() is None:
-            return self._own.write(text)
+            return self._original.write(text)
         _OUTPUT.get().append((self._which, text))
         return len(text)
 
     def flush(self) -> None:
         if SERVED.get() is None:
-            self._own.flush()
+            self._original.flush()
 
     def isatty(self) -> bool:
         served = SERVED.get()
-        return served.are_terminals[self._which] if served else self._own.isatty()
+        return served.are_terminals[self._which] if served else self._original.isatty()
 
 
 def run_command(words: list[str], terminal: Terminal) -> dict[str, Any] | None:
     """Run a command and return its output and exit status; None if it cannot run here.
 
-    Call it in a thread of its own, with its own context: it waits for the event loop.
+    Call it in a thread with its own context, because it blocks until the event loop has run its operations.
     """
     if not isinstance(sys.stdout, _Stream):
         sys.stdout, sys.stderr = _Stream(0, sys.stdout), _Stream(1, sys.stderr)

@@ -1,6 +1,6 @@
 """The address of this user's local process: how it is locked, reached, started and ended.
 
-Imported by every chat window and reading command, so it imports next to nothing: `_socket` is what `socket` wraps,
+Imported by every chat window and reading command, so it imports almost nothing: `_socket` is what `socket` wraps,
 without the 15 ms of its enums.
 """
 
@@ -27,9 +27,9 @@ IDENTITY = (
     *("AIDER_CHAT_HISTORY_FILE", "CONTINUE_GLOBAL_DIR", "FACTORY_HOME_OVERRIDE", "GEMINI_CLI_HOME", "GOOSE_PATH_ROOT"),
     *("GROK_HOME", "KIMI_CODE_HOME", "OPENCLAW_STATE_DIR", "PI_CODING_AGENT_DIR", "QWEN_HOME"),
 )
-"""Variables that decide, beside `CTXR_*`, which registry and stores are used: other values, another process."""
-PATIENCE_S = 10.0  # a process that does not answer for so long hangs
-START_S = 30.0  # how long a process may take to start
+"""Environment variables that, like `CTXR_*`, choose the registry and stores: other values, another process."""
+ANSWER_TIMEOUT_S = 10.0  # a process that does not answer within this time hangs
+START_TIMEOUT_S = 30.0  # how long a process may take to start
 
 
 class Hung(Exception):
@@ -57,7 +57,7 @@ class ProcessPlace:
         return os.path.join(self.folder, f"{self.name}.{kind}")
 
     def open_folder(self) -> None:
-        """Make the folder, for this user only; OSError if it cannot be made or others may look into it."""
+        """Create the folder for this user only; OSError if that fails, or others can read it."""
         for folder in (self.home, self.folder):
             os.makedirs(folder, mode=0o700, exist_ok=True)
         self._check_folder()
@@ -69,28 +69,28 @@ class ProcessPlace:
                 raise PermissionError(f"{self.folder} is not this user's alone")
 
     def lock(self) -> int | None:
-        """Return an open file that locks this place until it is closed; None if another process holds the lock."""
+        """Return an open file that holds the lock until it is closed; None if another process holds it."""
         file = os.open(self.path("lock"), os.O_RDWR | os.O_CREAT, 0o600)
         while not _lock(file):
             if self._holder() is not None:
                 os.close(file)
                 return None
-            time.sleep(0.005)  # another process is looking, or has not written its id yet
+            time.sleep(0.005)  # another process is checking the lock, or has not written its id yet
         os.ftruncate(file, 0)
         os.write(file, str(os.getpid()).encode())
         return file
 
-    def reach(self, hello: Mapping[str, Any], within_s: float = START_S) -> socket | None:
+    def reach(self, hello: Mapping[str, Any], timeout_s: float = START_TIMEOUT_S) -> socket | None:
         """Return a connection that accepted `hello`; a process is started if there is none.
 
-        None where there can be no shared process, or it asks the caller to do the work itself.
+        None if no shared process can run, or it asks the caller to do the work itself.
         """
-        deadline = time.monotonic() + within_s
+        deadline = time.monotonic() + timeout_s
         started: subprocess.Popen[bytes] | None = None
         try:
             while time.monotonic() < deadline:
                 try:
-                    if connection := self._greet(hello, PATIENCE_S):
+                    if connection := self._greet(hello, ANSWER_TIMEOUT_S):
                         return connection
                 except Hung:
                     self.end_hung()
@@ -104,16 +104,16 @@ class ProcessPlace:
             pass  # OSError: a sandbox, a read-only home, a file system without sockets
         return None
 
-    def reach_at_once(self, hello: Mapping[str, Any], patience_s: float) -> socket | None:
-        """Return a connection that waits no longer than this; no process is started or ended."""
+    def reach_running(self, hello: Mapping[str, Any], timeout_s: float) -> socket | None:
+        """Return a connection to the running process within a timeout; start or end no process."""
         try:
-            return self._greet(hello, patience_s)
+            return self._greet(hello, timeout_s)
         except (Hung, Refused, OSError):
             return None
 
-    def answers(self) -> bool:
+    def is_answering(self) -> bool:
         try:
-            connection = self._greet({"want": "ping"}, PATIENCE_S)
+            connection = self._greet({"want": "ping"}, ANSWER_TIMEOUT_S)
         except Hung:
             return False
         except (OSError, Refused):
@@ -123,9 +123,9 @@ class ProcessPlace:
         return True
 
     def end(self) -> None:
-        """Ask the process to leave the place to another."""
+        """Ask the process to end, so that another can replace it."""
         try:
-            self._greet({"want": "end"}, PATIENCE_S)
+            self._greet({"want": "end"}, ANSWER_TIMEOUT_S)
         except Hung:
             self.end_hung()
 
@@ -136,12 +136,12 @@ class ProcessPlace:
                 os.kill(holder, 9 if sys.platform != "win32" else 15)
             except OSError:
                 return  # it is gone already, or not ours
-            deadline = time.monotonic() + PATIENCE_S
+            deadline = time.monotonic() + ANSWER_TIMEOUT_S
             while self._holder() == holder and time.monotonic() < deadline:
                 time.sleep(0.005)
 
     def connect(self) -> socket | None:
-        """Return a connection to the process, None if nobody listens."""
+        """Return a connection to the process, None if there is none."""
         connection: socket | None = None
         try:
             self._check_folder()
@@ -149,14 +149,14 @@ class ProcessPlace:
                 with open(self.address, encoding="ascii") as file:
                     port, secret = file.read().split()
                 connection = socket(AF_INET, SOCK_STREAM)
-                connection.settimeout(PATIENCE_S)
+                connection.settimeout(ANSWER_TIMEOUT_S)
                 connection.connect(("127.0.0.1", int(port)))
                 connection.sendall(secret.encode() + b"\n")
             else:
                 from _socket import AF_UNIX
 
                 connection = socket(AF_UNIX, SOCK_STREAM)
-                connection.settimeout(PATIENCE_S)
+                connection.settimeout(ANSWER_TIMEOUT_S)
                 connection.connect(self.address)
         except (OSError, ValueError) as exc:
             if connection:
@@ -166,20 +166,20 @@ class ProcessPlace:
             raise
         return connection
 
-    def _greet(self, hello: Mapping[str, Any], patience_s: float) -> socket | None:
+    def _greet(self, hello: Mapping[str, Any], timeout_s: float) -> socket | None:
         """Return an accepted connection; None if there is no process, or it is just ending."""
         connection = self.connect()
         if connection is None:
             return None
         answer = b""
-        connection.settimeout(patience_s)
+        connection.settimeout(timeout_s)
         try:
             connection.sendall(dumps(hello).encode() + b"\n")
             answer = _line(connection)
             if answer == b"wait\n":
-                connection.settimeout(START_S)
+                connection.settimeout(START_TIMEOUT_S)
                 answer = _line(connection)
-                connection.settimeout(PATIENCE_S)
+                connection.settimeout(ANSWER_TIMEOUT_S)
         except TimeoutError as exc:
             connection.close()
             raise Hung from exc
@@ -221,7 +221,7 @@ class ProcessPlace:
 
 
 def this_place() -> ProcessPlace | None:
-    """Return the place of this environment; None where the user wants no shared process."""
+    """Return the local process of this environment; None if CTXR_SHARED is off."""
     if os.environ.get("CTXR_SHARED", "").lower() in ("off", "0", "false", "no"):
         return None
     return ProcessPlace(registry_home(), os.environ)
@@ -280,7 +280,7 @@ def _lock(file: int, *, shared: bool = False) -> bool:
         if sys.platform == "win32":
             import msvcrt
 
-            os.lseek(file, 1 << 20, os.SEEK_SET)  # a locked byte cannot be read, so one behind the process id
+            os.lseek(file, 1 << 20, os.SEEK_SET)  # a locked byte cannot be read, so lock one after the process id
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
             os.lseek(file, 0, os.SEEK_SET)
         else:

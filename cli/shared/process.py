@@ -39,16 +39,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-IDLE_S = 60.0  # how long a process waits for the next connection before it ends
-TICK_S = 30.0  # between two looks at what ends it, of about 10 ms each
+IDLE_TIMEOUT_S = 60.0  # how long a process waits for the next connection before it ends
+CHECK_INTERVAL_S = 30.0  # between two checks of whether to end, of about 10 ms each
 
 M_TRIM_THRESHOLD, M_ARENA_MAX = -1, -8  # options of glibc's mallopt()
-FREE_BYTES = 128 << 10  # freed memory at the end of a heap that glibc may keep; the default grows up to 64 MB
-ARENAS = 2  # heaps that threads share; the default, 8 a core, kept 195 MB of freed memory after 38 minutes of load
+MAX_FREE_BYTES = 128 << 10  # freed memory at the end of a heap that glibc may keep; the default grows up to 64 MB
+MAX_ARENAS = 2  # heaps that threads share; the default, 8 a core, kept 195 MB of freed memory after 38 minutes of load
 
 
 class LocalProcess:
-    """Serves the connections of one place over one orchestrator."""
+    """Serves the connections of one local process over one orchestrator."""
 
     def __init__(
         self,
@@ -58,47 +58,47 @@ class LocalProcess:
         warm_up: Callable[[], Awaitable[None]] | None = None,
         *,
         ends_idle: bool = True,
-        leaving_s: float = 40.0,
+        grace_s: float = 40.0,
     ) -> None:
-        """`leaving_s`: how long windows wait for their answers when it ends; an operation may take 30 s."""
+        """`grace_s`: how long windows wait for their answers when it ends; an operation may take 30 s."""
         self._place, self._run, self._grown, self._warm_up = place, run, grown, warm_up
-        self._ends_idle, self._leaving_s = ends_idle, leaving_s
+        self._ends_idle, self._grace_s = ends_idle, grace_s
         self._stamp = program_stamp(place.home)
         self._secret = secrets.token_hex(32) if place.is_loopback else ""
         self._connections: set[asyncio.Task[None]] = set()
         self._windows: set[asyncio.StreamWriter] = set()
         self.has_served_window = False
         self._last_left = time.monotonic()
-        self._over = asyncio.Event()
+        self._ended = asyncio.Event()
         self._background: set[asyncio.Task[None]] = set()
         self._recorded: set[str] = set()
         self._server = lru_cache(32)(self._make_server)
 
     async def serve(self, lock: int) -> None:
-        """Serve until it is idle, replaced or told to end. `lock` of the place is released at the end."""
+        """Serve until it is idle, replaced or asked to end, then release the lock."""
         listener = _listen(self._place, self._secret)
         address = os.stat(self._place.address)
         server = await asyncio.start_server(self._accept, sock=listener, limit=1 << 28)
         watching = asyncio.create_task(self._watch(address))
         try:
-            await self._over.wait()
+            await self._ended.wait()
         finally:
             watching.cancel()
             server.close()
-            if self._is_in_place(address):
+            if self._has_address(address):
                 os.unlink(self._place.address)
             os.close(lock)
-        await self._see_off()
+        await self._disconnect_windows()
 
     def end(self) -> None:
-        self._over.set()
+        self._ended.set()
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task  # noqa: S101, asyncio runs this as one
         self._connections.add(task)
         try:
-            await self._converse(reader, writer)
+            await self._serve_caller(reader, writer)
         except (OSError, ValueError, asyncio.IncompleteReadError):
             pass  # the caller has gone, or is none of ours
         finally:
@@ -107,7 +107,7 @@ class LocalProcess:
             self._windows.discard(writer)
             writer.close()
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_caller(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with asyncio.timeout(10):
             if self._secret and not secrets.compare_digest((await reader.readline()).strip(), self._secret.encode()):
                 return
@@ -117,10 +117,10 @@ class LocalProcess:
             return
         if hello["want"] == "end" or self._is_replaced():
             self.end()
-        if self._over.is_set():
+        if self._ended.is_set():
             return
         if sys.platform != "win32":
-            time.tzset()  # the user may have travelled
+            time.tzset()  # the time zone may have changed
         await {"window": self._window, "command": self._command}[hello["want"]](hello, reader, writer)
 
     async def _window(
@@ -134,18 +134,18 @@ class LocalProcess:
         await _send(writer, b"yes\n")
         self._windows.add(writer)
         self.has_served_window = True
-        if self._over.is_set():
+        if self._ended.is_set():
             await _send(writer, LEAVE)
         from mcp_server.transport.stdio import serve_connection
 
         server = self._server(*options)
-        task = asyncio.create_task(self._get_ready(hello["words"], server))
+        task = asyncio.create_task(self._prepare_next_window(hello["words"], server))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
         await serve_connection(server, reader, writer)
 
-    async def _get_ready(self, words: list[str], server: RegistryServer) -> None:
-        """Record what the next window answers itself, then open the registry: this process may not live long."""
+    async def _prepare_next_window(self, words: list[str], server: RegistryServer) -> None:
+        """Record the first answers for the next window, then open the registry: this process may end soon."""
         from mcp_server.transport.stdio import first_answers
 
         path = lists_file(self._place, words)
@@ -192,16 +192,16 @@ class LocalProcess:
         )
 
     async def _watch(self, address: os.stat_result) -> None:
-        """End when nobody comes any more, the program has changed, or the address has been taken away."""
-        while not self._over.is_set():
-            await asyncio.sleep(TICK_S)
-            is_idle = not self._connections and time.monotonic() - self._last_left > IDLE_S
+        """End when it is idle, the program has changed, or the address was removed."""
+        while not self._ended.is_set():
+            await asyncio.sleep(CHECK_INTERVAL_S)
+            is_idle = not self._connections and time.monotonic() - self._last_left > IDLE_TIMEOUT_S
             if is_idle and self._ends_idle and not (self.has_served_window and await asyncio.to_thread(_has_client)):
                 self.end()
-            if not self._is_in_place(address) or self._is_replaced():
+            if not self._has_address(address) or self._is_replaced():
                 self.end()
 
-    def _is_in_place(self, address: os.stat_result) -> bool:
+    def _has_address(self, address: os.stat_result) -> bool:
         try:
             return os.path.samestat(os.stat(self._place.address), address)
         except OSError:
@@ -214,12 +214,12 @@ class LocalProcess:
         except OSError:
             return True
 
-    async def _see_off(self) -> None:
+    async def _disconnect_windows(self) -> None:
         for writer in list(self._windows):
             with suppress(OSError):
                 await _send(writer, LEAVE)
         if self._connections:
-            await asyncio.wait(self._connections, timeout=self._leaving_s)
+            await asyncio.wait(self._connections, timeout=self._grace_s)
         if tasks := [*self._connections, *self._background]:
             for task in tasks:
                 task.cancel()
@@ -233,7 +233,7 @@ def _has_client() -> bool:
 
     if installer() == "uvx":
         return False  # the next version is in another folder: it replaces no process of this one
-    parts = [part for connection in connections_from(Path.home()).look(()) for part in connection.parts]
+    parts = [part for connection in connections_from(Path.home()).inspect(()) for part in connection.parts]
     return any(part.what == "server" and part.state in ("installed", "differs") for part in parts)
 
 
@@ -242,13 +242,13 @@ def door_of_caller() -> Door:
     return "cli" if SERVED.get() else "mcp"
 
 
-def give_memory_back() -> None:
+def return_freed_memory() -> None:
     """Make glibc give freed memory back to the system. Call it before threads start; other C libraries ignore it."""
     import ctypes
 
     if sys.platform == "linux" and (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)):
-        mallopt(M_TRIM_THRESHOLD, FREE_BYTES)
-        mallopt(M_ARENA_MAX, ARENAS)
+        mallopt(M_TRIM_THRESHOLD, MAX_FREE_BYTES)
+        mallopt(M_ARENA_MAX, MAX_ARENAS)
 
 
 def main() -> None:
@@ -262,7 +262,7 @@ def main() -> None:
     log = os.open(place.path("log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.dup2(log, 2)
     gc.set_threshold(GC_THRESHOLD)
-    give_memory_back()
+    return_freed_memory()
     asyncio.run(_serve(place, lock))
 
 
@@ -290,7 +290,7 @@ async def _serve(place: ProcessPlace, lock: int) -> None:
 
 
 @asynccontextmanager
-async def sharing(run: RunOperation, grown: GrownChannels, leaving_s: float) -> AsyncIterator[None]:
+async def as_local_process(run: RunOperation, grown: GrownChannels, grace_s: float) -> AsyncIterator[None]:
     """Make this process the local one, if allowed; an earlier one ends, and its windows come here."""
     place = this_place()
     lock = None
@@ -301,7 +301,7 @@ async def sharing(run: RunOperation, grown: GrownChannels, leaving_s: float) -> 
     if place is None or lock is None:
         yield
         return
-    process = LocalProcess(place, run, grown, ends_idle=False, leaving_s=leaving_s)
+    process = LocalProcess(place, run, grown, ends_idle=False, grace_s=grace_s)
     serving = asyncio.create_task(process.serve(lock))
     try:
         yield
@@ -321,7 +321,7 @@ def _take_over(place: ProcessPlace) -> int | None:
 
 
 def _window_options(hello: Mapping[str, Any]) -> WindowOptions | None:
-    """Return the options of a window; None if its words mean anything else, such as a mistake."""
+    """Return the options of a window; None if its arguments are wrong, or ask for help."""
     import click
 
     import mcp_server.server  # noqa: F401, a second of imports, which must not hold up the event loop

@@ -1,4 +1,4 @@
-"""The client's stdin and stdout, as a chat window waits for them."""
+"""The client's stdin and stdout, as files that a chat window can wait for."""
 
 from __future__ import annotations
 

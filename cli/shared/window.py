@@ -1,10 +1,10 @@
 """Run one chat window (`ctxr mcp`): pass bytes between the client and the local process.
 
-It remembers requests until they are answered, so that a process which dies, hangs or is replaced costs no answer. The
-handshake and the lists of tools, prompts and resources it answers itself, from a file that the process writes: some
-clients do not wait for a process that is still starting.
+It keeps requests until they are answered, so that no answer is lost if the process dies, hangs or is replaced. It
+answers the handshake and the lists of tools, prompts and resources from a file that the process writes: some clients do
+not wait for a process that is still starting.
 
-A client starts one for every window and waits for it, so it imports next to nothing.
+A client starts one for every window and waits for it, so it imports almost nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import select
 from _thread import start_new_thread
 
-from cli.shared.place import PATIENCE_S, START_S, ProcessPlace, current_folder, this_place
+from cli.shared.place import ANSWER_TIMEOUT_S, START_TIMEOUT_S, ProcessPlace, current_folder, this_place
 from cli.shared.recorded_lists import read_lists
 from cli.shared.streams import CHUNK, Streams
 from orchestrator.sync.spool import dumps, loads
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 LEAVE = b'{"ctxr":"leave"}\n'
-"""Sent by a process that is being replaced: a window goes to the next one as soon as it waits for nothing."""
+"""Sent by a process that is being replaced: a window connects to the next one when no request is open."""
 LISTEN = "subscriptions/listen"
 META = "io.modelcontextprotocol/"
-SUBSCRIBE = "resources/subscribe"  # a connection of the older revisions remembers it
+SUBSCRIBE = "resources/subscribe"  # in older revisions, a subscription belongs to the connection
 NOT_REPEATED = frozenset({"export_session", "create_backup", "restore_backup", "migrate_session", "migrate_workspace"})
-"""Tools that may have done their work before the process died, and would do it a second time."""
+"""Tools that must not run twice: they may have finished before the process died."""
 
 
 def run_window(words: list[str]) -> bool:
@@ -57,18 +57,18 @@ class PendingRequest:
         self.may_repeat = not (is_call and str(_params(message).get("name")) in NOT_REPEATED)
 
     def may_be_sent(self) -> bool:
-        """Return whether a new process may get it. What two processes did not live to answer no third one gets."""
+        """Return whether a new process may get it. A request gets two tries at most, unless it only listens."""
         return self.is_listening or self.tries == 0 or (self.may_repeat and self.tries < 2)
 
-    def failure(self) -> bytes:
-        """Return the answer where there will be no other."""
+    def failure_answer(self) -> bytes:
+        """Return the error for a request that no process will answer."""
         hint = "Asking again is safe." if self.may_repeat else "It may have been done: look before you ask again."
         message = f"The local process of Context Registry ended before it answered. {hint}"
         return _line(id=self.id, error={"code": -32603, "message": message})
 
 
 class ChatWindow:
-    """The bytes of one client, and the requests that it waits for."""
+    """The connection between one client and the local process, and the client's open requests."""
 
     def __init__(self, place: ProcessPlace, words: list[str], client: Streams) -> None:
         self._place, self._words, self._client = place, words, client
@@ -76,19 +76,19 @@ class ChatWindow:
         self._lists = read_lists(place, words)
         self._version = ""
         self._process: socket | None = None
-        self._reached: list[tuple[socket | None, bytes]] | None = None
-        """While a thread connects: its outcome, as soon as there is one. The line is the handshake it has made."""
+        self._connecting: list[tuple[socket | None, bytes]] | None = None
+        """A list while a thread connects, which appends its outcome: the process, and the handshake it has sent."""
         self._from_client, self._from_process = bytearray(), bytearray()
         self._to_client, self._to_process = bytearray(), bytearray()
         self._requests: dict[str | int, PendingRequest] = {}
         self._handshake: dict[str, bytes] = {}
         self._subscribed: dict[str, bytes] = {}
-        self._muted: dict[str | int, str] = {}
-        """Repeated subscriptions whose answers the client has already, each with its resource."""
-        self._client_left = self._is_moving = False
+        self._repeated_subscriptions: dict[str | int, str] = {}
+        """The resource of each subscription that was sent again to a new process; the client has had its answer."""
+        self._client_left = self._is_leaving = False
 
     def run(self) -> None:
-        self._connect(START_S)
+        self._connect(START_TIMEOUT_S)
         try:
             while not self._is_done():
                 self._wait_for_bytes()
@@ -96,29 +96,29 @@ class ChatWindow:
             return  # the client does not read any more
 
     def _is_done(self) -> bool:
-        if not self._client_left or self._to_client or self._is_awaited():
+        if not self._client_left or self._to_client or self._has_open_requests():
             return False
-        # Without recorded lists the words may be wrong, which only a server says.
-        return not (self._process and self._to_process) and (self._reached is None or bool(self._lists))
+        # Without recorded lists the arguments may be wrong, and only a server reports that.
+        return not (self._process and self._to_process) and (self._connecting is None or bool(self._lists))
 
     def _wait_for_bytes(self) -> None:
         process, client = self._process, self._client
         reads = [process] if process else []
         writes = [process] if process and self._to_process else []
-        if not (self._client_left or self._is_moving):
+        if not (self._client_left or self._is_leaving):
             reads.append(client.input)
         if self._to_client:
             writes.append(client.output)
-        if self._reached is not None:
-            patience: float | None = 0.002
+        if self._connecting is not None:
+            timeout_s: float | None = 0.002
         else:
-            patience = PATIENCE_S if self._is_awaited() else None
-        readable, writable, _ = select.select(reads, writes, [], patience)
-        if self._reached:
-            self._attach(*self._reached[0])
-        elif self._reached is None and not (readable or writable) and not self._place.answers():
+            timeout_s = ANSWER_TIMEOUT_S if self._has_open_requests() else None
+        readable, writable, _ = select.select(reads, writes, [], timeout_s)
+        if self._connecting:
+            self._attach(*self._connecting[0])
+        elif self._connecting is None and not (readable or writable) and not self._place.is_answering():
             self._place.end_hung()
-            self._renew()
+            self._reconnect()
         if client.output in writable:
             del self._to_client[: client.write(self._to_client)]
         if client.input in readable:
@@ -128,7 +128,7 @@ class ChatWindow:
         if process in readable and process is self._process:
             self._read_process()
 
-    def _is_awaited(self) -> bool:
+    def _has_open_requests(self) -> bool:
         return any(not request.is_listening for request in self._requests.values())
 
     # The client's side
@@ -137,11 +137,11 @@ class ChatWindow:
         content = self._client.read()
         self._client_left = not content
         for line in _lines(self._from_client, content):
-            self._take(line)
+            self._handle_client_line(line)
 
-    def _take(self, line: bytes) -> None:
+    def _handle_client_line(self, line: bytes) -> None:
         """Answer a message, or keep and forward it."""
-        message = _parsed(line)
+        message = _parse(line)
         method, request_id = message.get("method"), message.get("id")
         is_request = isinstance(method, str) and isinstance(request_id, str | int)  # else the server refuses it
         if method == "notifications/initialized" or (is_request and method == "initialize"):
@@ -156,7 +156,7 @@ class ChatWindow:
         if isinstance(method, str) and isinstance(request_id, str | int):
             if answer := self._recorded_answer(method, _params(message)):
                 self._to_client += b'{"jsonrpc":"2.0","id":%s,"result":%s}\n' % (dumps(request_id).encode(), answer)
-                if method == "initialize" and self._process:  # it was reached before the client introduced itself
+                if method == "initialize" and self._process:  # it was reached before the client's handshake
                     self._process.setblocking(True)
                     self._connect(connection=self._process)
                     self._process = None
@@ -166,7 +166,7 @@ class ChatWindow:
             self._to_process += line
             if isinstance(request_id, str | int) and request_id in self._requests:
                 self._requests[request_id].tries = 1
-        elif self._reached is None:
+        elif self._connecting is None:
             self._connect()
 
     def _recorded_answer(self, method: str, params: dict[str, Any]) -> bytes | None:
@@ -181,57 +181,57 @@ class ChatWindow:
 
     # The process's side
 
-    def _connect(self, within_s: float = 120.0, connection: socket | None = None) -> None:
-        """Reach the process in a thread. In the middle of work there is no other way, so a slow start is waited for."""
-        reached: list[tuple[socket | None, bytes]] = []
-        self._reached = reached
+    def _connect(self, timeout_s: float = 120.0, connection: socket | None = None) -> None:
+        """Connect to the process in a thread. Within a chat there is no alternative, so wait for a slow start."""
+        outcome: list[tuple[socket | None, bytes]] = []
+        self._connecting = outcome
         initialize = self._handshake.get("initialize", b"")
-        if initialize and _parsed(initialize).get("id") in self._requests:
-            initialize = b""  # not answered yet: it is forwarded as all others are
+        if initialize and _parse(initialize).get("id") in self._requests:
+            initialize = b""  # still open: it is sent with the other open requests
 
         def connect() -> None:
-            process = connection or self._place.reach(self._hello, within_s) or _own_server(self._words)
+            process = connection or self._place.reach(self._hello, timeout_s) or _start_own_server(self._words)
             try:
                 if initialize:
                     process.sendall(initialize)
                     _wait_for_answer(process)
-                reached.append((process, initialize))
+                outcome.append((process, initialize))
             except OSError:
                 process.close()
-                reached.append((None, b""))
+                outcome.append((None, b""))
 
         start_new_thread(connect, ())
 
-    def _attach(self, process: socket | None, introduced: bytes) -> None:
-        """Give a new process the requests that are not answered; fail them if there is none."""
-        self._reached = None
+    def _attach(self, process: socket | None, handshake: bytes) -> None:
+        """Send the open requests to a new process; fail them if there is none."""
+        self._connecting = None
         initialize = self._handshake.get("initialize", b"")
-        if process and initialize != introduced and _parsed(initialize).get("id") not in self._requests:
-            self._connect(connection=process)  # the client introduced itself meanwhile
+        if process and initialize != handshake and _parse(initialize).get("id") not in self._requests:
+            self._connect(connection=process)  # the client's handshake came meanwhile
             return
         for request in list(self._requests.values()):
             if process is None or not request.may_be_sent():
-                self._to_client += self._requests.pop(request.id).failure()
+                self._to_client += self._requests.pop(request.id).failure_answer()
         if process is None:
             return
         process.setblocking(False)
         self._process = process
-        if introduced:
+        if handshake:
             self._to_process += self._handshake.get("notifications/initialized", b"")
             for uri, line in self._subscribed.items():
-                if (request_id := _parsed(line)["id"]) not in self._requests:
-                    self._muted[request_id] = uri
+                if (request_id := _parse(line)["id"]) not in self._requests:
+                    self._repeated_subscriptions[request_id] = uri
                     self._to_process += line
         for request in self._requests.values():
             request.tries += 1
             self._to_process += request.line
 
-    def _renew(self) -> None:
-        """Leave the process, and reach the next one if the client waits for something."""
+    def _reconnect(self) -> None:
+        """Close the connection, and connect to the next process if the client still needs one."""
         if self._process:
             self._process.close()
-        self._process, self._is_moving = None, False
-        for buffer in (self._from_process, self._to_process, self._muted):
+        self._process, self._is_leaving = None, False
+        for buffer in (self._from_process, self._to_process, self._repeated_subscriptions):
             buffer.clear()
         if self._requests or self._subscribed or not self._client_left:
             self._connect()
@@ -243,7 +243,7 @@ class ChatWindow:
         except BlockingIOError:
             return
         except OSError:
-            self._renew()
+            self._reconnect()
 
     def _read_process(self) -> None:
         assert self._process  # noqa: S101, the caller has selected it
@@ -254,21 +254,21 @@ class ChatWindow:
         except OSError:
             content = b""
         for line in _lines(self._from_process, content):
-            self._pass_on(line)
-        if not content or (self._is_moving and not self._is_awaited()):
-            self._renew()
+            self._handle_process_line(line)
+        if not content or (self._is_leaving and not self._has_open_requests()):
+            self._reconnect()
 
-    def _pass_on(self, line: bytes) -> None:
+    def _handle_process_line(self, line: bytes) -> None:
         if line == LEAVE:
-            self._is_moving = True
+            self._is_leaving = True
             return
-        answered = _answered(line)
-        if answered in self._muted:
-            uri = self._muted.pop(answered)
+        answered_id = _answered_id(line)
+        if answered_id in self._repeated_subscriptions:
+            uri = self._repeated_subscriptions.pop(answered_id)
             self._to_client += _line(method="notifications/resources/updated", params={"uri": uri})
             return
         if line.startswith(b'{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged"'):
-            params = _params(_parsed(line))
+            params = _params(_parse(line))
             request = self._requests.get(params.get("_meta", {}).get(META + "subscriptionId"))
             if request and request.is_acknowledged:
                 # The client listened before: it may have missed something meanwhile.
@@ -278,12 +278,12 @@ class ChatWindow:
                 return
             if request:
                 request.is_acknowledged = True
-        if answered is not None:
-            self._requests.pop(answered, None)
+        if answered_id is not None:
+            self._requests.pop(answered_id, None)
         self._to_client += line
 
 
-def _own_server(words: list[str]) -> socket:
+def _start_own_server(words: list[str]) -> socket:
     """Run the server in a thread of this process, and return a connection to it."""
     from socket import socketpair
     from threading import Thread
@@ -296,11 +296,11 @@ def _own_server(words: list[str]) -> socket:
         try:
             cli(["mcp", *words], prog_name="ctxr", obj=theirs)
         except SystemExit as end:
-            if end.code:  # wrong words, for example
+            if end.code:  # wrong arguments, for example
                 os._exit(int(end.code))
 
     Thread(target=serve, daemon=True).start()
-    ours.recv(1)  # sent when the words are valid
+    ours.recv(1)  # sent when the arguments are valid
     return ours
 
 
@@ -326,7 +326,7 @@ def _line(**message: Any) -> bytes:
     return dumps({"jsonrpc": "2.0", **message}).encode() + b"\n"
 
 
-def _parsed(line: bytes) -> dict[str, Any]:
+def _parse(line: bytes) -> dict[str, Any]:
     """Parse a line; {} where it is no JSON object."""
     try:
         message = loads(line.decode("utf-8", "replace"))
@@ -340,7 +340,7 @@ def _params(message: dict[str, Any]) -> dict[str, Any]:
     return params if isinstance(params, dict) else {}
 
 
-def _answered(line: bytes) -> str | int | None:
+def _answered_id(line: bytes) -> str | int | None:
     """Return the id of the request that a line answers, without parsing megabytes; None if it is no answer."""
     start = b'{"jsonrpc":"2.0","id":'
     if not line.startswith(start):

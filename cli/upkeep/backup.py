@@ -1,4 +1,4 @@
-"""`ctxr backup`: write everything that is kept to one file, and restore it."""
+"""`ctxr backup`: write the registry and the clients' histories to one file, and restore it."""
 
 import sys
 from collections.abc import Iterator

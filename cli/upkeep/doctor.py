@@ -1,4 +1,4 @@
-"""`ctxr doctor`: what is configured, what works, and what to do."""
+"""`ctxr doctor`: report the configuration, what works, and how to fix what does not."""
 
 import asyncio
 import errno
@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import click
 
 from cli.connect.connections import connection_of
-from cli.connect.snippets import as_called
+from cli.connect.snippets import with_command_name
 from cli.output import as_json_option, dim, line_width, pad, show, wrap
 from cli.running.addresses import is_registry, local_address, shown_address
 from cli.terminal import terminal
@@ -67,7 +67,7 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
         yield f"{click.style(pad(finding['state'], 8), fg=colour)}{pad(finding['what'], 16)}{first}"
         yield from (" " * 24 + line for line in more)
         if finding["remedy"]:  # on one line, to be copied
-            yield " " * 24 + dim(f"to do: {as_called(finding['remedy'])}")
+            yield " " * 24 + dim(f"to do: {with_command_name(finding['remedy'])}")
 
 
 def origins(settings: Settings) -> dict[str, dict[str, Any]]:
@@ -94,7 +94,7 @@ def _printable_value(value: Any) -> str | int | float:
 
 
 def _name_of(server: McpServerSettings) -> str:
-    """Return what names a server or action; the rest of its settings may hold a secret."""
+    """Return the name of a server or action; its other settings may hold a secret."""
     if isinstance(server, ActionSettings):
         return server.name
     if server.command:
@@ -106,7 +106,7 @@ def _name_of(server: McpServerSettings) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Hold what a check found: only `broken` is a failure, a `note` suggests something."""
+    """The result of a check: only `broken` is a failure, a `note` is a suggestion."""
 
     state: Literal["ok", "note", "broken"]
     found: str
@@ -126,7 +126,7 @@ def check_program(_settings: Settings) -> Iterator[Result]:
 def check_folder(settings: Settings) -> Iterator[Result]:
     """Check whether the registry's folder, or the one it will be made in, can be written."""
     folder = settings.home
-    existing = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     try:
         with tempfile.TemporaryFile(dir=existing) as probe:
             probe.write(bytes(65_536))  # on a full disk an empty file can be made
@@ -150,9 +150,9 @@ def check_names(settings: Settings) -> Iterator[Result]:
     variables = [f"CTXR_{name.upper()}" for name in Settings.model_fields]
     for name in os.environ:
         if name.upper().startswith("CTXR_") and name.upper() not in variables:
-            near = get_close_matches(name.upper(), variables, cutoff=0.75)
-            if near:
-                yield _unknown_setting(name, near)
+            similar = get_close_matches(name.upper(), variables, cutoff=0.75)
+            if similar:
+                yield _unknown_setting(name, similar)
 
 
 def check_secrets(settings: Settings) -> Iterator[Result]:
@@ -171,8 +171,8 @@ def check_secrets(settings: Settings) -> Iterator[Result]:
         yield Result("ok", f"{len(rules.all)} rules, not scanned by them yet")
 
 
-def _unknown_setting(what: str, near: Sequence[str]) -> Result:
-    remedy = f"is {near[0]} meant?" if near else "docs/configuration.md lists the settings"
+def _unknown_setting(what: str, similar: Sequence[str]) -> Result:
+    remedy = f"is {similar[0]} meant?" if similar else "docs/configuration.md lists the settings"
     return Result("note", f"{what} is no setting, and changes nothing", remedy)
 
 
@@ -185,22 +185,22 @@ def check_database(settings: Settings) -> Iterator[Result]:
         remedy = "use a Python whose SQLite is built with FTS5, or PostgreSQL with CTXR_DATABASE_URL"
         yield Result("broken", "this Python's SQLite has no FTS5", remedy)
     try:
-        seen = inspect_database(url)
+        inspection = inspect_database(url)
     except RegistryError as exc:
         remedy = SALVAGE if url.startswith("sqlite") else "is the database running, and is CTXR_DATABASE_URL right?"
         yield Result("broken", f"{shown_address(url)}: {exc.message} {exc.details}", remedy)
         return
-    where = f"{seen.server} at {shown_address(url)}"
-    if seen.revision is None:
+    where = f"{inspection.server} at {shown_address(url)}"
+    if inspection.revision is None:
         yield Result("note", f"{where}, without tables yet", "ctxr up makes them")
-    elif seen.revision > HEAD:
-        found = f"{where} has revision {seen.revision}, this program knows {HEAD}"
+    elif inspection.revision > HEAD:
+        found = f"{where} has revision {inspection.revision}, this program knows {HEAD}"
         yield Result("broken", found, "update Context Registry")
-    elif seen.revision < HEAD:
-        yield Result("note", f"{where} has revision {seen.revision} of {HEAD}", "ctxr db upgrade")
+    elif inspection.revision < HEAD:
+        yield Result("note", f"{where} has revision {inspection.revision} of {HEAD}", "ctxr db upgrade")
     else:
-        counts = f"channels: {seen.channels}, messages: {seen.messages}"
-        yield Result("ok", f"{where}, revision {seen.revision}, {counts}")
+        counts = f"channels: {inspection.channels}, messages: {inspection.messages}"
+        yield Result("ok", f"{where}, revision {inspection.revision}, {counts}")
 
 
 SALVAGE = "ctxr db salvage NEW_FILE writes what can be read to a new registry"
@@ -231,20 +231,20 @@ def check_remote(settings: Settings) -> Iterator[Result]:
 
     registry = Database(settings.url)  # makes no tables
     try:
-        seen = asyncio.run(exchange_status(registry, settings.remote_url))
+        status = asyncio.run(exchange_status(registry, settings.remote_url))
     except RegistryError:
         yield Result("note", f"{settings.remote_url}: nothing is known of it yet", "ctxr pull")
         return
     finally:
         registry.close()
-    waiting = f"{seen['waiting']} messages and {seen['edits']} names, tags, deletions and longer texts wait"
-    if seen["local_copy"]:
-        found = f"{settings.remote_url} has not answered since {seen['answered_at'] or 'ever'}; {waiting}"
+    waiting = f"{status['waiting']} messages and {status['edits']} names, tags, deletions and longer texts wait"
+    if status["local_copy"]:
+        found = f"{settings.remote_url} has not answered since {status['answered_at'] or 'ever'}; {waiting}"
         yield Result("note", found, "ctxr push says what is wrong; until then this copy answers")
     else:
         yield Result("ok", f"{settings.remote_url} answers; {waiting}")
-    if seen["edit_refused"]:
-        yield Result("note", f"not done there: {seen['edit_refused']}", "ctxr push tries it again")
+    if status["edit_refused"]:
+        yield Result("note", f"not done there: {status['edit_refused']}", "ctxr push tries it again")
 
 
 def check_integrity(settings: Settings) -> Iterator[Result]:
@@ -261,7 +261,7 @@ def check_integrity(settings: Settings) -> Iterator[Result]:
 
 
 def check_meaning(settings: Settings) -> Iterator[Result]:
-    """Report which model finds by meaning and how much it has embedded; or why none does."""
+    """Report the embedding model and how much it has embedded, or why there is none."""
     from orchestrator.semantic.models import embedder_for, is_onnx_missing
 
     embedder = embedder_for(settings)

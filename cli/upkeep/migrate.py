@@ -1,4 +1,4 @@
-"""`ctxr migrate` and `ctxr project move`: sessions whose project folder has changed."""
+"""`ctxr migrate` and `ctxr project move`: assign sessions to another project folder."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,17 +20,17 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Only say which se
 
 
 def _lines(done: dict[str, Any]) -> Iterator[str]:
-    is_dry, there = done["dry_run"], done.get("in_cursor")
+    is_dry, in_cursor = done["dry_run"], done.get("in_cursor")
     verb = "copied" if click.get_current_context().params.get("mode") == "copy" else "moved"
     for one in done["moves"]:
         yield one_line(f"{one['channel']}: {one['from'] or 'General'} -> {one['to']}")
     yield f"{counted(done['successCount'], 'session')} {'would be ' if is_dry else ''}{verb}."
-    if there:
-        yield f"In Cursor's database: {there['values']} values {'would change' if is_dry else 'changed'}."
+    if in_cursor:
+        yield f"In Cursor's database: {in_cursor['values']} values {'would change' if is_dry else 'changed'}."
         if verb == "copied" and not is_dry:
             yield "The copies come in with the next ctxr sync."
-        if "journal" in there:
-            yield f"To undo: ctxr migrate undo {there['journal']}"
+        if "journal" in in_cursor:
+            yield f"To undo: ctxr migrate undo {in_cursor['journal']}"
 
 
 @click.group()

@@ -142,7 +142,7 @@ def test_the_registry_is_open_while_the_server_runs_and_what_runs_beside_it_too(
         yield
         stages.append("left")
 
-    app = create_app(Settings(database_url=sqlite_url), run_beside=beside)
+    app = create_app(Settings(database_url=sqlite_url), server_context=beside)
     with TestClient(app, base_url="http://localhost") as client:
         assert stages == ["entered"]
         assert client.get("/ready").status_code == 200

@@ -40,7 +40,7 @@ def claude(empty_home: Path) -> Path:
 
 async def seen(app: FastAPI) -> dict[str, Any]:
     """What the settings show."""
-    found: dict[str, Any] = await app.state.machine.look()
+    found: dict[str, Any] = await app.state.machine.describe()
     return found
 
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from backoffice.pages.filters import ERRORS as ERROR_WORDS
 from backoffice.pages.filters import FIELDS, VALUES, field
-from backoffice.pages.reader import LANGUAGES, counter, language_of, teller, texts, translator
+from backoffice.pages.reader import LANGUAGES, counter, language_of, sentence_translator, texts, translator
 from orchestrator.answer.finding.relevance import REASONS, describe_search
 from orchestrator.operations import operations
 from orchestrator.requests.field_types import Mode
@@ -112,7 +112,7 @@ def test_what_a_record_tells_of_meaning_has_words(similar: SimilarMessages) -> N
 
 
 def test_every_error_is_told_in_korean_too() -> None:
-    said = teller("ko")
+    said = sentence_translator("ko")
     assert len(errors_said(0)) > 20
     assert {text for text in errors_said(0) if said(text) == text} == set()
 
@@ -125,7 +125,7 @@ ENGLISH = re.compile(r"(?<![`.-])\b[a-z']+ (?:[a-z']+ )*[a-z']+\b")
     "details", sorted(filter(ENGLISH.search, errors_said(1) | errors_said(1, frozenset({"Skipped"}))))
 )
 def test_the_details_of_every_error_and_why_a_reader_skips_are_told_in_korean_too(details: str) -> None:
-    told = re.sub(r"`[^`]*`|: ctxr .*", "", teller("ko")(details))
+    told = re.sub(r"`[^`]*`|: ctxr .*", "", sentence_translator("ko")(details))
     assert not ENGLISH.search(told)
 
 
@@ -181,8 +181,8 @@ def test_what_others_have_put_into_words_is_translated_with_its_facts() -> None:
         ("disk I/O error {0}", "disk I/O error {0}"),
     ]
     for english, korean in cases:
-        assert teller("ko")(english) == korean
-        assert teller("en")(english) == english
+        assert sentence_translator("ko")(english) == korean
+        assert sentence_translator("en")(english) == english
 
 
 @cache
@@ -202,7 +202,7 @@ def test_what_a_step_notes_is_in_korean_names_and_sentences() -> None:
     names = explained().keys() - {""}
     assert len(names) > 30
     assert {name for name in names if field(name) not in texts("ko")} == set()
-    said = teller("ko")
+    said = sentence_translator("ko")
     sentences = {text for name in ("by", "why", "reason", "note") for text in explained().get(name, set())}
     assert {text for text in sentences if ENGLISH.search(text) and said(text) == text} == set()
 

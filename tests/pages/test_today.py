@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from backoffice.pages.viewer.today import map_of
+from backoffice.pages.viewer.today import year_map
 from orchestrator.service import Orchestrator
 from registry.domain import now
 from registry.registry import Registry
@@ -70,7 +70,7 @@ async def test_sources_are_one_click_away_from_everywhere(http: httpx.AsyncClien
 
 def test_a_days_level_is_its_quartile() -> None:
     today = date(2026, 3, 4)
-    days = map_of({"2026-03-02": 10_000, "2026-03-03": 1, "2026-03-01": 3, "2026-02-28": 40, "2024-01-01": 5}, today)
+    days = year_map({"2026-03-02": 10_000, "2026-03-03": 1, "2026-03-01": 3, "2026-02-28": 40, "2024-01-01": 5}, today)
     levels = {day.date: day.level for day in days if day.messages}
     assert levels == {"2026-02-28": 3, "2026-03-01": 2, "2026-03-02": 4, "2026-03-03": 1}
     assert days[-1].date == "2026-03-04"

@@ -33,5 +33,5 @@ def test_the_hook_knows_every_client_that_has_hooks_and_keeps_what_they_say() ->
     hooked = {client.source: client.hooks for client in CLIENTS if client.hooks}
     assert set(cli.incoming.hook.CLIENTS) == set(hooked)
     assert {field for hooks in hooked.values() for _, field in hooks.message_fields.values()} <= set(
-        cli.incoming.hook.KEPT
+        cli.incoming.hook.RECORDED_FIELDS
     )

@@ -8,7 +8,7 @@ from orchestrator.graph import describe_graph
 STEP, MARGIN, WIDTH = 160, 4, 132
 UPPER, MIDDLE, LOWER = 56, 80, 104  # the edges of a node's box, and the line between
 RISE, ROUND, TIP = 16, 16, 4
-"""Each further arc on a side is so much farther away; its corners; the room for an arrow's tip."""
+"""The distance between two arcs on a side, the radius of their corners, and the room for an arrow's tip."""
 
 Edge = tuple[int, int]  # from one place in the row to another
 
@@ -33,31 +33,31 @@ def graph_drawing() -> Drawing:
     arcs = sorted((edge for edge in edges if edge[1] - edge[0] != 1), key=lambda edge: abs(edge[1] - edge[0]))
     above = [edge for edge in arcs if edge[1] - edge[0] == 2]
     below = [edge for edge in arcs if edge[1] - edge[0] != 2]
-    ways = {(here, to): f"M{_x(here) + WIDTH} {MIDDLE}H{_x(to) - TIP}" for here, to in edges if to - here == 1}
-    ways |= {edge: _arc(edge, UPPER, -1, place) for place, edge in enumerate(above, 1)}
-    ways |= {edge: _arc(edge, LOWER, 1, place) for place, edge in enumerate(below, 1)}
+    ways = {(start, end): f"M{_x(start) + WIDTH} {MIDDLE}H{_x(end) - TIP}" for start, end in edges if end - start == 1}
+    ways |= {edge: _arc(edge, UPPER, -1, index) for index, edge in enumerate(above, 1)}
+    ways |= {edge: _arc(edge, LOWER, 1, index) for index, edge in enumerate(below, 1)}
     top = UPPER - RISE * (len(above) + 1) - ROUND
     bottom = LOWER + RISE * (len(below) + 1) + ROUND
     return Drawing(
-        {name: _x(place) for place, name in enumerate(names)},
-        {(names[here], names[to]): ways[here, to] for here, to in edges},
+        {name: _x(index) for index, name in enumerate(names)},
+        {(names[start], names[end]): ways[start, end] for start, end in edges},
         _x(len(names) - 1) + WIDTH + MARGIN,
         top,
         bottom - top,
     )
 
 
-def _x(place: int) -> int:
-    return MARGIN + STEP * place
+def _x(column: int) -> int:
+    return MARGIN + STEP * column
 
 
-def _arc(edge: Edge, border: int, side: int, place: int) -> str:
+def _arc(edge: Edge, border: int, side: int, level: int) -> str:
     """Return an arc's path, far enough from the row that arcs do not cross."""
-    start, end = (_x(at) + WIDTH // 2 + 6 * place for at in edge)
-    way = 1 if end > start else -1
-    far = border + side * (ROUND + RISE * place)
+    start, end = (_x(at) + WIDTH // 2 + 6 * level for at in edge)
+    direction = 1 if end > start else -1
+    far = border + side * (ROUND + RISE * level)
     turn = far - side * ROUND
     return (
-        f"M{start} {border}V{turn}Q{start} {far} {start + way * ROUND} {far}"
-        f"H{end - way * ROUND}Q{end} {far} {end} {turn}V{border + side * TIP}"
+        f"M{start} {border}V{turn}Q{start} {far} {start + direction * ROUND} {far}"
+        f"H{end - direction * ROUND}Q{end} {far} {end} {turn}V{border + side * TIP}"
     )

@@ -28,16 +28,16 @@ Text = Annotated[str, Form()]
 @router.get("/try")
 async def try_page(request: Request, client: Asking, run: Annotated[Word | None, Query()] = None) -> HTMLResponse:
     """Show the form, filled in with the request of `run` if one is named."""
-    asked: dict[str, Any] = {}
+    filled_in: dict[str, Any] = {}
     if run:
-        asked = repeatable_request(await client.view(views.get_execution, run))
+        filled_in = repeatable_request(await client.view(views.get_execution, run))
     return render(
         request,
         "flow/try.html",
         of=run,
-        operation=asked.get("operation", "extract"),
-        channel=asked.get("channel", ""),
-        query=asked.get("query", {}),
+        operation=filled_in.get("operation", "extract"),
+        channel=filled_in.get("channel", ""),
+        query=filled_in.get("query", {}),
         operations=SEARCH_OPERATIONS,
         modes=get_args(Mode),
         roles=get_args(RoleName),
@@ -53,12 +53,12 @@ async def try_it(request: Request, client: Asking) -> RedirectResponse:
     operation = str(given.get("operation"))
     _check_searches(operation)
     shape: Any = operations()[operation].request.model_fields["query"].annotation
-    taken = [field.alias or name for name, field in shape.model_fields.items()]
-    query = {name: _number(name, given[name]) for name in taken if given.get(name)}
-    asked = {"operation": operation, "channel": given.get("channel", "").strip() or None, "query": query}
-    made = new_id("exec")
-    await client.answer({**asked, "source": SOURCE}, made)  # a failure is shown as the run's page shows it
-    return see_other(f"/flow/{made}")
+    names = [field.alias or name for name, field in shape.model_fields.items()]
+    query = {name: _number(name, given[name]) for name in names if given.get(name)}
+    body = {"operation": operation, "channel": given.get("channel", "").strip() or None, "query": query}
+    execution_id = new_id("exec")
+    await client.answer({**body, "source": SOURCE}, execution_id)  # a failure is shown as the run's page shows it
+    return see_other(f"/flow/{execution_id}")
 
 
 def _check_searches(operation: str) -> None:
@@ -74,13 +74,13 @@ def _number(name: str, given: Any) -> Any:
 @router.post("/{execution_id}/expected")
 async def expect(client: Asking, execution_id: Annotated[Word, Path()], message: Text) -> RedirectResponse:
     """Keep the message a run should have found as a test case, and show at which step it was lost."""
-    named = _MESSAGE.search(message)
-    if named is None:
+    match = _MESSAGE.search(message)
+    if match is None:
         raise InvalidRequest("That names no message.", f"message: given {message!r}; allowed: its id or its address")
     run = await client.view(views.get_execution, execution_id)
     _check_searches(run["operation"])
-    await client.change(views.save_case, run, named[0])
-    return see_other(address(f"/flow/{execution_id}", expected=named[0]) + "#expected")
+    await client.change(views.save_case, run, match[0])
+    return see_other(address(f"/flow/{execution_id}", expected=match[0]) + "#expected")
 
 
 @router.get("/cases")

@@ -18,7 +18,7 @@ class Span(NamedTuple):
 
 
 WAITING, BETWEEN, FINISHING = "before the first step", "between two steps", "after the last step"
-LEAST_GAP_MS = 1.0  # the steps' beginnings are noted to the millisecond: what is shorter says nothing
+MIN_GAP_MS = 1.0  # starts are recorded to the millisecond, so a shorter gap says nothing
 
 
 def waterfall(run: Mapping[str, Any]) -> list[Span]:
@@ -28,13 +28,13 @@ def waterfall(run: Mapping[str, Any]) -> list[Span]:
     at = 0.0
 
     def add(name: str, start: float, end: float, *, is_gap: bool) -> None:
-        if not is_gap or end - start >= LEAST_GAP_MS:
+        if not is_gap or end - start >= MIN_GAP_MS:
             left, right = min(start / total, 1.0), min(end / total, 1.0)
             spans.append(Span(name, is_gap, start, end - start, left, right - left))
 
-    for place, step in enumerate(run["steps"]):
+    for index, step in enumerate(run["steps"]):
         start = max((parse_time(step["started_at"]) - began).total_seconds() * 1000, at)
-        add(BETWEEN if place else WAITING, at, start, is_gap=True)
+        add(BETWEEN if index else WAITING, at, start, is_gap=True)
         at = start + (step["duration_ms"] or 0.0)
         add(step["node"], start, at, is_gap=False)
     add(FINISHING, at, total, is_gap=True)
@@ -73,5 +73,5 @@ def _flat(change: Mapping[str, Any]) -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for name, value in change.items():
         parts = value.items() if isinstance(value, dict) else [(None, value)]
-        flat |= {f"{name}.{part}" if part else name: held for part, held in parts if held not in (None, 0, False)}
+        flat |= {f"{name}.{part}" if part else name: size for part, size in parts if size not in (None, 0, False)}
     return flat

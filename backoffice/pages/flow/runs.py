@@ -1,4 +1,4 @@
-"""/flow: the list of runs, and one run as a case file, with what would repair it: its request without a condition."""
+"""/flow: the list of runs, and one run with suggested repairs: its request without one of the conditions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
@@ -23,7 +23,7 @@ from registry.errors import ErrorCode, InvalidRequest
 router = APIRouter(prefix="/flow", default_response_class=HTMLResponse)
 
 FILTERS = ("q", "operation", "status", "error_code", "source", "client", "channel", "min_duration_ms", "from", "to")
-HIDDEN = {"without_operation": "hint"}  # clients ask for one with every prompt: they would hide what somebody asked for
+WITHOUT_HINTS = {"without_operation": "hint"}  # clients ask for hints with every prompt: they would hide the rest
 
 Id = Annotated[Word, Path()]
 
@@ -39,7 +39,7 @@ async def executions_page(request: Request, client: Asking) -> HTMLResponse:
 async def list_context(request: Request, client: Client, query: ExecutionsQuery) -> dict[str, Any]:
     if not query.source:
         query.without_source = SOURCE  # the operator's own reading is shown on request
-    hidden = {} if query.operation or query.channel else HIDDEN
+    hidden = {} if query.operation or query.channel else WITHOUT_HINTS
     shown = await client.view(views.runs_page, {**query.filters, **hidden}, query.page)
     shown["sources"] = sorted({*shown["sources"], SOURCE})
     is_list = request.url.path == "/flow"
@@ -57,12 +57,12 @@ async def list_context(request: Request, client: Client, query: ExecutionsQuery)
         "address_here": address("/flow", **given),
         "narrowed": {name: value for name, value in given.items() if value and name != "q"},
         "more": address("/flow", **given, cursor=cursor) if cursor else None,
-        "to_check": by_question(unsure),
+        "to_check": group_by_question(unsure),
         **shown,
     }
 
 
-def by_question(runs: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], int]]:
+def group_by_question(runs: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], int]]:
     """Group runs by their question: the newest of each, and how many there are."""
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for run in runs:
@@ -83,15 +83,15 @@ async def execution_page(
     expected: Annotated[str | None, Query()] = None,
     should: Annotated[str, Query(max_length=1000)] = "",
 ) -> HTMLResponse:
-    """Show one run as a case file, with what became of the message `expected`.
+    """Show one run, and what happened to the message `expected` at each step.
 
-    `should`: words of what it should have found.
+    `should`: words of the conversation that it should have found.
     """
 
     shown = await client.view(views.run_page, execution_id, expected)
     view = shown["view"]
     run = view.run
-    # where a time was given up and that found nothing better, the filter notes how the answer was read
+    # if dropping the time found nothing better, the filter recorded how the query was understood
     understood = view.noted("filter").get("understood") or view.noted("cr_query").get("understood", {})
     conditions = conditions_of(run["request"], understood)
     can_be_tried = run["operation"] in SEARCH_OPERATIONS and bool(run["request"])
@@ -108,7 +108,7 @@ async def execution_page(
         run=run,
         conditions=conditions,
         is_of_another_time="time" in understood.get("relaxed", ""),
-        repairs=await repairs(client, run["request"], conditions) if is_unsure else [],
+        repairs=await find_repairs(client, run["request"], conditions) if is_unsure else [],
         should=should,
         candidates=[(item, best_hits(candidates).get(item["channel"])) for item in candidates.get("items", [])],
         spans=waterfall(run),
@@ -138,7 +138,7 @@ async def run_again(
         raise InvalidRequest("This cannot be run again.", f"operation: given {run['operation']!r}; allowed: {allowed}")
     repeated = new_id("exec")
     # A failure is shown as the new run's page shows it.
-    request = changed(run["request"], text, drop) if text or drop else run["request"]
+    request = with_changes(run["request"], text, drop) if text or drop else run["request"]
     await client.answer({**request, "operation": run["operation"], "source": SOURCE}, repeated)
     return see_other(f"/flow/{repeated}")
 
@@ -175,23 +175,23 @@ def _in_fields(request: Mapping[str, Any], query: Mapping[str, Any]) -> Iterator
             yield Condition({"from": "time", "to": "time"}.get(name, name), str(query[name]), None, name)
 
 
-def changed(request: Mapping[str, Any], text: str | None, drop: Sequence[str]) -> dict[str, Any]:
+def with_changes(request: Mapping[str, Any], text: str | None, drop: Sequence[str]) -> dict[str, Any]:
     """Return a request with other words, and without some of its fields."""
     query = {name: value for name, value in (request.get("query") or {}).items() if name not in drop}
     if text:
         query["text"] = text
-    kept = {name: value for name, value in request.items() if name not in ("query", *drop)}
-    return {**kept, "query": query}
+    others = {name: value for name, value in request.items() if name not in ("query", *drop)}
+    return {**others, "query": query}
 
 
-async def repairs(client: Client, request: Mapping[str, Any], conditions: Sequence[Condition]) -> list[Repair]:
+async def find_repairs(client: Client, request: Mapping[str, Any], conditions: Sequence[Condition]) -> list[Repair]:
     """Search without each condition in turn, and return those that find a conversation."""
     found: list[Repair] = []
     narrowing = [one for one in conditions if one.kind != "word" and (one.text or one.drop)]
     for condition in narrowing[:5]:
-        asked = changed(request, condition.text, [condition.drop] if condition.drop else [])["query"]
+        changed = with_changes(request, condition.text, [condition.drop] if condition.drop else [])["query"]
         names = ("text", "also", "source", "project", "tag", "from", "to")
-        query = {name: asked[name] for name in names if asked.get(name)} | {"limit": 1, "context_window": 0}
+        query = {name: changed[name] for name in names if changed.get(name)} | {"limit": 1, "context_window": 0}
         answer = await client.ask("search_sessions", query, is_recorded=False)
         if answer["success"] and answer["sessions"] and answer["sessions"][0]["match_count"]:
             found.append(Repair(condition, answer["sessions"][0], answer.get("confidence", "low")))

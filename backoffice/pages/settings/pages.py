@@ -29,9 +29,9 @@ router = APIRouter(default_response_class=HTMLResponse)
 
 @router.get("/settings", dependencies=[without_parameters])
 async def sources_page(request: Request, machine: Local, elsewhere: CopyOf) -> HTMLResponse:
-    """Show stores with what was read of them, and clients with what is installed and how to install it."""
-    seen = await machine.look()
-    clients: Sequence[Connection] = seen.pop("clients")
+    """Show the stores with their last sync, and the clients with their installed parts and the install command."""
+    state = await machine.describe()
+    clients: Sequence[Connection] = state.pop("clients")
     return render(
         request,
         "flow/sources.html",
@@ -42,7 +42,7 @@ async def sources_page(request: Request, machine: Local, elsewhere: CopyOf) -> H
         names={client.source: client.name for client in CLIENTS},
         long=LONG_ENOUGH_DAYS,
         imported=(CLAUDE.source, CHATGPT.source, GEMINI.source),
-        **seen,
+        **state,
     )
 
 
@@ -108,7 +108,7 @@ async def download_backup(client: Asking, _here: Local, name: str) -> FileRespon
 
 @router.post("/settings/backups/{name}/restoration")
 async def restore_backup(request: Request, client: Asking, _here: Local, name: str) -> HTMLResponse:
-    """Replace everything in the registry by a backup, and say what came back and where the copy of before is."""
+    """Replace everything in the registry by a backup, and show what was restored and where the safety copy is."""
     restored = await client.run("restore_backup", {"path": name})
     return render(request, "flow/backups.html", backups=await _backups(client), restored={**restored, "name": name})
 
@@ -125,7 +125,7 @@ async def trash_page(request: Request, client: Asking) -> HTMLResponse:
 
 @router.get("/settings/access", dependencies=[without_parameters])
 async def access_page(request: Request, client: Asking) -> HTMLResponse:
-    """List people and access tokens; below admin the asker alone."""
+    """List people and access tokens; below admin only the caller's own."""
     return render(
         request,
         "flow/access.html",
@@ -144,8 +144,8 @@ async def revoke(client: Asking, name: Annotated[str, Form(min_length=1, max_len
     return see_other("/settings/access")
 
 
-class Named(BaseModel):
-    """The fields of the form; all that are filled in must hold."""
+class ForgetFields(BaseModel):
+    """The fields of the form; all that are filled in must match."""
 
     id: Annotated[str, Field(max_length=40)] = ""
     channel: Annotated[str, Field(max_length=4000)] = ""
@@ -159,15 +159,15 @@ class Named(BaseModel):
 
 
 @router.get("/settings/forget")
-async def forget_page(request: Request, client: Asking, asked: Annotated[Named, Query()]) -> HTMLResponse:
+async def forget_page(request: Request, client: Asking, fields: Annotated[ForgetFields, Query()]) -> HTMLResponse:
     """Show the form and, where something is named, how much would be deleted forever."""
-    named = asked.given()
-    answer = await client.ask("delete", _forgetting(named) | {"dry_run": True}, named.get("channel")) if named else {}
+    given = fields.given()
+    answer = await client.ask("delete", _query_of(given) | {"dry_run": True}, given.get("channel")) if given else {}
     problem = answer.get("error")
     return render(
         request,
         "flow/forget.html",
-        named={**dict.fromkeys(Named.model_fields, ""), **named},
+        named={**dict.fromkeys(ForgetFields.model_fields, ""), **given},
         receipt=answer.get("receipt"),
         problem=problem,
         is_nothing=problem is not None and problem["code"] == ErrorCode.NOT_FOUND,
@@ -175,12 +175,12 @@ async def forget_page(request: Request, client: Asking, asked: Annotated[Named, 
 
 
 @router.post("/settings/forget")
-async def forget(request: Request, client: Asking, asked: Annotated[Named, Form()]) -> HTMLResponse:
-    """Delete it forever, and show the receipt, which is kept nowhere else."""
-    named = asked.given()
-    done = await client.run("delete", _forgetting(named), named.get("channel"))
+async def forget(request: Request, client: Asking, fields: Annotated[ForgetFields, Form()]) -> HTMLResponse:
+    """Delete it forever, and show the receipt, which is stored nowhere else."""
+    given = fields.given()
+    done = await client.run("delete", _query_of(given), given.get("channel"))
     return render(request, "flow/forget.html", receipt=done["receipt"])
 
 
-def _forgetting(named: dict[str, str]) -> dict[str, Any]:
-    return {"soft": False, **{name: value for name, value in named.items() if name != "channel"}}
+def _query_of(given: dict[str, str]) -> dict[str, Any]:
+    return {"soft": False, **{name: value for name, value in given.items() if name != "channel"}}

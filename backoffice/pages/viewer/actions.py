@@ -14,7 +14,7 @@ from backoffice.channels import Name
 from backoffice.conversations import Id
 from backoffice.dependencies import Asking, Client, for_everything
 from backoffice.pages.rendering import address, channel_url, render, see_other
-from backoffice.pages.viewer.messages import shown
+from backoffice.pages.viewer.messages import shown_message
 from backoffice.queries import Word
 from orchestrator.export.texts import ENDINGS, ExportFormat, export
 from orchestrator.operations.share import NOBODY
@@ -66,8 +66,8 @@ async def act_on_several(
     tag: Annotated[str, Form()] = "",
 ) -> Response:
     if do == "export":
-        told = [await client.view(views.transcript, name) for name in channel]
-        return await asyncio.to_thread(as_archive, told)
+        transcripts = [await client.view(views.transcript, name) for name in channel]
+        return await asyncio.to_thread(as_archive, transcripts)
     tags = _names(tag)
     for name in channel:
         await client.run(do, {"soft": True} if do == "delete" else {"add_tags": tags}, name)
@@ -99,7 +99,7 @@ async def _message(request: Request, client: Client, message_id: str) -> Respons
     if "hx-request" not in request.headers:
         return see_other(f"/messages/{message_id}")
     item = await client.view(views.show_message, message_id)
-    return render(request, "message.html", messages=[shown(item)])
+    return render(request, "message.html", messages=[shown_message(item)])
 
 
 @router.get("/exports/{channel:path}")

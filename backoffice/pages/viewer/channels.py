@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from backoffice.channels import find_channels
 from backoffice.dependencies import Asking, Client, CopyOf
-from backoffice.pages.reader import as_instant, as_local, day_of, named_days, utc_offset_minutes
+from backoffice.pages.reader import as_instant, as_local, day_names, day_of, utc_offset_minutes
 from backoffice.pages.rendering import address, channel_url, render, see_other
 from backoffice.queries import ChannelsQuery
 from orchestrator.requests.refusals import checked
@@ -21,7 +21,7 @@ router = APIRouter(default_response_class=HTMLResponse)
 ROWS = 50
 PERIOD = ("from", "to")
 FILTERS = ("source", "project", "tag", "from", "to", "q", "order", "deleted")
-NARROWING = ("source", "project", "tag", "from", "to")
+CONDITION_FILTERS = ("source", "project", "tag", "from", "to")
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -51,12 +51,12 @@ async def channels_page(request: Request, client: Asking, elsewhere: CopyOf) -> 
     """Show the channels by last activity; with words, those about them, best first."""
     query = given_query(request, RegistryQuery, limit=ROWS)
     if query.q and IDENTIFIER.fullmatch(query.q.strip()):
-        named = await client.view(views.find_by_id, query.q.strip())
-        if named:
-            kind, name = named
-            place = channel_url(name) if kind == "channel" else f"/{'messages' if kind == 'message' else 'flow'}/{name}"
+        found = await client.view(views.find_by_id, query.q.strip())
+        if found:
+            kind, name = found
+            url = channel_url(name) if kind == "channel" else f"/{'messages' if kind == 'message' else 'flow'}/{name}"
             is_part = "hx-request" in request.headers  # htmx is redirected by a header of its own
-            return Response(headers={"HX-Redirect": place}) if is_part else see_other(place)
+            return Response(headers={"HX-Redirect": url}) if is_part else see_other(url)
     given = {name: request.query_params.get(name, "") for name in FILTERS}
     listing = await list_context(request, client, query, given)
     page = render(request, "channels.html", elsewhere=elsewhere, **listing)
@@ -83,13 +83,13 @@ async def list_context(
         "more": address("/", **given, cursor=cursor, day=days[-1]) if cursor else None,
         "days": days,
         "day_before": query.day,
-        "named_days": named_days(request),
+        "named_days": day_names(request),
         "address_here": address("/", **given),
         "is_newest": is_newest,
         "is_by_relevance": query.is_by_relevance,
         "can_sync": client.registry.syncs_automatically and not (client.access and client.access.is_restricted),
         "chips": [chip for chip in chips(query.q or "", understood) if chip.kind != "word" or chip.text.endswith("*")],
-        "narrowed": {name: given[name] for name in NARROWING if given[name]},
+        "narrowed": {name: given[name] for name in CONDITION_FILTERS if given[name]},
         **shown,
     }
 
@@ -123,11 +123,11 @@ class Hit(NamedTuple):
 
 def chips(text: str, understood: Mapping[str, Any]) -> list[Chip]:
     """Return the conditions of a search in the order of their kinds."""
-    return [Chip(kind, shown, _cut(text, pattern)) for kind, shown, pattern in _read(understood)]
+    return [Chip(kind, shown, _without(text, pattern)) for kind, shown, pattern in _conditions(understood)]
 
 
-def _read(understood: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield kind, shown text, and the pattern of how it was typed."""
+def _conditions(understood: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield kind, shown text, and a pattern that matches it as it was typed."""
     for word in understood.get("words", ()):
         yield "word", word, rf"(?<!\w){re.escape(word)}\S*"
     for word in understood.get("excluded", ()):
@@ -150,7 +150,7 @@ def _field(name: str, value: str) -> str:
     return rf'{name}:"?{re.escape(value)}"?'
 
 
-def _cut(text: str, pattern: str) -> str | None:
+def _without(text: str, pattern: str) -> str | None:
     rest = " ".join(re.sub(pattern, " ", text, flags=re.IGNORECASE).split())
     return rest if rest != " ".join(text.split()) else None
 
@@ -166,25 +166,25 @@ def best_hits(found: Mapping[str, Any]) -> dict[str, Hit]:
 
 
 def marked(passage: str, words: Sequence[str]) -> list[Part]:
-    """Split a passage whose hits stand between asterisks into parts; a row shows little of it, so a hit comes soon."""
+    """Split a passage at its hits, which are between asterisks, and shorten the text before the first one."""
     if "**" not in passage:
-        return snippet(passage, words, LEAD)
+        return snippet(passage, words, MAX_LEAD)
     first, *others = passage.split("**")
-    lead = first if len(first) <= LEAD else f"…{first[-LEAD:].partition(' ')[2] or first[-LEAD:]}"
+    lead = first if len(first) <= MAX_LEAD else f"…{first[-MAX_LEAD:].partition(' ')[2] or first[-MAX_LEAD:]}"
     return [Part(part, at % 2 == 1) for at, part in enumerate([lead, *others]) if part]
 
 
-LEAD = 10  # characters before the first hit in a row of a list, which shows some 25 of a passage
-BEFORE = 60  # the same in the hits of one conversation, whose rows are wider
-WIDTH = 200
+MAX_LEAD = 10  # characters before the first hit in a row of a list, which shows some 25 of a passage
+CHARS_BEFORE_HIT = 60  # the same in the hits of one conversation, whose rows are wider
+SNIPPET_CHARS = 200
 
 
-def snippet(text: str, words: Sequence[str], before: int = BEFORE) -> list[Part]:
+def snippet(text: str, words: Sequence[str], before: int = CHARS_BEFORE_HIT) -> list[Part]:
     """Return one line of the text from shortly before the first of the words, with all words marked."""
     longest_first = sorted(filter(None, words), key=len, reverse=True)
     pattern = re.compile(f"({'|'.join(map(re.escape, longest_first)) or '(?!)'})", re.IGNORECASE)
     first = pattern.search(text)
     start = max(first.start() - before, 0) if first else 0
-    line = " ".join(text[start : start + WIDTH].split())
-    shown = f"{'…' if start else ''}{line}{'…' if start + WIDTH < len(text) else ''}"
+    line = " ".join(text[start : start + SNIPPET_CHARS].split())
+    shown = f"{'…' if start else ''}{line}{'…' if start + SNIPPET_CHARS < len(text) else ''}"
     return [Part(part, pattern.fullmatch(part) is not None) for part in pattern.split(shown) if part]

@@ -1,4 +1,4 @@
-"""/channels/{channel}: a conversation, read a stretch at a time, searched, and handed on."""
+"""/channels/{channel}: read a conversation in stretches, search it, and continue it elsewhere."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from backoffice.dependencies import Asking, Client, without_parameters
 from backoffice.pages.rendering import HEADERS, channel_url, render
 from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, given_query, list_context, snippet
 from backoffice.pages.viewer.markdown import image_in
-from backoffice.pages.viewer.messages import blocks_of, shown
+from backoffice.pages.viewer.messages import blocks_of, shown_message
 from backoffice.queries import Word
 from orchestrator.requests.shapes import QueryShape
 from orchestrator.views import conversations as views
@@ -27,14 +27,14 @@ from sources.writers import WRITERS
 
 router = APIRouter(default_response_class=HTMLResponse)
 
-STRETCH = 40  # messages at a time: a few screens
-AHEAD = 6  # messages shown before the one that was jumped to
-MOST_HITS = 100
-RELATED = 4  # conversations named beside one
+STRETCH_MESSAGES = 40  # messages at a time: a few screens
+MESSAGES_BEFORE_TARGET = 6  # messages shown before the one that was jumped to
+MAX_HITS = 100
+MAX_RELATED = 4  # related conversations shown
 
 
 class ConversationQuery(QueryShape):
-    """Which stretch of a conversation, and what is searched for in it."""
+    """A stretch of a conversation, and the words to search for in it."""
 
     at: Word | None = Field(None, description="a message's id, or `latest`")
     after: str | None = Field(None, max_length=500)
@@ -50,11 +50,11 @@ async def conversation_page(request: Request, client: Asking, channel: Name) -> 
     query = given_query(request, ConversationQuery)
     wanted = query.model_dump(include={"at", "after", "before", "deleted"})
     is_part = "hx-request" in request.headers  # a further stretch, hits, or the head: the page has the outline already
-    stretch = views.MessageRange(STRETCH, AHEAD, **wanted)
+    stretch = views.MessageRange(STRETCH_MESSAGES, MESSAGES_BEFORE_TARGET, **wanted)
     found = await client.view(views.conversation, channel, stretch, has_outline=not is_part)
-    found["blocks"] = blocks_of([shown(message) for message in found.pop("messages")])
-    found["earlier"] = _other(channel, query, before=found["earlier"])
-    found["later"] = _other(channel, query, after=found["later"])
+    found["blocks"] = blocks_of([shown_message(message) for message in found.pop("messages")])
+    found["earlier"] = _stretch_address(channel, query, before=found["earlier"])
+    found["later"] = _stretch_address(channel, query, after=found["later"])
     is_searched = query.q and not found["is_deleted"]
     found["hits_here"] = (
         await _hits(client, channel, query.q or "", is_recorded=not query.typing) if is_searched else None
@@ -72,7 +72,7 @@ async def conversation_page(request: Request, client: Asking, channel: Name) -> 
         openers=[(each.name, each.prompt_link + quote(prompt, safe="")) for each in CLIENTS if each.prompt_link],
         resumes=resume_commands(found["channel"]),
         whose=other_owner(found["channel"]),
-        most_hits=MOST_HITS,
+        most_hits=MAX_HITS,
         **{**listing, **found},
     )
 
@@ -82,7 +82,7 @@ def other_owner(channel: dict[str, Any]) -> str | None:
     return owner if access is None or access.owner != owner else None
 
 
-def _other(channel: str, query: ConversationQuery, **cursor: str | None) -> str | None:
+def _stretch_address(channel: str, query: ConversationQuery, **cursor: str | None) -> str | None:
     """Return the address of the stretch before or after, if there is one."""
     if not any(cursor.values()):
         return None
@@ -90,13 +90,13 @@ def _other(channel: str, query: ConversationQuery, **cursor: str | None) -> str 
 
 
 async def _hits(client: Client, channel: str, words: str, *, is_recorded: bool) -> list[dict[str, Any]]:
-    """Return the messages that match the words, or contain these very characters, in order."""
-    query = {"text": words, "limit": MOST_HITS, "order": "asc"}
+    """Return the messages that match the words, or contain them literally, in order."""
+    query = {"text": words, "limit": MAX_HITS, "order": "asc"}
     found = await client.run("search", query, channel, is_recorded=is_recorded)
     ids = [message["id"] for message in found["messages"]]
-    words_held = [words, *found["understood"].get("words", [])]
-    hits = await client.view(views.hits_in, channel, ids, words, MOST_HITS)
-    return [{**hit, "parts": snippet(hit["text"], words_held)} for hit in hits]
+    marked_words = [words, *found["understood"].get("words", [])]
+    hits = await client.view(views.hits_in, channel, ids, words, MAX_HITS)
+    return [{**hit, "parts": snippet(hit["text"], marked_words)} for hit in hits]
 
 
 def continue_prompt(channel: dict[str, Any]) -> str:
@@ -110,22 +110,22 @@ def continue_prompt(channel: dict[str, Any]) -> str:
 
 
 def resume_commands(channel: dict[str, Any]) -> list[tuple[str, str]]:
-    named = shlex.quote(channel["nickname"] or channel["session_id"])
-    return [(writer.client.name, f"ctxr resume {named} --in {source} --run") for source, writer in WRITERS.items()]
+    name = shlex.quote(channel["nickname"] or channel["session_id"])
+    return [(writer.client.name, f"ctxr resume {name} --in {source} --run") for source, writer in WRITERS.items()]
 
 
 @router.get("/margin/{channel:path}", dependencies=[without_parameters])
 async def margin(request: Request, client: Asking, channel: Name) -> HTMLResponse:
-    """Return what stands beside a conversation and takes longer: files, commits, related ones, deliveries."""
+    """Return the slow parts of a conversation's page: files, commits, related conversations, deliveries."""
     found = await client.view(views.margin, channel)
     title = found["channel"]["title"] or found["channel"]["first_message_preview"]
-    like = {"text": title, "limit": RELATED + 1, "context_window": 0}
+    like = {"text": title, "limit": MAX_RELATED + 1, "context_window": 0}
     similar = (await client.ask("search_sessions", like, is_recorded=False)).get("sessions", []) if title else []
     others = [one for one in similar if one["channel"] != found["channel"]["channel"] and one["match_count"]]
     query = {"session_id": found["channel"]["channel"], "limit": 100}
     answer = await client.ask("blame", query, is_recorded=False) if found["channel"]["project_path"] else {}
     return await asyncio.to_thread(
-        render, request, "margin.html", commits=answer.get("found", []), related=others[:RELATED], **found
+        render, request, "margin.html", commits=answer.get("found", []), related=others[:MAX_RELATED], **found
     )
 
 
@@ -140,7 +140,7 @@ async def message_page(client: Asking, message_id: Id) -> RedirectResponse:
 async def whole_message(request: Request, client: Asking, message_id: Id) -> HTMLResponse:
     """Show a shortened message in full, or its first 200 000 characters."""
     item = await client.view(views.show_message, message_id)
-    message = await asyncio.to_thread(shown, item, whole=True)
+    message = await asyncio.to_thread(shown_message, item, whole=True)
     return render(request, "message.html", messages=[message], opened=True, show_deleted=item["deleted"])
 
 
@@ -151,8 +151,8 @@ async def message_image(client: Asking, message_id: Id, number: Annotated[int, P
     found = image_in(item["text"], number)
     if found is None:
         raise NotFound("No such picture", f"Message {message_id!r} holds no picture {number}")
-    media_type, held = found
-    return Response(held, media_type=media_type, headers=HEADERS)
+    media_type, content = found
+    return Response(content, media_type=media_type, headers=HEADERS)
 
 
 @router.get("/messages/{id}/raw")
@@ -164,4 +164,4 @@ async def raw_message(client: Asking, message_id: Id) -> Response:
 @router.get("/messages/{id}/facts")
 async def message_facts(request: Request, client: Asking, message_id: Id) -> HTMLResponse:
     item = await client.view(views.show_message, message_id)
-    return render(request, "facts.html", message=shown(item))
+    return render(request, "facts.html", message=shown_message(item))

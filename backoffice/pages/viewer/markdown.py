@@ -1,7 +1,7 @@
 """Render stored text as safe HTML. Stored text is hostile: it came from models, web pages and strangers' files.
 
-Three walls: HTML in the text is shown as text; what leaves the renderer goes through a list of allowed elements;
-and the page's own headers allow no script and nothing from elsewhere.
+Three defences: HTML in the text is escaped; the renderer's output passes a list of allowed elements; and the page's
+headers forbid scripts and remote content.
 """
 
 import re
@@ -21,8 +21,8 @@ from pygments.lexers.special import TextLexer
 from pygments.token import STANDARD_TYPES
 from pygments.util import ClassNotFound
 
-LONGEST_HIGHLIGHTED = 20_000
-"""Characters of code; more is shown plain, for some rules of highlighting take ever longer on what is made to hurt."""
+MAX_HIGHLIGHTED_CHARS = 20_000
+"""Longer code is shown plain: some lexers take very long on hostile input."""
 
 _STORED = "stored-image"
 _STORED_IMAGE = re.compile(rf'<span class="{_STORED}">(\d+) ([^<]*)</span>')
@@ -87,13 +87,13 @@ def image_in(text: str, number: int) -> tuple[str, bytes] | None:
     if found is None:
         return None
     try:
-        held = b64decode(found[3])
+        content = b64decode(found[3])
     except ValueError:
         return None
-    return (found[2], held) if held.startswith(_BEGINNINGS[found[2]]) else None
+    return (found[2], content) if content.startswith(_SIGNATURES[found[2]]) else None
 
 
-_BEGINNINGS = {"image/png": b"\x89PNG", "image/jpeg": b"\xff\xd8", "image/gif": b"GIF8", "image/webp": b"RIFF"}
+_SIGNATURES = {"image/png": b"\x89PNG", "image/jpeg": b"\xff\xd8", "image/gif": b"GIF8", "image/webp": b"RIFF"}
 
 
 def code_html(code: str, language: str) -> str:
@@ -103,18 +103,18 @@ def code_html(code: str, language: str) -> str:
 def _block(code: str, language: str) -> str:
     inside = highlight(code, _lexer(code, language), _FORMATTER)
     # A block that scrolls must be reachable by keyboard.
-    shown = _SPOKEN.get(language.lower(), language if _NAME.fullmatch(language) else "")
+    shown = _LABELS.get(language.lower(), language if _NAME.fullmatch(language) else "")
     name = f'<span class="written-in">{escape(shown)}</span>' if shown else ""
     return f'<div class="code">{name}<pre tabindex="0"><code>{inside}</code></pre></div>\n'
 
 
 _NAME = re.compile(r"[\w+#.-]{1,30}")
-_SPOKEN = {"mermaid": "Mermaid", "tex": "TeX", "latex": "TeX", "math": "TeX", "text": "", "diff": ""}
-"""Labels of code blocks whose language is no programming language; "": no label."""
+_LABELS = {"mermaid": "Mermaid", "tex": "TeX", "latex": "TeX", "math": "TeX", "text": "", "diff": ""}
+"""Labels of code blocks in other than programming languages; "": no label."""
 
 
 def _lexer(code: str, language: str) -> Any:
-    if len(code) > LONGEST_HIGHLIGHTED:
+    if len(code) > MAX_HIGHLIGHTED_CHARS:
         return TextLexer(stripnl=False)
     try:
         return get_lexer_by_name(language, stripnl=False)
@@ -143,14 +143,14 @@ def _lower_headings(state: Any) -> None:
             token.tag = f"h{min(int(token.tag[1:]) + 2, 6)}"
 
 
-def _tell_alignment(state: Any) -> None:
+def _mark_alignment(state: Any) -> None:
     """Mark a cell's alignment by a class; style attributes are removed."""
     for token in state.tokens:
         if token.type in ("th_open", "td_open") and (style := str(token.attrs.pop("style", ""))):
             token.attrs["class"] = style.rpartition(":")[2]
 
 
-def _tick_tasks(state: Any) -> None:
+def _add_checkboxes(state: Any) -> None:
     """Render `- [x] done` with a ticked box."""
     for item, _paragraph, token in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
         first = token.children[0] if item.type == "list_item_open" and token.children else None
@@ -203,7 +203,7 @@ def _tex(_renderer: object, tokens: Sequence[Token], index: int, _options: objec
 
 def _renderer() -> MarkdownIt:
     markdown = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
-    for rule in (_lower_headings, _tell_alignment, _tick_tasks, _link_addresses):
+    for rule in (_lower_headings, _mark_alignment, _add_checkboxes, _link_addresses):
         markdown.core.ruler.push(rule.__name__, rule)
     markdown.inline.ruler.before("escape", "tex", _keep_tex)
     markdown.add_render_rule("tex", _tex)

@@ -13,11 +13,11 @@ from markupsafe import Markup
 from backoffice.pages.viewer.markdown import code_html, html_of, with_images_by_number
 
 # Characters shown at once; the rest is loaded on request, up to 200 000. More is offered as a file.
-LONGEST_SHOWN = {"tool": 4_000, "thinking": 8_000, "system": 4_000}
-FOLDED = {"tool", "thinking", "system"}
-_HEADLINE = 160
+MAX_SHOWN_CHARS = {"tool": 4_000, "thinking": 8_000, "system": 4_000}
+FOLDED_ROLES = {"tool", "thinking", "system"}
+_MAX_HEADLINE_CHARS = 160
 _DIFF_STARTS = ("diff --git ", "--- ", "*** Begin Patch", "@@ ")
-_GOOD_ENDS = {"completed", "ok", "success", "succeeded", "done"}
+_SUCCESS_STATUSES = {"completed", "ok", "success", "succeeded", "done"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +61,20 @@ def blocks_of(messages: Iterable[ShownMessage]) -> list[Block]:
     """Group messages in order: two or more tool calls and thoughts in a row make a strip."""
     blocks: list[Block] = []
     for is_aside, group in groupby(messages, key=lambda one: one.role in ("tool", "thinking") and not one.deleted):
-        some = list(group)
-        if is_aside and len(some) > 1:
-            blocks.append(Block(some, True))
+        grouped = list(group)
+        if is_aside and len(grouped) > 1:
+            blocks.append(Block(grouped, True))
         else:
-            blocks += [Block([one], False) for one in some]
+            blocks += [Block([one], False) for one in grouped]
     return blocks
 
 
-def shown(item: Mapping[str, Any], *, whole: bool = False) -> ShownMessage:
+def shown_message(item: Mapping[str, Any], *, whole: bool = False) -> ShownMessage:
     """Return a stored message for the page, shortened unless `whole`."""
     payload: Mapping[str, Any] = item["payload"]
     tool = _mapping(payload.get("tool"))
     text = with_images_by_number(item["text"])
-    most = 200_000 if whole else LONGEST_SHOWN.get(item["role"], 20_000)
+    max_chars = 200_000 if whole else MAX_SHOWN_CHARS.get(item["role"], 20_000)
     status = str(tool.get("status") or "")
     tokens = _mapping(payload.get("usage")).get("output_tokens")
     return ShownMessage(
@@ -82,13 +82,13 @@ def shown(item: Mapping[str, Any], *, whole: bool = False) -> ShownMessage:
         role=item["role"],
         timestamp=item["timestamp"],
         is_inferred=payload.get("time") == "inferred",
-        is_folded=item["role"] in FOLDED or bool(payload.get("injected")),
+        is_folded=item["role"] in FOLDED_ROLES or bool(payload.get("injected")),
         headline=_headline(text, tool),
         status=status,
-        has_failed=bool(status) and status not in _GOOD_ENDS,
+        has_failed=bool(status) and status not in _SUCCESS_STATUSES,
         duration_ms=_milliseconds(payload, tool),
-        html=Markup(_body(item, text[:most], tool, most)),  # noqa: S704, sanitised by `markdown`
-        missing=max(len(text) - most, 0),
+        html=Markup(_body(item, text[:max_chars], tool, max_chars)),  # noqa: S704, sanitised by `markdown`
+        missing=max(len(text) - max_chars, 0),
         deleted=item["deleted"],
         facts=dict(_facts(item)),
         model=str(payload.get("model") or ""),
@@ -106,7 +106,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _headline(text: str, tool: Mapping[str, Any]) -> str:
-    name, first = str(tool.get("name") or ""), text.lstrip().partition("\n")[0][:_HEADLINE]
+    name, first = str(tool.get("name") or ""), text.lstrip().partition("\n")[0][:_MAX_HEADLINE_CHARS]
     return first if first.startswith(name) else f"{name}: {first}"
 
 
@@ -115,9 +115,9 @@ def _milliseconds(*places: Mapping[str, Any]) -> float | None:
     return next((value for value in found if isinstance(value, int | float)), None)
 
 
-def _body(item: Mapping[str, Any], text: str, tool: Mapping[str, Any], most: int) -> str:
+def _body(item: Mapping[str, Any], text: str, tool: Mapping[str, Any], max_chars: int) -> str:
     if item["role"] == "tool":
-        changes = list(_changes(_mapping(tool.get("params")), most))
+        changes = list(_changes(_mapping(tool.get("params")), max_chars))
         return "".join([*(code_html(change, "diff") for change in changes), _output(_below_headline(text))])
     if item["role"] == "user" and is_pasted(text):
         return code_html(text, "text")
@@ -144,7 +144,7 @@ def is_pasted(text: str) -> bool:
 
 def _below_headline(text: str) -> str:
     first, _, rest = text.lstrip().partition("\n")
-    return rest.lstrip("\n") if len(first) <= _HEADLINE else text
+    return rest.lstrip("\n") if len(first) <= _MAX_HEADLINE_CHARS else text
 
 
 def _output(text: str) -> str:
@@ -154,16 +154,16 @@ def _output(text: str) -> str:
     return code_html(text, "diff" if is_diff else "text")
 
 
-def _changes(params: Mapping[str, Any], most: int) -> Iterator[str]:
+def _changes(params: Mapping[str, Any], max_chars: int) -> Iterator[str]:
     for edit in [params, *map(_mapping, _listed(params.get("edits")))]:
         old, new = edit.get("old_string"), edit.get("new_string")
         if isinstance(old, str) and isinstance(new, str):
-            lines = list(unified_diff(old[:most].splitlines(), new[:most].splitlines(), lineterm=""))
+            lines = list(unified_diff(old[:max_chars].splitlines(), new[:max_chars].splitlines(), lineterm=""))
             yield "\n".join(lines[2:])  # without the names of the files
     for key in ("patch", "diff", "input"):
         given = params.get(key)
         if isinstance(given, str) and given.lstrip().startswith(_DIFF_STARTS):
-            yield given[:most]
+            yield given[:max_chars]
 
 
 def _facts(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from fastapi.responses import HTMLResponse
 
 from backoffice.channels import find_channels
 from backoffice.dependencies import SOURCE, Asking
-from backoffice.pages.flow.runs import HIDDEN, by_question
+from backoffice.pages.flow.runs import WITHOUT_HINTS, group_by_question
 from backoffice.pages.reader import language_of, translator, utc_offset_minutes
 from backoffice.pages.rendering import render
 from backoffice.pages.viewer.channels import best_hits
@@ -39,8 +39,8 @@ async def palette(
     translate = translator(language_of(request))
     commands = [one for one in COMMANDS if words.lower() in f"{one[0]} {translate(one[0])}".lower()]
     page = {"limit": 8, "cursor": None, "order": "desc"}
-    filters = {"words": words, "without_source": SOURCE, **HIDDEN}
-    asked = await client.view(runs.list_executions, filters, page) if words else {}
+    filters = {"words": words, "without_source": SOURCE, **WITHOUT_HINTS}
+    executions = await client.view(runs.list_executions, filters, page) if words else {}
     query = ChannelsQuery(q=words or None, limit=8)
     found = await find_channels(client, query, utc_offset_minutes(request), is_recorded=False)
     last = words.rpartition(" ")[2]
@@ -49,7 +49,7 @@ async def palette(
         "palette.html",
         q=words,
         commands=commands,
-        runs=[run for run, _ in by_question(asked.get("items", []))][:4],
+        runs=[run for run, _ in group_by_question(executions.get("items", []))][:4],
         found=found["items"],
         hits=best_hits(found),
         keys=[f"{words.removesuffix(last)}{key}" for key in KEYS if last and key.startswith(last)],

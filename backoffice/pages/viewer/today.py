@@ -10,7 +10,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from markupsafe import Markup
 
 from backoffice.dependencies import SOURCE, Asking
-from backoffice.pages.flow.runs import by_question
+from backoffice.pages.flow.runs import group_by_question
 from backoffice.pages.reader import as_instant, midnight, utc_offset_minutes
 from backoffice.pages.rendering import address, render, see_other
 from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, list_context
@@ -25,7 +25,7 @@ DAY = timedelta(days=1)
 
 
 class Day(NamedTuple):
-    """A square of the map: its place, its number of messages, and how dark it is (0 to 4)."""
+    """A square of the map: column, row, number of messages, and how dark it is (0 to 4)."""
 
     date: str
     week: int
@@ -34,16 +34,16 @@ class Day(NamedTuple):
     level: int
 
 
-def map_of(counts: Mapping[str, int], today: date) -> list[Day]:
+def year_map(counts: Mapping[str, int], today: date) -> list[Day]:
     """Return the days of the last year, a column for each week; a day's level is the quartile of its messages."""
     monday = today - timedelta(days=today.weekday()) - (WEEKS - 1) * timedelta(weeks=1)
-    days = [monday + place * DAY for place in range((today - monday).days + 1)]
+    days = [monday + index * DAY for index in range((today - monday).days + 1)]
     busy = sorted(count for day in days if (count := counts.get(day.isoformat(), 0)))
     return [
         Day(
-            day.isoformat(), place // 7, place % 7, count, 1 + 4 * bisect_left(busy, count) // len(busy) if count else 0
+            day.isoformat(), index // 7, index % 7, count, 1 + 4 * bisect_left(busy, count) // len(busy) if count else 0
         )
-        for place, day in enumerate(days)
+        for index, day in enumerate(days)
         for count in (counts.get(day.isoformat(), 0),)
     ]
 
@@ -57,12 +57,12 @@ def months_of(days: Sequence[Day]) -> list[tuple[str, int]]:
 
 @router.get("/overview")
 async def overview(request: Request, client: Asking) -> HTMLResponse:
-    """Show the year as a map, who spoke in the last week, and answers to check: beside the list, or as a page."""
+    """Show the year as a map, who spoke in the last week, and answers to check: next to the list, or as a page."""
     today = midnight(request)
     year, week = today - timedelta(weeks=WEEKS), today - 6 * DAY
     offset = utc_offset_minutes(request)
     shown = await client.view(figures.activity, year.astimezone(UTC), week.astimezone(UTC), offset)
-    days = map_of(shown.pop("days"), today.date())
+    days = year_map(shown.pop("days"), today.date())
     unsure = await client.view(runs.unsure_runs, SOURCE, 50)
     return render(
         request,
@@ -70,7 +70,7 @@ async def overview(request: Request, client: Asking) -> HTMLResponse:
         days=days,
         months=months_of(days),
         week=week.date().isoformat(),
-        unsure=by_question(unsure)[:8],
+        unsure=group_by_question(unsure)[:8],
         **shown,
     )
 
@@ -103,7 +103,7 @@ async def today_page(
 
 @router.post("/today")
 async def make_briefing(request: Request, client: Asking, date: Annotated[str, Form()]) -> RedirectResponse:
-    """Make the briefing of a day, or hand it on again to actions that did not take it."""
+    """Make the briefing of a day, or deliver it again to the actions that failed."""
     query = {"date": date, "utc_offset_minutes": utc_offset_minutes(request)}
     made = await client.run("daily_briefing", query)
     return see_other(address("/today", briefing=made["briefing"]["id"]))

@@ -231,10 +231,10 @@ def test_a_hook_asks_only_about_what_changes_something(
         seen.append(words)
         return "a line\n"
 
-    monkeypatch.setattr("cli.shared.command.output_at_once", answers)
+    monkeypatch.setattr("cli.shared.command.output_of_running", answers)
     payload = {"session_id": "s-1", "cwd": CWD, **given}
-    assert hook.hint("claude-code", "PreToolUse", payload) == ("a line" if is_asked else "")
-    assert hook.hint("claude-code", "PostToolUse", payload) == ""
+    assert hook.request_hint("claude-code", "PreToolUse", payload) == ("a line" if is_asked else "")
+    assert hook.request_hint("claude-code", "PostToolUse", payload) == ""
     if is_asked:
         (words,) = seen
         act = words.pop(words.index("--act") + 1)

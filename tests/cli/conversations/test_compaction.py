@@ -50,7 +50,7 @@ def test_what_the_summary_dropped_is_told_and_what_it_says_is_not(ctxr: Ctxr, ch
 def test_the_clients_hook_hands_it_to_the_model(
     ctxr: Ctxr, chat: Dialogue, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(hook, "NOTE_PATIENCE_S", 60)
+    monkeypatch.setattr(hook, "NOTE_TIMEOUT_S", 60)
     payload = {"session_id": chat.session_id, "cwd": CWD, "source": "compact", "hook_event_name": "SessionStart"}
     monkeypatch.setattr(hook, "_read_all", lambda _: json.dumps(payload).encode())
     hook.run_hook("claude-code", "SessionStart")

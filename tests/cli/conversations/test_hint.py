@@ -143,15 +143,15 @@ def test_only_a_task_is_looked_up(prompt: str, asked: str | None, monkeypatch: p
         seen.append(words)
         return "a hint\n"
 
-    monkeypatch.setattr("cli.shared.command.output_at_once", answers)
+    monkeypatch.setattr("cli.shared.command.output_of_running", answers)
     payload: dict[str, Any] = {"session_id": "s-1", "cwd": "/home/me/shop", "prompt": prompt}
-    said = hook.hint("codex", "UserPromptSubmit", payload)
+    said = hook.request_hint("codex", "UserPromptSubmit", payload)
     assert said == ("a hint" if asked else "")
-    assert hook.hint("codex", "userPromptSubmitted", {**payload, "session_id": "", "sessionId": "s-1"}) == said
+    assert hook.request_hint("codex", "userPromptSubmitted", {**payload, "session_id": "", "sessionId": "s-1"}) == said
     words = ["note", "--session", "s-1", "--client", "codex", "--prompt", asked, "--", "/home/me/shop"]
     assert seen == ([words] * 2 if asked else [])
-    assert hook.hint("codex", "UserPromptSubmit", {**payload, "agent_id": "a sub-agent"}) == ""
-    assert hook.hint("codex", "Stop", payload) == ""
+    assert hook.request_hint("codex", "UserPromptSubmit", {**payload, "agent_id": "a sub-agent"}) == ""
+    assert hook.request_hint("codex", "Stop", payload) == ""
     if said:
         given = json.loads(hook.answer("codex", "UserPromptSubmit", payload, said))
         assert given["hookSpecificOutput"] == {"hookEventName": "UserPromptSubmit", "additionalContext": "a hint"}

@@ -140,10 +140,10 @@ def test_a_hook_asks_for_the_note_of_the_chats_folder(
 ) -> None:
     shop = empty_home / "shop"
     logged(ctxr, "cursor_session_1", shop, "다섯 번까지.")
-    monkeypatch.setattr(hook, "NOTE_PATIENCE_S", 60)
-    assert "다섯 번까지." in hook.note({"cwd": str(shop), "session_id": "new"})
-    monkeypatch.setattr(hook, "NOTE_PATIENCE_S", 0.0001)
-    assert hook.note({"cwd": str(shop)}) == ""
+    monkeypatch.setattr(hook, "NOTE_TIMEOUT_S", 60)
+    assert "다섯 번까지." in hook.request_note({"cwd": str(shop), "session_id": "new"})
+    monkeypatch.setattr(hook, "NOTE_TIMEOUT_S", 0.0001)
+    assert hook.request_note({"cwd": str(shop)}) == ""
 
 
 def test_the_note_comes_without_a_process_of_ours_and_starts_none(
@@ -159,6 +159,6 @@ def test_the_note_comes_without_a_process_of_ours_and_starts_none(
     assert "다섯 번까지." in said
     heavy = {"langgraph", "orchestrator.service", "mcp", "sources.readers", "sqlalchemy", "pydantic"}
     assert not heavy & set(said.splitlines()[-1].split())
-    monkeypatch.setattr(hook, "NOTE_PATIENCE_S", 60)
-    assert "다섯 번까지." in hook.note({"cwd": str(shop)})
+    monkeypatch.setattr(hook, "NOTE_TIMEOUT_S", 60)
+    assert "다섯 번까지." in hook.request_note({"cwd": str(shop)})
     assert not (empty_home / "ctxr" / "local").exists()

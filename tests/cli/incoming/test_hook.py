@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cli.incoming.hook import answer, source_of, spooled
+from cli.incoming.hook import answer, source_of, spool_record
 from orchestrator.sync import spool
 from orchestrator.sync.spool import MIN_KEY, may_hold_secret, share_masking
 from registry.settings import Settings, default_home
@@ -245,4 +245,4 @@ def test_a_hook_masks_by_rules_that_were_written_after_the_registry_shared_its_w
 
 def test_the_help_is_there_for_people() -> None:
     assert "Clients run this" in bare_ctxr("hook", "-h").output
-    assert spooled("cursor", "stop", {"status": "completed", "text": ""}, 1.5)["payload"] == {}
+    assert spool_record("cursor", "stop", {"status": "completed", "text": ""}, 1.5)["payload"] == {}

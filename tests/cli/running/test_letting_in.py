@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.running.exposure import has_other_people
+from cli.running.exposure import has_other_users
 
 
 @pytest.mark.parametrize(("we", "expected"), [(1000, True), (1001, False), (0, False)])
@@ -21,4 +21,4 @@ def test_other_people_are_those_who_can_sign_in_and_root_is_among_none(
     accounts = [account("root", 0), account("daemon", 2), account("eve", 1001), account("git", 1002, "/sbin/nologin")]
     monkeypatch.setattr(pwd, "getpwall", lambda: accounts)
     monkeypatch.setattr(os, "getuid", lambda: we)
-    assert has_other_people() is expected
+    assert has_other_users() is expected

@@ -42,8 +42,8 @@ async def app(scope: dict[str, str], receive: object, send: object) -> None:
     ],
 )
 async def test_half_a_request_ends_in_time(sent: bytes, answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slow_clients, "WAIT_S", 0.2)
-    monkeypatch.setattr(slow_clients, "LEAST_BYTES", 8)
+    monkeypatch.setattr(slow_clients, "PROGRESS_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(slow_clients, "MIN_BYTES", 8)
     config = uvicorn.Config(app, http=PatientProtocol, port=0, log_config=None, lifespan="off", ws="none")
     server = uvicorn.Server(config)
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]

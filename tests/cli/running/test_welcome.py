@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.connect import snippets
-from cli.connect.snippets import StdioServer, as_called, this_program, this_server, write_launcher
+from cli.connect.snippets import StdioServer, this_program, this_server, with_command_name, write_launcher
 from cli.running.serving import welcome
 from registry.settings import read_settings
 from sources.clients import CURSOR
@@ -37,12 +37,12 @@ def test_without_a_ctxr_program_python_is_named(monkeypatch: pytest.MonkeyPatch)
 
 def test_commands_are_printed_as_they_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert as_called("ctxr up makes it") == f"{CTXR} up makes it"
+    assert with_command_name("ctxr up makes it") == f"{CTXR} up makes it"
     monkeypatch.setenv("PATH", str(Path(CTXR).parent))
-    assert as_called("ctxr up makes it") == "ctxr up makes it"
+    assert with_command_name("ctxr up makes it") == "ctxr up makes it"
     (tmp_path / "CACHEDIR.TAG").touch()
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
-    assert as_called("ctxr up makes it") == "uvx context-registry up makes it"
+    assert with_command_name("ctxr up makes it") == "uvx context-registry up makes it"
 
 
 def test_on_windows_an_entry_outlives_the_cache_of_uvx(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

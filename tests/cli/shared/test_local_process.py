@@ -261,7 +261,7 @@ def test_a_process_that_hangs_is_replaced_and_no_note_for_a_new_chat_waits_for_i
     assert home.run("log", "--json", str(home.folder / "talk.json"))[0] == 0
     by_the_process = home.run("note")
     assert "last asked: hello" in by_the_process[1]
-    code = "import cli.shared.place as p; p.PATIENCE_S = 5.0; import cli.shared.window as w; w.run_window([])"
+    code = "import cli.shared.place as p; p.ANSWER_TIMEOUT_S = 5.0; import cli.shared.window as w; w.run_window([])"
     with Window(home, sys.executable, "-c", code) as window:
         hanging = home.process
         os.kill(hanging, signal.SIGSTOP)
@@ -438,8 +438,8 @@ def test_the_socket_and_its_folder_are_the_users_alone(home: Home) -> None:
 
 @pytest.mark.anyio
 async def test_a_process_ends_when_nobody_has_come_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_process, "TICK_S", 0.01)
-    monkeypatch.setattr(local_process, "IDLE_S", 0.02)
+    monkeypatch.setattr(local_process, "CHECK_INTERVAL_S", 0.01)
+    monkeypatch.setattr(local_process, "IDLE_TIMEOUT_S", 0.02)
     place = ProcessPlace(str(tmp_path), {})
     place.open_folder()
     lock = place.lock()
@@ -455,8 +455,8 @@ async def test_a_process_of_chat_windows_stays_while_a_client_is_connected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert bare_ctxr("install", "cursor", "--yes").exit_code == 0
-    monkeypatch.setattr(local_process, "TICK_S", 0.01)
-    monkeypatch.setattr(local_process, "IDLE_S", 0.02)
+    monkeypatch.setattr(local_process, "CHECK_INTERVAL_S", 0.01)
+    monkeypatch.setattr(local_process, "IDLE_TIMEOUT_S", 0.02)
     place = ProcessPlace(str(tmp_path), {})
     place.open_folder()
     lock = place.lock()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from cli.incoming.hook import spooled
+from cli.incoming.hook import spool_record
 from mcp_server.server import create_server
 from orchestrator.opening import open_orchestrator
 from orchestrator.sync.spool import append
@@ -122,7 +122,7 @@ async def test_a_chat_that_began_a_moment_ago_is_named_by_the_id_that_its_hooks_
     async with open_orchestrator(settings) as orchestrator:
         await orchestrator.run(ASK)
         told = {"session_id": "chat-7", "prompt": "Call this one basket-bug.", "cwd": "/home/ann/shop"}
-        append(str(settings.home), spooled("claude-code", "UserPromptSubmit", told, time.time()))
+        append(str(settings.home), spool_record("claude-code", "UserPromptSubmit", told, time.time()))
         named = await orchestrator.run({"operation": "tag", "channel": "chat-7", "query": {"nickname": "basket-bug"}})
     assert named["channel"]["nickname"] == "basket-bug"
 
