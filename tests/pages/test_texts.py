@@ -95,8 +95,8 @@ def errors_said(argument: int, names: frozenset[str] = ERRORS) -> set[str]:
 
 def in_words(node: ast.expr) -> str:
     parts = node.values if isinstance(node, ast.JoinedStr) else [node]
-    known = {"doing": "read", "happens": "be stored; sending it", "about": "in the registry", "titles": ""}
-    known["_nearest(tx, reference)"] = ""
+    known = {"doing": "read", "effect": "be stored; sending it", "about": "in the registry", "titles": ""}
+    known["_similar(tx, reference)"] = ""
     return "".join(
         str(part.value) if isinstance(part, ast.Constant) else known.get(ast.unparse(part).strip("f'\"{}"), "42")
         for part in parts
