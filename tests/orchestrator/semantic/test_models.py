@@ -272,4 +272,5 @@ async def test_a_question_that_comes_while_the_model_is_loaded_is_answered_by_wo
         assert await found(orchestrator, "kibble") == ["pet"]
         assert await found(orchestrator, "cat food") == []
         model.loaded.set()
+        monkeypatch.setattr("orchestrator.semantic.meaning.MAX_WARM_UP_WAIT_S", 10)
         assert await found(orchestrator, "cat food") == ["pet"]
