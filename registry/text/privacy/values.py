@@ -145,12 +145,15 @@ _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 
 
 def is_jumbled(value: str) -> bool:
-    """Return whether small letters, capitals and digits change so often that no name is written so."""
+    """Return whether letters and digits are mixed as in no name: often changing, or without a vowel for long."""
     return (
         len(value) >= 16
         and value.isalnum()
         and value.isascii()
-        and (0.4 * len(value) < len(_PART.findall(value)) or _UNSPOKEN.search(value) is not None)
+        and (
+            0.4 * len(value) < len(_PART.findall(value))
+            or (not value.isalpha() and _UNSPOKEN.search(value) is not None)  # German words have as many consonants
+        )
         and not is_placeholder(value)
         and not is_code(value)
     )

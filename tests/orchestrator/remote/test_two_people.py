@@ -202,15 +202,20 @@ async def test_a_chat_that_has_another_name_there_is_one_on_all_machines_of_its_
     desk.orchestrator.registry.close()
 
 
-async def test_sharing_of_a_chat_is_not_taken_for_that_of_what_another_person_said_in_it(
-    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
-) -> None:
-    kims, lees = laptops
+async def share_harbour(kims: Laptop, lees: Laptop) -> None:
+    """Give Lee's laptop a chat of Kim's that is shared with the team."""
     await kims.log("harbour", "the report", "here it is")
     shared = {"operation": "share", "channel": "harbour", "query": {"with": "team"}}
     assert (await kims.orchestrator.run(shared))["success"]
     await kims.push()
     await lees.pull()
+
+
+async def test_sharing_of_a_chat_is_not_taken_for_that_of_what_another_person_said_in_it(
+    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+) -> None:
+    kims, lees = laptops
+    await share_harbour(kims, lees)
     await lees.log("harbour", "and my salary?", start=5)
     await lees.push()
     sessions = (await elsewhere.run({"operation": "list", "query": {}}))["sessions"]
@@ -221,11 +226,7 @@ async def test_a_forgotten_message_of_a_shared_chat_goes_everywhere(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
 ) -> None:
     kims, lees = laptops
-    await kims.log("harbour", "the report", "here it is")
-    shared = {"operation": "share", "channel": "harbour", "query": {"with": "team"}}
-    assert (await kims.orchestrator.run(shared))["success"]
-    await kims.push()
-    await lees.pull()
+    await share_harbour(kims, lees)
     assert (await elsewhere.run({"operation": "delete", "query": {"soft": False, "matching": "report"}}))["success"]
     for laptop in laptops:
         await laptop.pull()
@@ -257,11 +258,7 @@ async def test_who_goes_on_in_a_shared_chat_keeps_own_words_when_it_is_forgotten
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop], is_sent: bool
 ) -> None:
     kims, lees = laptops
-    await kims.log("harbour", "the report", "here it is")
-    shared = {"operation": "share", "channel": "harbour", "query": {"with": "team"}}
-    assert (await kims.orchestrator.run(shared))["success"]
-    await kims.push()
-    await lees.pull()
+    await share_harbour(kims, lees)
     await lees.log("harbour", "and the figures?", start=5)
     if is_sent:
         await lees.push()

@@ -390,6 +390,7 @@ def test_what_is_said_about_passwords_and_codes_stays() -> None:
         "63b46322ad54e7f5acb58835bd9cc0fe04263113 비밀번호 재설정\nec0caecc660630014f6372d8ec16b580e2bff05d 로그인",
         "jsonwebtoken: wrong checksum\n  expected 8cdaa20aad4084265e0c906f69e6b6bfcdab198752dbd37f371786f22d76765a",
         "storage.write(key: 'access_token', value: res.data['accessToken']);",
+        "der API token ist in der Durchschnittswertberechnung verboten",
         # what programs print: diffs, minified JavaScript, packages
         "diff --git a/password.py b/password.py\nindex c0d58b76..4d434375 100644\n--- a/password.py",
         "const clientSecret = this.#clientAuthentication.clientSecret;",
