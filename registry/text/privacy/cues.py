@@ -39,10 +39,11 @@ NAMED = re.compile(  # a label of something public: the value behind it is no se
     r"(?:\bENC\(|;base64,|\bssh-[a-z0-9]+ )\Z"
     r"|(?:(?:sha\d+|md5|hash|digest|integrity|checksum|commit|fingerprint|etag|nonce|opaque|uuid|version|cert)\w*"
     r"|(?:\b|_)(?:id|kid|h1|rev|sha|ssid|(?:user|host)?_?name|user|host|server|network|driver|model|branch|class|tag|image|txn?"
-    r"|trace|span|event|ray|realm"
+    r"|trace|span|event|ray|realm|vin"
     r"|(?:serial|order|invoice|tracking)(?: (?:number|no\.?))?|path|file|url|from|import|at|[nexy])"
+    r"|\b(?:NIST|OWASP|ASVS|PCI[- ]DSS|ISO|IEC|FIPS|ISMS-P|RFC|benchmark|thinkpad|iptime|archer|netgear)"
     r"|이름|아이디|해시(?: \w{1,4})?|버전|모델|시리얼|포트"
-    r"|(?:회원|주문|접수|요청|문의|계약|송장|제품|일련|시리얼|모델|예약|사업자) ?번호)"
+    r"|(?:회원|주문|접수|제출|등록|신청|사건|견적|요청|문의|계약|송장|제품|일련|시리얼|모델|예약|사업자) ?번호)"
     r"(?:은|는|이|가)?[\"'\])]{0,2}(?:\s?(?:[:=]|=>)\s?|\sis\s|\s{1,2})(?:W/)?[\"'`“‘(\[]?\Z",
     re.IGNORECASE,
 )
@@ -58,7 +59,8 @@ def find_cues(text: str, names: Sequence[Name]) -> list[Cue]:
         at = spaced.find(name.words)
         while at >= 0:
             end = at + len(name.words)
-            is_part = name.is_whole_word and _is_part(text, at, end, is_login=name.kind == "password")
+            is_compound = name.kind == "password" or len(name.words) > 3  # 문자인증번호
+            is_part = name.is_whole_word and _is_part(text, at, end, is_compound=is_compound)
             if not is_part and not _is_public(text[max(0, at - 200) : at], name):
                 is_noun = name.words != "pass" or _is_noun(text, at, end)
                 cues.append(Cue(at, end, name, is_noun and not name.is_cue))
@@ -75,14 +77,14 @@ def _is_noun(text: str, at: int, end: int) -> bool:
     return _STATED.match(text, end) is not None or _NOUN.search(text[max(0, at - 24) : at]) is not None
 
 
-def _is_part(text: str, start: int, end: int, *, is_login: bool) -> bool:
+def _is_part(text: str, start: int, end: int, *, is_compound: bool) -> bool:
     """Return whether a name is part of a longer word, other than the last one of `keystorePass`. A plural's s or a
     Korean particle may follow it."""
     end += text[end : end + 1] == "s"
     before, behind = text[start - 1 : start], text[end : end + 1]
     is_hump = text[start].isupper() and text[start + 1].islower()
-    is_compound = text[start] >= "가" and is_login  # 공유계정
-    return (before.isalnum() and not is_hump and not is_compound) or (behind.isascii() and behind.isalnum())
+    is_korean = text[start] >= "가" and is_compound  # 공유계정
+    return (before.isalnum() and not is_hump and not is_korean) or (behind.isascii() and behind.isalnum())
 
 
 def _is_public(before: str, name: Name) -> bool:

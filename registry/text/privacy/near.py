@@ -44,16 +44,17 @@ _ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the 
     r"|\s?(?:값\s?)?(?:는|은|가|이|를|을|만|란)(?:[ \t]{1,2}:?[ \t]?|:[ \t]?))"
     r"(?:\([a-z ]{1,24}\) -> |string\(\d+\) "
     r"|(?:Encoding\.\w+\.GetBytes|(?:new )?TextEncoder\(\)\.encode|Buffer\.from|bytes|Some)\()?"
-    r"(?:[brfuN@]?\\*(?P<quote>[\"'`])(?P<quoted>[^\s\"'`\\]{5,})\\*(?P=quote)(?! (?:폴더|파일|시트|메뉴|버튼|화면))"
+    r"(?:[brfuN@]?\\*(?P<quote>[\"'`]|\*\*)(?P<quoted>[^\s\"'`\\]{5,})\\*(?P=quote)"
+    r"(?! (?:폴더|파일|시트|메뉴|버튼|화면))"
     r"|(?P<bare>(?:\\,|[^\s\"'`,;(){}<>\[\]\\\u3000-\u9fff\uac00-\ud7a3]){6,}+)(?![(\[]))"
 )
 _ABOUT = re.compile(  # ends a name that does not hold the secret but tells of it
     r"(?:hash(?:ed)?|type|name|field|file|path|ur[il]|id|length|count|size|version|expir\w*|limit|policy|format|class"
-    r"|digest|alias|variable|env|label|hint|placeholder|prompt|column|header|param|regex|pattern|message)s?$",
+    r"|digest|alias|variable|env|ref|label|hint|placeholder|prompt|column|header|param|regex|pattern|message)s?$",
     re.IGNORECASE,
 )
 _CODE = re.compile(  # a line of code, a setting, a command or a log: only what is assigned is a value there
-    r"[{}\\]|;\s*$|[A-Za-z_]\w*\((?![가-힣])|[=!]=|^\s*(?:[@+$%|]|[\"'][\w.-]*[\"']\s?[:,]|\S+ = [A-Za-z(])",
+    r"[{}\\]|<set to|;\s*$|[A-Za-z_]\w*\((?![가-힣])|[=!]=|^\s*(?:[@+$%|]|[\"'][\w.-]*[\"']\s?[:,]|\S+ = [A-Za-z(])",
     re.MULTILINE,
 )
 _TOKEN = re.compile(
@@ -90,14 +91,16 @@ _LABEL = re.compile(  # of a value; these say nothing about it: value, default, 
     r"(?!(?:value|val|default|data|content|body|string|text|result)\b)([\w.-]+)[\"'\])]{0,3}\s?[:=]\s?[\"'`(\[]{0,2}\Z"
 )
 _RUN = re.compile("[A-Za-z0-9]{16}")
+_LOGGED = re.compile(r"(?:Failed|Accepted) \Z")  # ahead of "password for … from …" in a log
 _HASHED = re.compile(
-    r"sha|md5|hash|digest|etag|fingerprint|commit|커밋|해시|\brefs?\b|(?:rsa|dsa|gpg|pgp)\b|\bblob\b|checked out"
-    r"|expected|actual",
+    r"sha|md5|hash|digest|etag|fingerprint|commit|커밋|해시|\brefs?\b|(?:rsa|dsa|gpg|pgp)\b"
+    r"|\bblob\b|merkle|prev(?:ious)? block|checked out|expected|actual",
     re.IGNORECASE,
 )
 _LISTED = re.compile(  # a file behind its digest, as git submodule and sha256sum print it, or a commit's subject
     r"[ +-]{0,4}(?P<digest>[0-9a-fA-F-]{32,})[ \t]{1,4}(?:\*?[\w-]*[/._][\w.-]|(?<=[0-9a-f]{40} )[\w(\[])"
 )
+_GIT = re.compile(r"\bgit (?:rev-parse|hash-object|merge-base|ls-tree|log|show|rev-list|cat-file|write-tree)\b")
 _BELOW = re.compile(r"(?:SPEC )?CHECKSUMS:\r?\n(?:[ \t]+[^\s:]+: [0-9a-f]{32,}\r?\n)*[ \t]+[^\s:]+: ")  # Podfile.lock
 _COMPUTER = re.compile("(?:LAPTOP|DESKTOP|WIN|MBP)-[A-Z0-9]{6,11}")
 _WIFI = re.compile(r"[A-Za-z_-]*[_-](?:5|2\.?4)G(?:Hz)?(?:[_-]\w{1,6})?")
@@ -113,10 +116,13 @@ _HEAD = re.compile(r"[ *\"']*[\w.-]+(?: [\w.-]+){0,2}[ *\"']*")  # a cell of a t
 def find_near(text: str, names: Sequence[Name], *, has_odd: bool) -> Iterator[Secret]:
     """Yield the likely secrets near the names, the surest first, and those that no name has to tell of."""
     cues = find_cues(text, names)
-    yield from _find_assigned(text, cues)
     lines: dict[int, list[Cue]] = {}
     for cue in cues:
         lines.setdefault(text.rfind("\n", 0, cue.start) + 1, []).append(cue)
+    in_lock_file = "SPEC CHECKSUMS:" in text  # names of packages there end in Auth
+    for found in _find_assigned(text, cues):
+        if not in_lock_file or not _is_digest(text, found, lines):
+            yield found
     strong = {start for start, held in lines.items() if any(cue.is_strong for cue in held)}
     in_lines = (_find_in_line(text, start, held[:MOST_CUES], strong) for start, held in lines.items())
     for found in chain(_find_made(text, cues), *in_lines):
@@ -141,6 +147,8 @@ def _is_digest(text: str, found: Secret, cued: Container[int]) -> bool:
         above = text.rfind("\n", 0, max(0, line - 1)) + 1
         is_of_digests = _LISTED.match(text, above) or _HASHED.search(text, above, line)
         return above == line or above not in cued or is_of_digests is not None
+    if found.start == line and _GIT.search(text, text.rfind("\n", 0, max(0, line - 1)) + 1, line):
+        return True
     head = text.rfind("CHECKSUMS:", max(0, line - LONGEST_LIST), line)
     return head >= 0 and _BELOW.fullmatch(text, text.rfind("\n", 0, head) + 1, found.start) is not None
 
@@ -152,7 +160,8 @@ def _find_assigned(text: str, cues: Sequence[Cue]) -> Iterator[Secret]:
             behind = found.end() if len(found[0]) > LONGEST_SKIPPED else 0
             group = "quoted" if found["quoted"] else "bare"
             is_verb = cue.name.words == "pass" and found["plain"] and not cue.is_strong
-            if not is_verb and _is_assigned(found, cue.name, found[group], is_quoted=group == "quoted"):
+            is_quoted = found["quote"] not in (None, "**")  # in bold anything may stand
+            if not is_verb and _is_assigned(found, cue.name, found[group], is_quoted=is_quoted):
                 yield Secret(cue.name.kind, *found.span(group))
 
 
@@ -245,6 +254,8 @@ def _is_part_of_name(text: str, cue: Cue) -> bool:
     behind = text[cue.end : cue.end + 12]
     if re.match(r" (?:managers?|polic|field|generator|length|strength|hash)", behind):
         return True
+    if is_password and _LOGGED.search(text, max(0, cue.start - 9), cue.start):
+        return True
     return (
         behind[:1] in ("-", "_")
         or (cue.name.words.isascii() and re.match("[A-Z][a-z]", behind) is not None)
@@ -272,6 +283,8 @@ def _values(text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
         if token.start() >= last:
             return
         value = token[0].rstrip(".:")  # the sentence's own punctuation
+        if text.endswith("**", 0, token.start()):
+            value = value.removesuffix("**")  # bold
         if value.endswith("??"):
             value = value.rstrip("?")
         if form(value) >= Form.NUMBERED or is_typed_korean(value):

@@ -15,7 +15,7 @@ PIN = re.compile(  # a number without a unit, with the signs of a keypad, in sin
     r"|(?<![가-힣])(?:[공영일이삼사오육륙칠팔구][-· ,]?){4,8}(?<=[가-힣]))"
     r"|(?:G-|(?<!\[)[#*])?\d{4,8}"
     r"|(?=[A-Z\d]{5,8}\b)[A-Z\d]*[A-Z]\d+[A-Z][A-Z\d]*|(?P<lettered>\d{4,6}[A-Z]|[A-Z]\d{4,6})"
-    r"|\d{3,4} \d{3,4}|\d{3}-\d{3}|\d{1,2}(?:-\d{1,2}){2,3})"
+    r"|\d{3,4} \d{3,4}|\d{3}-\d{3}|\d{1,2}(?:-\d{1,2}){2,3}|\d{1,2}(?: [-–] \d{1,2}){2,3})"
     r"(?![A-Za-z0-9_%/]|[.,:-]\d|-(?!\s)|[줄점권쪽장](?![가-힣])"
     r"|\s?(?:digit|char|min|sec|hour|day|time|[mck]?m\b|ms|px|bit|byte|line|row|user|wide|high|tall|deep"
     r"|[자년월일분초시회번개원명건호층만~]))"

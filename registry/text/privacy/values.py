@@ -32,15 +32,15 @@ class Form(IntEnum):
 
 
 _PLACEHOLDER = re.compile(
-    r"^[$%{<\[]|\$[{(]|\{\{|\.\.\.|…|\*\*|[•●]{2}|xxxx|(?<![a-z0-9])your|placeholder|change.?me|replace|dummy|redacted|undefined|null$"
+    r"^[$%{<\[]|^hmac-sha\d+:|^(?:my|access|secret|api|auth|client)_(?:access_)?(?:key|secret|token|password|pass)$|^user(?:name)?:pass(?:word|wd)?@|\$[{(]|\{\{|\.\.\.|…|(?<!\d{3})\*\*|\*\*(?!$)|[•●]{2}|xxxx|(?<![a-z0-9])your|placeholder|change.?me|replace|dummy|redacted|undefined|null$"
     r"|^\D*\d?\D*example\D*\d?$|insert|(?:key|token|secret|password|value|goes)[_-]here$|여기|입력",
     re.IGNORECASE,
 )
 _CODE = re.compile(  # an expression, a number, an address, a path, a file with its line, a digest
-    r"^[A-Za-z_]\w*(?:->|::)\w|^(?:#[\w.]+|[A-Za-z_]+\d?)=\w|^[a-z_]+=$|^[-+]?\d[\d._]*$|^#\W"
+    r"^[A-Za-z_]\w*(?:->|::)\w|^(?:#[\w.]+|[A-Za-z_]+\d?)=[\w/]|^[A-Za-z_]+=$|^[-+]?\d[\d._]*$|^#\W"
     r"|^(?:https?:|\.{1,2})?/(?!(?=(?:\D*\d){3})(?=[^A-Z]*[A-Z])[A-Za-z0-9+/]{25,}=*$)"
-    r"|^[@?][A-Za-z]|^![A-Za-z_]+$|^(?:arn|urn|h\d):|^--\w|^S-1-\d|^[\w-]+_session_\d{8}_\d{4,6}(?:_\w+)?$"
-    r"|^(?:hmac-)?(?:sha\d{1,3}|SHA\d{1,3}|md5)[:=]|^(?:rsa|dsa|elg|ed|cv)\d{3,5}/[0-9A-F]{8,40}$|^1-[0-9a-f]{8}-[0-9a-f]{24}$|\w\[$|^\w+=https?:|^[0-9a-f]{7,40}\.{2,3}[0-9a-f]{7,40}$|^!*this\.|^!!\w|^[\w$.]+\?\.[A-Za-z]"
+    r"|^[@?][A-Za-z]|^@\.{0,2}/|@(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{7,40}$|^\w+\$\d+\.|^![A-Za-z_]+$|^(?:arn|urn|h\d):|^--\w|^S-1-\d|^[\w-]+_session_\d{8}_\d{4,6}(?:_\w+)?$"
+    r"|^(?:hmac-)?(?:sha\d{1,3}|SHA\d{1,3}|md5)[:=/]|^(?:rsa|dsa|elg|ed|cv)\d{3,5}/[0-9A-F]{8,40}$|^1-[0-9a-f]{8}-[0-9a-f]{24}$|\w\[$|^\w+=https?:|^[0-9a-f]{7,40}\.{2,3}[0-9a-f]{7,40}$|^!*this\.|^!!\w|^[\w$.]+\?\.[A-Za-z]"
     r"|^(?:\d+:)?\d+(?:\.\d+)+[\w.+~]*-\d[\w.+~]*$|:(?:amd64|arm64|i386|all)$|\.so(?:\.\d+)*$|\.(?:dist|egg)-info$|^OpenSSH_[\d.]+p\d$|^Debian-\S+deb|^(?:[A-Za-z]{2,}[-_.]){2,}[0-9a-f]{40,64}$"
     r"|^0x[0-9a-fA-F]{1,40}$|^(?!(?=.{8})(?:[a-f]{2,}\d{3,}|12345\d*[a-f])$)[0-9a-f]{7,12}$|^[0-9A-F]{16}$|^[\w./:-]*:\d+(?::|$)|@[~^]\d|@\d+\.\d|^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-|\\d|[aA]-[zZ]|\(\?[=!:]|^(?!SK)[A-Z]{2}[0-9a-f]{32}$|^pk_(?:live|test)_|^g?v\$|^(?:ami|eni|i|sg|snap|subnet|vol|vpc)-[0-9a-f]{8,17}$"
     r"|^(?:[\w.-]+/)*[\w.-]+\.(?:[a-z]{1,4}|mp[34]|html5?|swift|tfstate)(?:[:-]\d+){0,2}[:-]?$"
@@ -64,7 +64,7 @@ _TECHNICAL = re.compile(  # an algorithm, a product with its version, a model's 
     r"|page|item|file|step|unit|password|factor)s?|[A-Z]{1,4}|[kMG](?:Hz|bps))"
     r"|(?:[A-Z][A-Za-z]*-)+[A-Z]{1,3}\d{2,4}[a-z]{0,3})"
     r"|(?-i:[A-Z]+)[-#]\d+|(?-i:[A-Z]{1,5}\d{2,5}[A-Z]{0,3}\d{0,4}[a-z]{0,2}|[A-Z]{2,10}\d)|[a-z]\d{2,3}|\d\dH[12]|[a-z]{2,4}\d[a-z]\d?"
-    r"|\d+(?:\.\d+)?(?:eur|usd|krw|/[a-z]+)|[A-Z]{0,2}\$[\d.,]+[kKmM]?|esp\d{2,4}|1password"
+    r"|\d+(?:\.\d+)?(?:eur|usd|krw|/[a-z]+)|[A-Z]{0,2}\$[\d.,]+[kKmM]?|esp\d{2,4}|1password|\d{3}-\d{2,3}[A-Z]?|ssh2|fail2ban|log2ram|i18n|l10n|a11y|pg\d\d"
     r"|(?:amd|arm)64|x86_64|(?:firefox|chrome|edge|safari|android|wlan|eth|stm|nrf|php|jdk|node|vue|react|django)\d{1,3}"
     r"|fritz!\S*|(?:iphone|ipad|galaxy|pixel|office|windows|python|윈도우|아이폰|아이패드|갤럭시|오피스|엑셀|한글|정부)\d+(?:,\d)?|(?:[a-z]+-?v?|7z)\d{1,2}(?:\.\d+)+"
     r"|[a-z]{1,3}OS[ -]?\d+|wpa\d?(?:-?(?:psk|personal|enterprise|eap))?",
@@ -83,19 +83,22 @@ _UNMISTAKABLE = re.compile(  # Summer2019!, L0ckness_Monday
 )
 _WORD = re.compile(r"(?!(?:pass|secret|token|user|admin)\w*$)[a-z]{2,24}")
 _REMARK = re.compile(  # tells something about a password
-    r"[a-z_-]*(?:ed|ing|[ai]ble|ive|ory|ary|ent|ant|ly|onal|ous|ful|less|self|where|thing|body)"
+    r"[a-z_-]{3,}ed|used|need|[a-z_-]*(?:ing|[ai]ble|ive|ory|ary|ent|ant|ly|onal|ous|ful|less|self|where|thing|body)"
     r"|invalid|valid|public|static|generic|local|global|manual|normal|wrong|right|weak|strong|short|empty|blank|unknown|safe|secure"
     r"|unique|random|plain|common|sorry|please|correct|incorrect|falsch|there|these|those|yours|mine|still|again|about|above|below|same|that|this|them|it|now|help|thanks|what|why|how|simple|complex|easy|clear|true|false"
     r"|string|array|bytes|characters|numbers?|letters?|default|visible|ready|complete|shown|reset|fails?|works?|exists?|matters?|expires?"
     r"|broken|hidden|forgotten|success|failure|strength|length"
     r"|null|none|base|fine|good|best|worst|hard|basic|digest|[bs]crypt|argon|login|email|phone|field|form|label|message|mismatch|validation|column|table|value|name|error"
-    r"|hash|regex|config|text|varchar|m(?:in|ax)(?:length)?|confirm\w*|stdin|prompt|version|option|page|step"
-    r"|[a-z]+(?::\w+)?(?:\|[a-z]+(?::\w+)?)+"
+    r"|hash|regex|config|text|varchar|m(?:in|ax)(?:length)?|confirm\w*|stdin|prompt|version|options?|page|step"
+    r"|given|taken|chosen|written|typed|kept|sent|gone|cut|case|half|never|always|also|else|than|which|whatever|where|instead|because"
+    r"|without|should|would|could|after|before|while|since|using|flags?|arguments?|parameters?|switch|words?|digits?|chars?|policy"
+    r"|[a-z]+(?::\w+)?(?:\|[a-z]+(?::\w+)?)+|ugfzc3dvcmq6|vxnlcm5hbwu6"
 )
+_FIELD = re.compile("[a-z](?:Password|Passwd|Token|Secret)$")  # challengePassword
 _SMALL = re.compile(  # words of a sentence
     r"\b(?:the|an?|and|or|of|to|in|for|with|your?|secret|token|that|this|must|should|was|not|is|are|can|will|from|has|have|when|then"
     r"|but|any|all|used?|via|key|file|passe|passwort|contraseña|password|passphrase"
-    r"|new|old|enter|too|very|if|on|at|by|as|it|no)\b"
+    r"|new|old|enter|too|very|being|if|on|at|by|as|it|no)\b"
 )
 
 
@@ -213,7 +216,7 @@ def is_unmistakable(value: str) -> bool:
 
 
 _ADDRESS = re.compile(  # a path, an e-mail address, a prompt, an option, a date
-    r"^[\w.-]*/|/[\w-]+[./]|[\w)]@[\w-]+\.\w|^[\w.-]+@[\w.-]+:|://|=$|[A-Za-z]@$|^-|^\d{4}-\d\d-\d\d|=[^=]*&|&\w+=|&nbsp|\|.*\||^[a-z]+@[a-z]+$|\w\[\w+\]$"
+    r"^[\w.-]*/|/[\w-]+[./]|[\w)]@[\w-]+\.\w|^[\w.-]+@[\w.-]+:|://|=$|[A-Za-z]@$|^-|^\d{4}-\d\d-\d\d|=[^=]*&|&\w+=|&(?:nbsp|[lg]t|amp|quot)|\|.*\||^[a-z]+@[a-z]+$|\w\[\w+\]$"
 )
 _DIGITS = re.compile(r"(?!\d{1,3}(?:_\d{3})+$)(?=(?:\D*\d){4})[\d_!@#$^&*]*(?:\d[_!@#$^&*]|[!@#$^&*]\d)[\d_!@#$^&*]*")
 _PARTS = re.compile(  # Hydrant-Bishop-19, Marigold_1979_kettle
@@ -232,6 +235,7 @@ _WITHIN = re.compile(r"[A-Za-z]\d+[A-Za-z]|^\d+[A-Za-z]{2}")
 def is_typed_korean(value: str) -> bool:
     """Return whether Korean was typed with Latin letters (비밀 becomes `qlalf`), as many Korean passwords are."""
     value = value[:1].lower() + re.sub(r"(?<=[a-z])-(?=[a-z])", "", value[1:].rstrip("0123456789!@#$^&*.~"))
+    value = value[value.find("_") + 1 :]
     return 4 < len(value) < 24 and _TYPED_KOREAN.fullmatch(value) is not None
 
 
@@ -247,7 +251,7 @@ def is_word(value: str) -> bool:
 
 def is_remark(value: str) -> bool:
     """Return whether a word tells something about a password: "expired", "bcrypt", "iPhone13"."""
-    value = re.sub("[!?]{2,}$", "", value)
+    value = re.sub(r"[!?]{2,}$|\?$", "", value)
     return _REMARK.fullmatch(value.lower()) is not None or _TECHNICAL.fullmatch(value) is not None
 
 
@@ -274,7 +278,7 @@ def is_value(value: str) -> bool:
     is_other = (
         _CODE.search(value) or is_remark(value) or (" " in value[:50] and len(value) < 50 and not is_phrase(value))
     )
-    return is_argument(value) and not is_other
+    return is_argument(value) and not is_other and not _FIELD.search(value)
 
 
 def is_phrase(value: str) -> bool:

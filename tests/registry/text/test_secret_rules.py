@@ -122,6 +122,14 @@ def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs() 
         ("Ihr Code: %s", "QX7M-2PRA-9TLD"),
         ("requirepass %s", "mole-Hill-3x"),
         ("dbpass=%s", "tulip-9x-garden"),
+        ("new wifi password: **%s**", "Rabbit-88-hole"),
+        ("his gun safe is %s stop", "left 55 right 20 left 71"),
+        ("금고는 %s 순서", "좌로 72 우로 15 좌로 48"),
+        ("OTP 키값이 %s 라고 나와", "4TRFLNL2XHNESWDB"),
+        ("mc alias set prod https://minio.example ops %s", "V8sKd02LmQxZ7pTnB4yRwE9uJ1hGfA3c"),
+        ("kubectl create secret generic a --from-literal=smtp='%s'", "mailman-77-qq"),
+        ('expect "password:"\nsend "%s\\r"', "hb_scl!7781"),
+        ("mongodb://app:%s@10.0.4.12:27017/chat", "s@ltFlats4"),
         ("$dbpass = '%s';", "Tulip9xqz!"),
         ("ldap_bindpw=%s", "tulip-9x-garden"),
         ("BINDPW %s", "tulip-9x-garden"),
@@ -399,6 +407,15 @@ def test_what_is_said_about_passwords_and_codes_stays() -> None:
         "ii  login    1:4.13+dfsg1-1+deb12u1   amd64   system login tools\nii  zlib1g-dev:amd64   1:1.2.13.dfsg-1",
         "Setting up passwd (1:4.13+dfsg1-1+deb12u1) ...\nSetting up openssl (3.0.19-1~deb12u2) ...",
         "debug1: password, OpenSSH_9.2p1 Debian-2+deb12u6, OpenSSL 3.0.19",
+        "sshd[1]: Failed password for root from 185.220.101.7 port 40180 ssh2\n\nfail2ban 설정 좀",
+        "our password policy against NIST 800-63B?",
+        "SPEC CHECKSUMS:\n  KakaoSDKAuth: 212a0c44d7118f58cd0518ecc4774eb7800c9c06",
+        "release api@914b395731c7: cannot read 'token'",
+        "the pinned key is sha256//pCS2L477hkJRTrGLIrR/bikDBd8gzCxoLQ+wSgvlWYi=",
+        "git rev-parse HEAD:vendor/keys\nefff13e99834622bde4f03b5a66ccd6e615305e0",
+        "vault kv put secret/app username=app password=@/run/pw.txt",
+        "  DB_PASSWORD:  <set to the key 'password' in secret 'db-creds-v3'>  Optional: false",
+        "the lock on the left, 22 turns, then the right lock, 8 turns",
     ]
     for said in cases:
         assert masked(said) == said
@@ -535,7 +552,14 @@ def test_a_hostile_text_is_searched_in_time() -> None:
         start = time.process_time()
         masked(repeated * (20_000 // len(repeated)))
         assert time.process_time() - start < 1
-    for repeated in ("비번 영타 ", "비번 영타 12가", "비번 한글로 가나다라12 ", "비번 영타 가나다라12 "):
+    for repeated in (
+        "비번 영타 ",
+        "비번 영타 12가",
+        "비번 한글로 가나다라12 ",
+        "비번 영타 가나다라12 ",
+        "금고 ",
+        "postgres://a:",
+    ):
         start = time.process_time()
         masked(repeated * (80_000 // len(repeated)))
         assert time.process_time() - start < 1
