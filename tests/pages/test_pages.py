@@ -222,7 +222,7 @@ async def test_a_message_has_an_address_of_its_own(http: httpx.AsyncClient) -> N
 async def test_a_message_tells_where_it_comes_from(http: httpx.AsyncClient) -> None:
     first = (await ids_of(http, FIBONACCI))[0]
     facts = await text_of(http, f"/messages/{first}/facts")
-    for shown in (first, "Stored by", "cursor"):
+    for shown in (first, "Stored by", "a tool call", "cursor"):
         assert shown in facts
 
 
