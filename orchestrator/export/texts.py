@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from registry.domain import preview_of
+from registry.domain import local_day, preview_of
 from registry.errors import InvalidRequest, StorageError
 
 ExportFormat = Literal["markdown", "json", "html", "pdf"]
@@ -61,7 +61,7 @@ def document_name(session: Item, to: ExportFormat) -> str:
     words = session["nickname"] or session["title"] or session["first_message_preview"] or ""
     name = _UNSAFE.sub("-", words).strip("-.")[:60].rstrip("-.")
     digest = blake2b(session["channel"].encode(), digest_size=3).hexdigest()
-    return "_".join(filter(None, (session["created_at"][:10], name, digest))) + ENDINGS[to]
+    return "_".join(filter(None, (local_day(session["created_at"]), name, digest))) + ENDINGS[to]
 
 
 def document_path(given: str, to: ExportFormat, folder: str | None) -> Path:

@@ -113,7 +113,7 @@ def age_of(at: datetime, moment: datetime) -> str:
     """Return the age in words; after two months, the date."""
     minutes = max(int((moment - at).total_seconds() // 60), 0)
     if minutes >= 60 * 24 * 60:
-        return f"{at:%Y-%m-%d}"
+        return f"{at.astimezone():%Y-%m-%d}"
     for unit, length in (("day", 24 * 60), ("hour", 60), ("minute", 1)):
         if count := minutes // length:
             return f"{count} {unit}{'' if count == 1 else 's'} ago"

@@ -10,6 +10,8 @@ import pytest
 from cli.output import display_width, local_time
 from orchestrator.answer.digests.hint_text import warning_line
 from orchestrator.answer.finding.before_act import PastWarning
+from orchestrator.operations.list_sessions import age_of
+from registry.domain import parse_time
 from tests.cli.conftest import FIBONACCI, Ctxr, bare_ctxr
 
 
@@ -162,10 +164,15 @@ def seoul(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.usefixtures("seoul")
-def test_the_day_told_to_a_new_chat_or_before_an_act_is_that_of_this_machine(ctxr: Ctxr, tmp_path: Path) -> None:
+def test_the_day_told_to_a_new_chat_before_an_act_or_in_a_name_is_that_of_this_machine(
+    ctxr: Ctxr, tmp_path: Path
+) -> None:
     said = [{"role": "user", "text": "피보나치", "timestamp": "2025-09-29T20:00:00Z"}]  # 05:00 on the 30th in Seoul
     ctxr("log", "-", given={"channel": "c", "messages": said, "meta": {"project": str(tmp_path)}})
     assert "2025-09-30)" in ctxr("note", str(tmp_path)).output
+    ctxr("export", "c", "--output", str(tmp_path))
+    assert [file.name[:10] for file in tmp_path.glob("*.md")] == ["2025-09-30"]
+    assert age_of(parse_time("2025-09-29T20:00:00Z"), parse_time("2025-12-29T20:00:00Z")) == "2025-09-30"
     assert warning_line(PastWarning("피보나치", said[0])).startswith("Context Registry, quoted from 2025-09-30: ")
 
 
