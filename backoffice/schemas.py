@@ -135,6 +135,7 @@ class ChangesPage(BaseModel):
         description="`after` is no place of this registry, as after the restore of a backup: this is the first page"
     )
     registry: str = Field(description="the registry's id, the same at every address")
+    owner: str | None = Field(description="the person whose token asks")
 
 
 class EditItem(QueryShape):
@@ -155,6 +156,7 @@ class EditItem(QueryShape):
     source: str = ""
     session_id: str | None = None
     message_id: str | None = Field(None, description="of a message, its id in the registry that is asked")
+    owner: str | None = Field(None, description="the person whose channel it is there")
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:

@@ -24,10 +24,18 @@ from registry.ingest.stored_messages import STORED_ID
 from registry.project import REMEMBERED, Project
 from registry.storage.conversations.channels import find_channel
 from registry.storage.database import WriteTransaction
+from registry.storage.exchange.change_feed import last_number
 from registry.storage.exchange.counterparts import NOT_GROWN, grown_to
 from registry.storage.exchange.edits import Edit, matching_channels
-from registry.storage.exchange.remote import last_messages, note_here, note_messages, numbers_of_ids
+from registry.storage.exchange.remote import (
+    last_messages,
+    note_here,
+    note_messages,
+    note_of_other_person,
+    numbers_of_ids,
+)
 from registry.storage.safety.visibility import check_visible, check_writable_name, name_for_owner
+from registry.storage.tables import conversation
 
 
 class LogRequest(Request):
@@ -68,6 +76,7 @@ class PulledRequest(LogRequest):
 
     url: str
     ids: list[str]  # the id of each message there
+    of_other_person: bool  # they are not of the person as whom this machine exchanges
 
 
 def conversation_log(
@@ -147,10 +156,13 @@ def _ingest_pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> di
     found = find_channel(tx, name)
     context_rows = last_messages(tx, found.number) if found else []
     context = [Message(Role(row.role), row.text, row.timestamp, more={STORED_ID: row.id}) for row in context_rows]
+    last = last_number(tx, conversation)
     channel, saved = _save_messages(tx, name, request, [*context, *(messages[there] for there in new)])
     ids = saved.ids[len(context_rows) :]
     numbers = numbers_of_ids(tx, ids)
     note_messages(tx, request.url, {numbers[here]: there for here, there in zip(ids, new, strict=False)})
+    if request.of_other_person:  # what this machine's person said before stays the person's
+        note_of_other_person(tx, [number for number in numbers.values() if number > last])
     return _log_result(run, channel, replace(saved, ids=ids), len(ids))
 
 

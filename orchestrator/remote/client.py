@@ -65,10 +65,12 @@ class RemoteRegistry:
     """Client of the registry at an address. An async context manager.
 
     `notes_url`: the address in our notes about that registry, which may have been reached at another one before.
+    `owner`: the person whom its token is of, once it has told changes.
     """
 
     def __init__(self, url: str, token: str = "", transport: httpx.AsyncBaseTransport | None = None) -> None:
         self.url = self.notes_url = url.rstrip("/")
+        self.owner: str | None = None
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._client = httpx.AsyncClient(base_url=self.url, headers=headers, timeout=30.0, transport=transport)
 
@@ -84,8 +86,13 @@ class RemoteRegistry:
 
     async def changes(self, after: int) -> Changes[dict[str, Any]]:
         found = await self._answer("GET", "/bo/changes", "is_all", after=after)
-        about = found["starts_over"], found.get("registry", "")  # older servers send no id
+        about = found["starts_over"], found.get("registry", ""), found.get("owner")  # older servers send neither
+        self.owner = found.get("owner")
         return Changes(found["items"], found["place"], found["is_all"], *about)
+
+    def is_of_other_person(self, owner: str | None) -> bool:
+        """Return True if a channel there with this owner is not the one's whose token this is."""
+        return self.owner is not None and owner not in (None, self.owner)
 
     async def channel(self, name: str) -> dict[str, Any]:
         return await self._answer("GET", f"/bo/channels/{quote(name, safe='')}", "session_id")

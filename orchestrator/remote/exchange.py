@@ -304,7 +304,9 @@ async def _apply_here(orchestrator: Orchestrator, remote: RemoteRegistry, edit: 
         if error:
             logger.warning("Not done here: %s %s", error["message"], error["details"])
         done.edits += error is None
-        await orchestrator.registry.write(partial(note_edit_known, url=remote.notes_url, received=local_edit))
+        of_other_person = remote.is_of_other_person(edit.owner)
+        known = partial(note_edit_known, url=remote.notes_url, received=local_edit, of_other_person=of_other_person)
+        await orchestrator.registry.write(known)
     if edit.field == DELETED and not edit.value:
         await _pull_restored(orchestrator, remote, edit, done)
 
@@ -366,7 +368,9 @@ async def _store_channel(
     )
     try:
         ids = [item["id"] for item in items]
-        request: Request | Refusal = PulledRequest.model_validate({**given, "url": remote.notes_url, "ids": ids})
+        of_other_person = remote.is_of_other_person(channel.get("owner"))
+        noted = {"url": remote.notes_url, "ids": ids, "of_other_person": of_other_person}
+        request: Request | Refusal = PulledRequest.model_validate({**given, **noted})
     except ValidationError as exc:
         refused = invalid_request(exc.errors(include_url=False))
         request = Refusal(PulledRequest.operation, given["source"], refused, given["channel"])

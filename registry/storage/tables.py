@@ -126,6 +126,8 @@ conversation = _numbered(
     Column(
         "forgotten", Boolean, nullable=False, server_default=false()
     ),  # its text is removed, and a resend is refused
+    # came from another person's chat in another registry: never sent to one as this person's words
+    Column("of_other_person", Boolean, nullable=False, server_default=false()),
     UniqueConstraint("channel_number", "seq"),
     # Orders messages; also a covering index for extractions, which count a channel's messages of some roles.
     Index("ix_conversation_places", "channel_number", "timestamp", "number", "seq", "role", "deleted"),
@@ -150,6 +152,7 @@ edit = _numbered(  # the latest edit of each field of a channel or message, and 
     Column("field", String(80), nullable=False),  # title, nickname, tag:NAME, deleted, forgotten
     Column("value", Json, nullable=False),
     Column("done_at", UtcTime, nullable=False),  # by the clock of the machine that made the edit
+    Column("of_other_person", Boolean, nullable=False, server_default=false()),  # as of a message
     Index("ix_edit_channel_number", "channel_number", "field"),
     Index("ix_edit_message_number", "message_number"),
 )

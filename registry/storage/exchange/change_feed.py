@@ -95,6 +95,7 @@ class Changes(Generic[T]):
     """Messages or edits after a position, in order of arrival; `place`: the position to continue from.
 
     `starts_over`: the given position is not of this registry, so the items start at the beginning. `registry`: its id.
+    `owner`: the person who asks, if it is one.
     """
 
     items: list[T]
@@ -102,6 +103,7 @@ class Changes(Generic[T]):
     is_all: bool
     starts_over: bool = False
     registry: str = ""
+    owner: str | None = None
 
 
 def changes_after(tx: ReadTransaction, place: int) -> Changes[dict[str, Any]]:
@@ -122,7 +124,7 @@ def changes_after(tx: ReadTransaction, place: int) -> Changes[dict[str, Any]]:
     next_place = feed_place(tx, settled[-1].number if settled else number)
     # rows after a gap come with a later poll
     is_all = len(settled) < len(rows) or (are_all and len(settled) < MAX_ROWS)
-    return Changes(items, next_place, is_all, starts_over, registry_id(tx))
+    return Changes(items, next_place, is_all, starts_over, registry_id(tx), owner_of(tx))
 
 
 def _namesakes_in(tx: ReadTransaction, rows: Iterable[MessageRow]) -> set[int]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, delete, exists, func, insert, select, update
+from sqlalchemy import ColumnElement, Row, and_, delete, exists, func, insert, select, update
 
 from registry.domain import format_time, now
 from registry.storage.conditions import is_one_of
@@ -38,7 +38,10 @@ _STEP = timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """An edit as sent: of a channel by its names, of a message by its id in the receiving registry."""
+    """An edit as sent: of a channel by its names, of a message by its id in the receiving registry.
+
+    `owner`: the person whose channel it is in the sending registry.
+    """
 
     field: str
     value: Any
@@ -47,10 +50,12 @@ class Edit:
     source: str = ""
     session_id: str | None = None
     message_id: str | None = None
+    owner: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         about = {"names": list(self.names), "source": self.source, "session_id": self.session_id}
-        named = {name: value for name, value in {**about, "message_id": self.message_id}.items() if value}
+        about |= {"message_id": self.message_id, "owner": self.owner}
+        named = {name: value for name, value in about.items() if value}
         return {"field": self.field, "value": self.value, "done_at": format_time(self.done_at), **named}
 
 
@@ -213,12 +218,13 @@ def _as_sent(row: Row[Any], named: _NamedChannels, message: _Message, ids: str, 
     if row.field == GROWN:
         return Edit(row.field, {"id": message[0], "digest": message[1]}, row.done_at)
     about, names = named[row.channel_number]
-    return Edit(row.field, row.value, row.done_at, names, about.source, about.session_id, message[0])
+    return Edit(row.field, row.value, row.done_at, names, about.source, about.session_id, message[0], about.owner)
 
 
 def is_unsent_edit(url: str) -> ColumnElement[bool]:
-    """Return a condition: the edit was not sent to that registry."""
-    return ~exists().where(remote_edit.c.url == url, remote_edit.c.number == edit.c.number)
+    """Return a condition: the edit was not sent to that registry, and is not of another person's channel."""
+    is_sent = exists().where(remote_edit.c.url == url, remote_edit.c.number == edit.c.number)
+    return and_(~is_sent, ~edit.c.of_other_person)
 
 
 def unsent_edits(tx: ReadTransaction, url: str) -> dict[int, Edit | None]:
@@ -252,12 +258,18 @@ def note_edits_sent(tx: WriteTransaction, url: str, whys: Mapping[int, str | Non
     insert_new(tx, remote_edit, rows)  # another process may have sent them meanwhile
 
 
-def note_edit_known(tx: WriteTransaction, url: str, received: Edit) -> None:
-    """Record that an edit came from that registry. Sent back, it could match another channel there."""
+def note_edit_known(tx: WriteTransaction, url: str, received: Edit, *, of_other_person: bool) -> None:
+    """Record that an edit came from that registry. Sent back, it could match another channel there.
+
+    One of another person's channel is not even sent to a registry that was restored: there it would be done to a
+    channel of this person.
+    """
     numbers = [row.number for row in matching_channels(tx, received)]
     is_it = edit.c.message_number.is_(None), edit.c.field == received.field, edit.c.done_at == received.done_at
-    found = tx.execute(select(edit.c.number).where(edit.c.channel_number.in_(numbers), *is_it)).scalars()
+    found = tx.execute(select(edit.c.number).where(edit.c.channel_number.in_(numbers), *is_it)).scalars().all()
     note_edits_sent(tx, url, dict.fromkeys(found))
+    if of_other_person:
+        tx.execute(update(edit).where(edit.c.number.in_(found)).values(of_other_person=True))
 
 
 def resend_refused_edits(tx: WriteTransaction, url: str) -> None:

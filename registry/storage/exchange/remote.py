@@ -42,6 +42,7 @@ class Unsent:
 
 
 _ALIVE = conversation.c.deleted.is_(False), conversation.c.forgotten.is_(False)
+_OWN = conversation.c.of_other_person.is_(False)
 
 
 def _is_noted(url: str, number: ColumnElement[int], *conditions: ColumnElement[bool]) -> ColumnElement[bool]:
@@ -50,7 +51,7 @@ def _is_noted(url: str, number: ColumnElement[int], *conditions: ColumnElement[b
 
 
 def _is_unsent(url: str) -> ColumnElement[bool]:
-    return and_(~_is_noted(url, conversation.c.number), *_ALIVE)
+    return and_(~_is_noted(url, conversation.c.number), _OWN, *_ALIVE)
 
 
 def next_unsent(tx: ReadTransaction, url: str, most: int, after: int = 0) -> Unsent | None:
@@ -104,6 +105,11 @@ def note_messages(tx: WriteTransaction, url: str, ids: Mapping[int, str | None])
     new = [{"url": url, "number": number, "id": ids[number]} for number in numbers if number not in noted]
     if new:
         tx.execute(insert(remote_message), new)
+
+
+def note_of_other_person(tx: WriteTransaction, numbers: Collection[int]) -> None:
+    """Record that messages came from another person's chat: if they are no longer there, they are not sent again."""
+    tx.execute(update(conversation).where(is_one_of(conversation.c.number, numbers)).values(of_other_person=True))
 
 
 def note_other_ids(tx: WriteTransaction, url: str, ids: Mapping[int, str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from registry.access import Access, Level
 from registry.ingest.merge_channels import merge_channels
 from registry.storage.conversations.channels import find_channel, open_channel
 from registry.storage.database import WriteTransaction
+from registry.storage.paging import invalidate_feed_places
 from registry.storage.safety.tokens import create_token
 from tests.orchestrator.remote.laptops import Laptop, Line, said
 
@@ -271,3 +273,38 @@ async def test_who_goes_on_in_a_shared_chat_keeps_own_words_when_it_is_forgotten
     copied = ["the report", "here it is"] if is_sent else []
     assert (await said(lees.orchestrator)) == {"harbour": [*copied, "and the figures?"]}
     assert [*(await said(elsewhere)).values()] == [[*copied, "and the figures?"]]
+
+
+async def test_a_copy_of_a_chat_that_is_shared_no_more_is_not_sent_as_ones_own(
+    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+) -> None:
+    kims, lees = laptops
+    await share_harbour(kims, lees)
+    await lees.log("lees", "only mine")
+    await lees.push()
+    withdrawn = {"operation": "share", "channel": "harbour", "query": {"with": "nobody"}}
+    assert (await kims.orchestrator.run(withdrawn))["success"]
+    await kims.push()
+    await elsewhere.registry.write(invalidate_feed_places)  # as the restore of a backup, or `ctxr db copy`
+    for laptop in (lees, kims, lees):
+        await laptop.exchange()
+    sessions = (await elsewhere.run({"operation": "list", "query": {}}))["sessions"]
+    assert {one["channel"]: one["owner"] for one in sessions} == {"harbour": "kim", "lees": "lee"}
+    assert [one.get("shared_with") for one in sessions] == [None, None]
+
+
+@pytest.mark.parametrize("edit", [{"operation": "share", "query": {"with": "team"}}, {"operation": "delete"}])
+async def test_what_was_done_to_a_shared_chat_is_not_done_to_what_one_said_in_it_after_a_restore(
+    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop], edit: dict[str, Any]
+) -> None:
+    kims, lees = laptops
+    await share_harbour(kims, lees)
+    assert (await kims.orchestrator.run({"query": {}, **edit, "channel": "harbour"}))["success"]
+    await kims.push()
+    await lees.pull()
+    await lees.log("harbour", "and my salary?", start=5)
+    await lees.push()
+    await elsewhere.registry.write(invalidate_feed_places)
+    await lees.exchange()
+    sessions = (await elsewhere.run({"operation": "list", "query": {}}))["sessions"]
+    assert [one.get("shared_with") for one in sessions if one["owner"] == "lee"] == [None]
