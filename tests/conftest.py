@@ -46,7 +46,7 @@ ON_BOTH_DATABASES = re.compile(
         |best_channel|without_any|project_token|revoked|events_tell|which_token|digest|may_not_touch|forgotten)
     | backoffice/test_owners.*(never_meet|is_shared|erases|zip)
     | backoffice/test_whose_it_is
-    | orchestrator/remote/test_two_people.*(another_name_there|own_words)
+    | orchestrator/remote/test_two_people.*(another_name_there|own_words|no_more_is_not_sent|after_a_restore)
     | orchestrator/semantic/test_meaning.*(narrow|another|one_process|nobody|refuses)
     | orchestrator/sync/test_sync_copies.*hook_told
     | orchestrator/remote/test_edits.*(_agree|later_stays|later_has_it|go_whole|it_was_sent)

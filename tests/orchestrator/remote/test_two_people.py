@@ -116,10 +116,13 @@ async def test_what_is_done_to_ones_own_chat_is_not_done_to_a_namesake(
     assert (await said(elsewhere)).keys() == {"basket"}
 
 
+@pytest.mark.parametrize("level", [Level.WRITE, Level.ADMIN])
 async def test_a_chat_that_came_before_ones_own_of_its_name_was_sent_takes_nothing_of_it_when_it_is_forgotten(
-    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop], level: Level
 ) -> None:
     kims, lees = laptops
+    made = await elsewhere.registry.write(lambda tx: create_token(tx, "lees-other", level, owner="lee"))
+    lees.token = made.secret
     await kims.log("basket", "why does kim's lose items?", "the session expires")
     shared = {"operation": "share", "channel": "basket", "query": {"with": "team"}}
     assert (await kims.orchestrator.run(shared))["success"]
