@@ -12,7 +12,7 @@ from registry.domain import format_time, now
 from registry.errors import InvalidRequest
 from registry.storage.conversations.belonging import set_sharing
 from registry.storage.conversations.channels import get_channel, item_of
-from registry.storage.conversations.references import resolve_session
+from registry.storage.conversations.references import resolve_edited
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.edits import SHARED, record_edits
 
@@ -40,7 +40,7 @@ class ShareRequest(Request):
 
 def share(tx: WriteTransaction, run: Run, request: ShareRequest, _state: GeneralState) -> dict[str, Any]:
     """Share a channel of the caller. An edit from another registry is ignored if a later one is known."""
-    row, query = resolve_session(tx, request.channel), request.query
+    row, query = resolve_edited(tx, request.channel, request.timestamp), request.query
     run.recorder.set_channel(row.name)
     if query.until and not request.timestamp and query.until <= now():
         given = format_time(query.until)
@@ -50,7 +50,7 @@ def share(tx: WriteTransaction, run: Run, request: ShareRequest, _state: General
     edit = query.model_dump(mode="json", by_alias=True, exclude_none=True)
     if record_edits(tx, row.number, {SHARED: edit}, request.timestamp):
         set_sharing(tx, row.number, None if query.with_ == NOBODY else query.with_, query.until)
-    row = get_channel(tx, row.name)
+    row = get_channel(tx, row.name, with_deleted=True)
     return {"channel": item_of(tx, row)}
 
 

@@ -17,7 +17,7 @@ from registry.domain import now, preview_of
 from registry.errors import InvalidRequest
 from registry.storage.conversations.belonging import set_pin
 from registry.storage.conversations.channels import ChannelRow, get_channel, item_of, some_channels, tags_of
-from registry.storage.conversations.references import edit_channel, resolve_session
+from registry.storage.conversations.references import edit_channel, resolve_edited
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.edits import NICKNAME, PINNED, TAGGED, TITLE, record_edits, resolve_nickname_conflict
 from registry.storage.safety.masking import masked
@@ -45,7 +45,8 @@ class TagRequest(Request):
 
 def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: GeneralState) -> dict[str, Any]:
     """Name a channel. An edit from another registry is ignored if a later one is known."""
-    target = resolve_session(tx, request.channel) if request.channel else current_channel(tx, request)
+    name, done_at = request.channel, request.timestamp
+    target = resolve_edited(tx, name, done_at) if name else current_channel(tx, request)
     run.recorder.channel = target.name
     tags = tags_of(tx, [target.number])[target.number]
     edits = masked(tx, request.query.model_dump(exclude_unset=True, include={"title", "nickname"}))

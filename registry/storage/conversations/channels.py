@@ -54,10 +54,10 @@ def lock_channel(tx: WriteTransaction, number: int) -> ChannelRow:
     return tx.execute(select(channel).where(channel.c.number == number).with_for_update()).one()
 
 
-def get_channel(tx: ReadTransaction, name: str) -> ChannelRow:
+def get_channel(tx: ReadTransaction, name: str, *, with_deleted: bool = False) -> ChannelRow:
     """Return the channel of that name; NotFound if there is none, or it was deleted."""
     row = find_channel(tx, name)
-    if row is None or row.deleted:
+    if row is None or (row.deleted and not with_deleted):
         raise NotFound("No such channel", f"No channel {name!r} in the registry")
     return row
 

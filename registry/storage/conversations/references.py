@@ -6,6 +6,7 @@ This module also stores aliases, nicknames, tags, and links between channels tha
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
 
@@ -112,6 +113,15 @@ def resolve_session(tx: ReadTransaction, reference: str) -> ChannelRow:
     )
 
 
+def resolve_edited(tx: WriteTransaction, reference: str, done_at: datetime | None) -> ChannelRow:
+    """Return the session to edit.
+
+    An edit from another registry, which has a time, holds for a deleted one, too: it may be restored.
+    """
+    deleted = find_channel(tx, reference, channel.c.deleted.is_(True)) if done_at else None
+    return deleted or resolve_session(tx, reference)
+
+
 def existing_channel(tx: ReadTransaction, name: str) -> ChannelRow:
     """Return the channel of that name, or the session with that reference; NotFound names similar ones."""
     try:
@@ -214,7 +224,7 @@ def _other_with_name(tx: ReadTransaction, name: str, number: int) -> int | None:
 
 def edit_channel(tx: WriteTransaction, name: str, changes: Mapping[str, Any], tags: Sequence[str] | None) -> ChannelRow:
     """Set title and nickname, if given, and replace the tags, if given. InvalidRequest for a bad nickname."""
-    row = get_channel(tx, name)
+    row = get_channel(tx, name, with_deleted=True)
     nickname = changes.get("nickname")
     if nickname not in (None, row.nickname):  # a stored nickname stays valid if the rules change
         check_nickname(tx, nickname, row.number)
@@ -225,4 +235,4 @@ def edit_channel(tx: WriteTransaction, name: str, changes: Mapping[str, Any], ta
         rows = [{"channel_number": row.number, "name": name} for name in dict.fromkeys(masked(tx, tags))]
         if rows:
             tx.execute(insert(tag), rows)
-    return get_channel(tx, name)
+    return get_channel(tx, name, with_deleted=True)

@@ -138,6 +138,23 @@ async def test_a_deleted_conversation_goes_and_what_is_said_later_stays(both: La
         assert await said(orchestrator) == {"basket": ["And on the phone?"]}
 
 
+async def test_what_is_called_while_it_is_deleted_elsewhere_is_called_so_when_it_is_restored(
+    both: Laptops, elsewhere: Orchestrator
+) -> None:
+    one, two = both
+    await ask(two.orchestrator, "delete", "basket")
+    await two.push()
+    await name(one, title="The basket", nickname="shop", add_tags=["api"])
+    await ask(one.orchestrator, "share", "basket", **{"with": "team"})
+    await exchange(one, two)
+    assert await names(elsewhere) == []
+    await ask(one.orchestrator, "restore", "basket")
+    await exchange(one, two)
+    for machine in (elsewhere, one.orchestrator, two.orchestrator):
+        assert await names(machine) == [("The basket", "shop", ["api"])]
+        assert (await ask(machine, "list"))["sessions"][0]["shared_with"] == "team"
+
+
 async def test_what_was_restored_before_another_machine_knew_it_comes_there(
     laptops: Laptops, elsewhere: Orchestrator
 ) -> None:
