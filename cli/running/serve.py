@@ -186,7 +186,10 @@ def _listen(settings: Settings) -> socket.socket:
         address = local_address(settings)
         if is_registry(address):
             found = f"Context Registry runs already at {address}"
-            raise TerminalError("CANNOT_LISTEN", found, "Use that one, or stop it first.") from exc
+            other = (
+                f"Use that one, or stop it first. If another person runs it: --port {settings.port + 1}, or CTXR_PORT"
+            )
+            raise TerminalError("CANNOT_LISTEN", found, other) from exc
         reason = (exc.strerror or str(exc)).partition(" (while")[0]
         raise TerminalError(
             "CANNOT_LISTEN",

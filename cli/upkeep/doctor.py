@@ -239,7 +239,8 @@ def check_remote(settings: Settings) -> Iterator[Result]:
         registry.close()
     waiting = f"{status['waiting']} messages and {status['edits']} names, tags, deletions and longer texts wait"
     if status["local_copy"]:
-        found = f"{settings.remote_url} has not answered since {status['answered_at'] or 'ever'}; {waiting}"
+        since = f"not answered since {status['answered_at']}" if status["answered_at"] else "never answered so far"
+        found = f"{settings.remote_url} has {since}; {waiting}"
         yield Result("note", found, "ctxr push says what is wrong; until then this copy answers")
     else:
         yield Result("ok", f"{settings.remote_url} answers; {waiting}")

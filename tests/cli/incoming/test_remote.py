@@ -34,7 +34,7 @@ def test_where_nobody_answers_nothing_is_lost(ctxr: Ctxr, monkeypatch: pytest.Mo
     told = ctxr("status").output
     assert "never answered so far" in told
     assert "Nothing was received yet (ctxr pull): answers come from the copy on this machine" in told
-    assert f"{NOBODY} has not answered since ever; 2 messages" in " ".join(ctxr("doctor").output.split())
+    assert f"{NOBODY} has never answered so far; 2 messages" in " ".join(ctxr("doctor").output.split())
 
 
 class _NoEntry(BaseHTTPRequestHandler):
