@@ -156,7 +156,7 @@ class EditItem(QueryShape):
     source: str = ""
     session_id: str | None = None
     message_id: str | None = Field(None, description="of a message, its id in the registry that is asked")
-    owner: str | None = Field(None, description="the person whose channel it is there")
+    of_other_person: bool = Field(False, description="of a channel that is another person's than the token's")
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:

@@ -304,9 +304,7 @@ async def _apply_here(orchestrator: Orchestrator, remote: RemoteRegistry, edit: 
         if error:
             logger.warning("Not done here: %s %s", error["message"], error["details"])
         done.edits += error is None
-        of_other_person = remote.is_of_other_person(edit.owner)
-        known = partial(note_edit_known, url=remote.notes_url, received=local_edit, of_other_person=of_other_person)
-        await orchestrator.registry.write(known)
+        await orchestrator.registry.write(partial(note_edit_known, url=remote.notes_url, received=local_edit))
     if edit.field == DELETED and not edit.value:
         await _pull_restored(orchestrator, remote, edit, done)
 

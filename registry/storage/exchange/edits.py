@@ -40,7 +40,7 @@ _STEP = timedelta(milliseconds=1)
 class Edit:
     """An edit as sent: of a channel by its names, of a message by its id in the receiving registry.
 
-    `owner`: the person whose channel it is in the sending registry.
+    `of_other_person`: the channel belongs to another person than the one who exchanges.
     """
 
     field: str
@@ -50,11 +50,11 @@ class Edit:
     source: str = ""
     session_id: str | None = None
     message_id: str | None = None
-    owner: str | None = None
+    of_other_person: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         about = {"names": list(self.names), "source": self.source, "session_id": self.session_id}
-        about |= {"message_id": self.message_id, "owner": self.owner}
+        about |= {"message_id": self.message_id, "of_other_person": self.of_other_person}
         named = {name: value for name, value in about.items() if value}
         return {"field": self.field, "value": self.value, "done_at": format_time(self.done_at), **named}
 
@@ -187,7 +187,9 @@ def edits_after(tx: ReadTransaction, place: int) -> Changes[Edit]:
     hidden = channels_with_own_name(tx, {number: (row.owner, names) for number, (row, names) in named.items()})
     visible = [row for row in rows if row.channel_number not in hidden]
     messages = _messages(tx, [row.message_number for row in visible if row.message_number is not None])
-    items = [_as_sent(row, named, messages.get(row.message_number, _NO_MESSAGE), "ids") for row in visible]
+    owner = owner_of(tx)
+    others = {number for number, (row, _) in named.items() if owner and row.owner not in (None, owner)}
+    items = [_as_sent(row, named, others, messages.get(row.message_number, _NO_MESSAGE), "ids") for row in visible]
     return Changes(items, feed_place(tx, rows[-1].number if rows else number), len(rows) < MAX_EDITS)
 
 
@@ -211,14 +213,24 @@ def _channel_names(tx: ReadTransaction, rows: Sequence[Row[Any]]) -> _NamedChann
     return {row.number: (row, [row.name, *others.get(row.number, ())]) for row in found}
 
 
-def _as_sent(row: Row[Any], named: _NamedChannels, message: _Message, ids: str, url: str = "") -> Edit:
+def _copied_channels(tx: ReadTransaction, numbers: Collection[int]) -> set[int]:
+    """Return the channels of which all messages came from another person's."""
+    within = select(conversation.c.channel_number).where(conversation.c.channel_number.in_(numbers))
+    own = set(tx.execute(within.where(conversation.c.of_other_person.is_(False)).distinct()).scalars())
+    return set(tx.execute(within.where(conversation.c.of_other_person).distinct()).scalars()) - own
+
+
+def _as_sent(
+    row: Row[Any], named: _NamedChannels, others: Collection[int], message: _Message, ids: str, url: str = ""
+) -> Edit:
     if row.field == FORGOTTEN:
         sent_ids = row.value[ids].get(url, []) if url else row.value[ids]
         return Edit(row.field, {"is_channel": row.value["is_channel"], "ids": sent_ids}, row.done_at)
     if row.field == GROWN:
         return Edit(row.field, {"id": message[0], "digest": message[1]}, row.done_at)
     about, names = named[row.channel_number]
-    return Edit(row.field, row.value, row.done_at, names, about.source, about.session_id, message[0], about.owner)
+    is_of_other = row.channel_number in others
+    return Edit(row.field, row.value, row.done_at, names, about.source, about.session_id, message[0], is_of_other)
 
 
 def is_unsent_edit(url: str) -> ColumnElement[bool]:
@@ -236,9 +248,10 @@ def unsent_edits(tx: ReadTransaction, url: str) -> dict[int, Edit | None]:
     )
     there = dict(tx.execute(query).all())
     named = _channel_names(tx, rows)
+    others = _copied_channels(tx, named)
     found: dict[int, Edit | None] = {}
     for row in rows:
-        as_sent = _as_sent(row, named, (there.get(row.message_number), ""), "there", url)
+        as_sent = _as_sent(row, named, others, (there.get(row.message_number), ""), "there", url)
         has_message_there = row.message_number is None or there.get(row.message_number)
         is_there = as_sent.value["ids"] if row.field == FORGOTTEN else has_message_there
         found[row.number] = as_sent if is_there else None
@@ -258,7 +271,7 @@ def note_edits_sent(tx: WriteTransaction, url: str, whys: Mapping[int, str | Non
     insert_new(tx, remote_edit, rows)  # another process may have sent them meanwhile
 
 
-def note_edit_known(tx: WriteTransaction, url: str, received: Edit, *, of_other_person: bool) -> None:
+def note_edit_known(tx: WriteTransaction, url: str, received: Edit) -> None:
     """Record that an edit came from that registry. Sent back, it could match another channel there.
 
     One of another person's channel is not even sent to a registry that was restored: there it would be done to a
@@ -268,7 +281,7 @@ def note_edit_known(tx: WriteTransaction, url: str, received: Edit, *, of_other_
     is_it = edit.c.message_number.is_(None), edit.c.field == received.field, edit.c.done_at == received.done_at
     found = tx.execute(select(edit.c.number).where(edit.c.channel_number.in_(numbers), *is_it)).scalars().all()
     note_edits_sent(tx, url, dict.fromkeys(found))
-    if of_other_person:
+    if received.of_other_person:
         tx.execute(update(edit).where(edit.c.number.in_(found)).values(of_other_person=True))
 
 
@@ -280,11 +293,13 @@ def resend_refused_edits(tx: WriteTransaction, url: str) -> None:
 def matching_channels(tx: ReadTransaction, received: Edit) -> list[ChannelRow]:
     """Return the channels here that match one elsewhere, by its names, else by its session id.
 
-    A person's own channel has precedence over another person's with that name.
+    A person's own channel has precedence over another person's with that name, unless the edit is of the latter.
     """
+    owner = owner_of(tx)
+    if owner and received.of_other_person:
+        return [row for name in received.names if (row := find_channel(tx, name)) and row.owner != owner]
     rows = (find_channel(tx, name_for_owner(tx, name)) or find_channel(tx, name) for name in received.names)
     named = {row.number: row for row in rows if row}
-    owner = owner_of(tx)
     if named or not received.session_id:
         owned = [row for row in named.values() if row.owner == owner]
         return owned or list(named.values())

@@ -311,3 +311,20 @@ async def test_what_was_done_to_a_shared_chat_is_not_done_to_what_one_said_in_it
     await lees.exchange()
     sessions = (await elsewhere.run({"operation": "list", "query": {}}))["sessions"]
     assert [one.get("shared_with") for one in sessions if one["owner"] == "lee"] == [None]
+
+
+@pytest.mark.parametrize("edit", [{"operation": "share", "query": {"with": "team"}}, {"operation": "delete"}])
+async def test_what_one_does_to_a_copy_of_a_shared_chat_is_not_done_to_what_one_said_in_it(
+    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop], edit: dict[str, Any]
+) -> None:
+    kims, lees = laptops
+    await share_harbour(kims, lees)
+    said_elsewhere = {"operation": "conversation_log", "channel": "harbour", "source": "cursor"}
+    said_elsewhere |= {"messages": [{"role": "user", "text": "and my salary?"}]}
+    at_the_server = Orchestrator(elsewhere.registry.seen_by(Access("lee", Level.WRITE, owner="lee")))
+    assert (await at_the_server.run(said_elsewhere))["success"]
+    await lees.pull()
+    assert (await lees.orchestrator.run({"query": {}, **edit, "channel": "harbour"}))["success"]
+    assert "may not touch that channel" in str((await lees.push()).why)
+    sessions = (await elsewhere.run({"operation": "list", "query": {}}))["sessions"]
+    assert {one["owner"]: one.get("shared_with") for one in sessions} == {"kim": "team", "lee": None}
