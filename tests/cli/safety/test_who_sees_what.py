@@ -359,7 +359,7 @@ async def assert_answered_alone(url: str, sqlite_template: Path, tmp_path: Path,
         assert_nothing_of_b(told, people)
         changes = (await here.http.get("/bo/changes", headers=here.headers)).json()
         again = await here.http.get("/bo/changes", params={"after": changes["place"]}, headers=here.headers)
-        about = {"place": changes["place"], "registry": changes["registry"]}
+        about = {name: changes[name] for name in ("place", "registry", "owner")}
         assert again.json() == {"items": [], **about, "is_all": True, "starts_over": False}
 
 
