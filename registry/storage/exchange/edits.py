@@ -53,7 +53,7 @@ class Edit:
     of_other_person: bool = False
 
     def as_dict(self) -> dict[str, Any]:
-        about = {"names": list(self.names), "source": self.source, "session_id": self.session_id}
+        about: dict[str, Any] = {"names": list(self.names), "source": self.source, "session_id": self.session_id}
         about |= {"message_id": self.message_id, "of_other_person": self.of_other_person}
         named = {name: value for name, value in about.items() if value}
         return {"field": self.field, "value": self.value, "done_at": format_time(self.done_at), **named}
@@ -297,7 +297,8 @@ def matching_channels(tx: ReadTransaction, received: Edit) -> list[ChannelRow]:
     """
     owner = owner_of(tx)
     if owner and received.of_other_person:
-        return [row for name in received.names if (row := find_channel(tx, name)) and row.owner != owner]
+        found = [row for name in received.names if (row := find_channel(tx, name)) and row.owner != owner]
+        return list({row.number: row for row in found}.values())
     rows = (find_channel(tx, name_for_owner(tx, name)) or find_channel(tx, name) for name in received.names)
     named = {row.number: row for row in rows if row}
     if named or not received.session_id:

@@ -319,8 +319,8 @@ async def test_what_one_does_to_a_copy_of_a_shared_chat_is_not_done_to_what_one_
 ) -> None:
     kims, lees = laptops
     await share_harbour(kims, lees)
-    said_elsewhere = {"operation": "conversation_log", "channel": "harbour", "source": "cursor"}
-    said_elsewhere |= {"messages": [{"role": "user", "text": "and my salary?"}]}
+    messages = [{"role": "user", "text": "and my salary?"}]
+    said_elsewhere = {"operation": "conversation_log", "channel": "harbour", "source": "cursor", "messages": messages}
     at_the_server = Orchestrator(elsewhere.registry.seen_by(Access("lee", Level.WRITE, owner="lee")))
     assert (await at_the_server.run(said_elsewhere))["success"]
     await lees.pull()
