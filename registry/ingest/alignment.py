@@ -102,6 +102,7 @@ def best_chain(
     all_turns = -1  # the key of all turns together
 
     def extend(sent: int, old: int) -> _Chain:
+        """Return the best chain that ends with this match."""
         start = -penalties.new_before_old if sent else 0.0
         options = [
             (found.score - penalty - penalties.skipped_turn * (turns[old] > turns[found.stored + 1]), found)
@@ -115,6 +116,7 @@ def best_chain(
         return _Chain(score + evidence(old, sent), old, sent, before, before.is_whole)
 
     def finish(found: _Chain) -> _Chain:
+        """Subtract the penalty for stored turns after the chain's end, if it ends before the last sent item."""
         if found.sent == len(candidates) - 1 or turns[-1] == turns[found.stored + 1]:
             return found
         penalty = penalties.rewritten_end if found.is_whole else penalties.skipped_turn
@@ -122,13 +124,11 @@ def best_chain(
 
     for sent, positions in enumerate(candidates):
         new = [extend(sent, old) for old in positions]
-        for one in previous:
-            earlier[turns[one.stored + 1]].add(one)
-            earlier[all_turns].add(one)
         just_before = defaultdict(_BestChains)
-        for one in new:
-            just_before[turns[one.stored + 1]].add(one)
-            just_before[all_turns].add(one)
+        for ends, chains in ((earlier, previous), (just_before, new)):
+            for one in chains:
+                ends[turns[one.stored + 1]].add(one)
+                ends[all_turns].add(one)
         previous = new
         endings = filter(None, (best, *map(finish, new)))
         best = max(endings, key=lambda one: (one.score, one.stored), default=None)

@@ -210,22 +210,22 @@ def _match_transcripts(
     tx: ReadTransaction,
     rows: Sequence[MessageRow],
     sent: Sequence[Sent],
-    read: Callable[[Transcript, Transcript], Positions],
+    match: Callable[[Transcript, Transcript], Positions],
 ) -> RowMatches:
     ours = Transcript([utterance_of_row(row) for row in rows], stored_texts(tx, rows))
     theirs = Transcript(
-        [utterance_of_sent(one) for one in sent], lambda places: {at: sent[at].message.text for at in places}
+        [utterance_of_sent(one) for one in sent], lambda positions: {at: sent[at].message.text for at in positions}
     )
-    return [None if place is None else rows[place] for place in read(ours, theirs)]
+    return [None if at is None else rows[at] for at in match(ours, theirs)]
 
 
 def stored_texts(tx: ReadTransaction, rows: Sequence[MessageRow]) -> Texts:
     """Return a function that reads the texts of stored messages by their positions in `rows`."""
 
-    def texts(places: Sequence[int]) -> Mapping[int, str]:
-        if not places:
+    def texts(positions: Sequence[int]) -> Mapping[int, str]:
+        if not positions:
             return {}
-        numbers = {rows[place].number: place for place in places}
+        numbers = {rows[at].number: at for at in positions}
         query = select(conversation.c.number, conversation.c.text).where(conversation.c.number.in_(numbers))
         return {numbers[row.number]: row.text for row in tx.execute(query)}
 
@@ -238,7 +238,7 @@ def _align(rows: Sequence[MessageRow], sent: Sequence[Sent], *, is_whole: bool =
     attempts: list[Recognition] = []
     for order in orders:
         found = recognise([utterance_of_row(row) for row in order], utterances, is_whole=is_whole)
-        matches = [None if place is None else order[place] for place in found]
+        matches = [None if at is None else order[at] for at in found]
         attempts.append(Recognition(matches, order, is_reordered=order is not rows))
         if None not in matches:
             break

@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, and_, not_, or_, select, union_all, update
 
 from registry.domain import Actor, Message, Role, Session, now, storable
 from registry.ingest.from_hook import HOOK_PREFIX, adopt_store_ids
-from registry.ingest.intake import FORGOTTEN, admit_session, is_forgotten
+from registry.ingest.intake import FORGOTTEN, admit_session, note_if_forgotten
 from registry.ingest.own_calls import replace_own_call
 from registry.ingest.save import Saved, save_messages, save_new
 from registry.ingest.session_channel import (
@@ -59,7 +59,7 @@ def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> S
         return Saved.refused(refusal)
     found = find_session(tx, source, session)
     known = found.known
-    if known is None and is_forgotten(tx, session.messages, session_id=session.session_id):
+    if known is None and note_if_forgotten(tx, session.messages, session_id=session.session_id):
         return Saved.refused(FORGOTTEN)
     if session.is_copy:
         return _ingest_copy(tx, source, session, known)
@@ -116,8 +116,8 @@ def _replace_copies(tx: WriteTransaction, into: ChannelRow, messages: Sequence[M
     available = _unstored(tx, into.number, messages)
     replaced = [(row, available[bytes(row.digest)].popleft()) for row in rows if available.get(bytes(row.digest))]
     revise(tx, [(row, _original_fields(row, message)) for row, message in replaced])
-    names_in_use = {row.number for row, _ in replaced}
-    left = [row for row in rows if row.number not in names_in_use]
+    replaced_numbers = {row.number for row, _ in replaced}
+    left = [row for row in rows if row.number not in replaced_numbers]
     hook_only = [row for row in rows_where(tx, into.number, _IS_FROM_HOOK) if bytes(row.digest) not in available]
     kept_turns = {row.seq for row in left if row.role == Role.USER} | {row.seq for row in hook_only}
     remove(tx, [row for row in left if row.turn not in kept_turns])
@@ -165,14 +165,14 @@ def _digests(tx: ReadTransaction, channel_number: int, condition: ColumnElement[
 
 def _turns_not_in(known: Counter[bytes], messages: Iterable[Message]) -> list[Message]:
     """Return the messages of turns whose question is not known; each known question is matched once."""
-    kept_turns: list[Message] = []
+    new: list[Message] = []
     is_new = False
     for message in messages:
         if message.role is Role.USER:
             is_new = not _take_one(known, message)
         if is_new:
-            kept_turns.append(message)
-    return kept_turns
+            new.append(message)
+    return new
 
 
 def _take_one(known: Counter[bytes], message: Message) -> bool:

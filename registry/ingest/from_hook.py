@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 from sqlalchemy import ColumnElement
 
 from registry.domain import Actor, Message, Role, Session, now, storable
-from registry.ingest.intake import FORGOTTEN, admit_session, is_forgotten
+from registry.ingest.intake import FORGOTTEN, admit_session, note_if_forgotten
 from registry.ingest.save import Saved, save_messages
 from registry.ingest.session_channel import IN_SESSION, Criteria, find_session, merge_or_link, metadata_of, open_session
 from registry.storage.conversations.channels import recount_channel
@@ -38,7 +38,7 @@ def ingest_from_hook(tx: WriteTransaction, source: str, session: Session) -> tup
         return session.session_id, Saved.refused(refusal)
     session = replace(session, messages=tuple(map(_with_hook_id, session.messages)))
     found = find_session(tx, source, session)
-    if found.known is None and is_forgotten(tx, session.messages, session_id=session.session_id):
+    if found.known is None and note_if_forgotten(tx, session.messages, session_id=session.session_id):
         return session.session_id, Saved.refused(FORGOTTEN)
     resumed = found.resumed
     metadata = {} if resumed else metadata_of(session)
@@ -112,17 +112,17 @@ def _pair_by_time(
     from_hooks: Sequence[MessageRow], candidates: Sequence[Message], stored: Mapping[str | None, MessageRow]
 ) -> list[tuple[MessageRow, Message]]:
     pairs = [
-        (abs((message.timestamp or row.timestamp) - row.timestamp), row.number, place)
+        (abs((message.timestamp or row.timestamp) - row.timestamp), row.number, at)
         for row in from_hooks
-        for place, message in enumerate(candidates)
+        for at, message in enumerate(candidates)
         if _can_match(message, row, stored.get(message.native_id))
     ]
     rows = {row.number: row for row in from_hooks}
     found: dict[int, int] = {}
-    for _, number, place in sorted(pairs):
-        if number not in found and place not in found.values():
-            found[number] = place
-    return [(rows[number], candidates[place]) for number, place in found.items()]
+    for _, number, at in sorted(pairs):
+        if number not in found and at not in found.values():
+            found[number] = at
+    return [(rows[number], candidates[at]) for number, at in found.items()]
 
 
 def _can_match(message: Message, row: MessageRow, stored: MessageRow | None) -> bool:
@@ -139,9 +139,9 @@ def _is_answer(message: Message | MessageRow) -> bool:
     return message.role == Role.ASSISTANT
 
 
-def _ends_in(answer: str, by_digest: Message | MessageRow) -> bool:
+def _ends_in(answer: str, from_hook: Message | MessageRow) -> bool:
     """Return whether a hook's text is the last block of an answer: hooks leave out the blocks before it."""
-    return _is_answer(by_digest) and answer.endswith(_BLOCK_BREAK + by_digest.text)
+    return _is_answer(from_hook) and answer.endswith(_BLOCK_BREAK + from_hook.text)
 
 
 class _Event(NamedTuple):

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from registry.domain import CLAIMED, Actor, Message
-from registry.ingest.intake import FORGOTTEN, admit_messages, is_forgotten
+from registry.ingest.intake import FORGOTTEN, admit_messages, note_if_forgotten
 from registry.ingest.merge_channels import merge_channels
 from registry.ingest.same_conversation import Verdict
 from registry.ingest.save import Saved, save_messages
@@ -60,7 +60,7 @@ def ingest_from_tool(
     if settled is None and find_channel(tx, name) is None:
         session_id = about.get("session_id")
         named = session_id if isinstance(session_id, str) else None
-        if is_forgotten(tx, admitted, channel=name, session_id=named):
+        if note_if_forgotten(tx, admitted, channel=name, session_id=named):
             return name, Saved.refused(FORGOTTEN)
     call = _Call(admitted, source, about, received_at)
     if settled is not None:

@@ -201,12 +201,12 @@ def replace_impossible_times(messages: Sequence[Message], received_at: datetime)
 FORGOTTEN = "it was forgotten"
 
 
-def is_forgotten(
+def note_if_forgotten(
     tx: WriteTransaction, messages: Sequence[Message], *, channel: str | None = None, session_id: str | None = None
 ) -> bool:
     """Return True if a new conversation was forgotten, by its name, its session id, or its messages.
 
-    If only its messages match, its name is recorded as forgotten, too.
+    If only its messages match, its name and session id are recorded as forgotten, too.
     """
     if not is_anything_forgotten(tx):
         return False

@@ -45,7 +45,7 @@ def compare(one: Transcript, other: Transcript) -> Comparison:
     answers = _compare_answers(one, other, shared)
     last, other_last = matched[-1]
     have_diverged = last < len(one.turns) - 1 and other_last < len(other.turns) - 1
-    if have_diverged or _is_mostly_different(matched, one.turns, other.turns):
+    if have_diverged or _is_mostly_different(matched):
         verdict = Verdict.PERHAPS if weight >= MIN_WEIGHT else Verdict.OTHER
     else:
         verdict = Verdict.SAME if _is_sure(len(matched), weight, answers) else Verdict.PERHAPS
@@ -85,7 +85,7 @@ def width_of(text: str) -> int:
     return len(letters) + sum(unicodedata.east_asian_width(letter) in "WF" for letter in letters)
 
 
-def _is_mostly_different(matched: Sequence[tuple[int, int]], first: Sequence[Turn], second: Sequence[Turn]) -> bool:
+def _is_mostly_different(matched: Sequence[tuple[int, int]]) -> bool:
     """Return whether too many questions differ between the matched turns, where both sides have questions.
 
     If only one side has questions there, the other one begins later or left them out.

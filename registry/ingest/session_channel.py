@@ -248,7 +248,7 @@ def serialise_decisions(tx: WriteTransaction, source: str) -> None:
 
 def transcript_of(messages: Sequence[Message]) -> Transcript:
     utterances = [Utterance(message.role, message.digest) for message in messages]
-    return Transcript(utterances, lambda places: {at: messages[at].text for at in places})
+    return Transcript(utterances, lambda positions: {at: messages[at].text for at in positions})
 
 
 def stored_transcript(tx: ReadTransaction, number: int) -> Transcript:
