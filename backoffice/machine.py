@@ -21,7 +21,7 @@ from orchestrator.views.figures import stores
 from registry.access import Access
 from registry.domain import format_time, now
 from registry.errors import InternalError, InvalidRequest, NotFound, RegistryError
-from sources.base import Places, Source, is_drift
+from sources.base import Paths, Source, is_drift
 from sources.clients import CURSOR
 from sources.exports.reader import exports_in
 from sources.purging import count_missing_files
@@ -61,8 +61,8 @@ class Machine:
         }
 
     def _inspect_clients(self, projects: Sequence[str]) -> tuple[list[tuple[str, str]], Sequence[Connection]]:
-        places = Places(Path.home(), os.environ)
-        found = [(reader.name, str(store)) for reader in READERS for store in reader.find(places)]
+        paths = Paths(Path.home(), os.environ)
+        found = [(reader.name, str(store)) for reader in READERS for store in reader.find(paths)]
         folders = [folder for folder in map(Path, projects) if folder.is_dir()]
         return found, self._connections.inspect(folders) if self._connections else ()
 
@@ -77,7 +77,7 @@ class Machine:
         """Start a sync unless one is running; InvalidRequest for a shared registry."""
         self._refuse_shared("on the machine whose histories are to come in: ctxr sync")
         if not self._ongoing.is_running:
-            self._start(READERS, Places(Path.home(), os.environ), ExitStack())
+            self._start(READERS, Paths(Path.home(), os.environ), ExitStack())
 
     def start_import(self, name: str, content: BinaryIO, access: Access | None) -> None:
         """Start the import of an uploaded account export for its uploader; InvalidRequest if it is none."""
@@ -88,11 +88,11 @@ class Machine:
             file = Path(stack.enter_context(TemporaryDirectory())) / (PurePath(name).name or "export")
             with file.open("wb") as copy:
                 copyfileobj(content, copy)
-            self._start(exports_in(file, stack), Places(Path.home(), {}), stack.pop_all(), access)
+            self._start(exports_in(file, stack), Paths(Path.home(), {}), stack.pop_all(), access)
 
-    def _start(self, readers: Sequence[Source], places: Places, files: ExitStack, access: Access | None = None) -> None:
+    def _start(self, readers: Sequence[Source], paths: Paths, files: ExitStack, access: Access | None = None) -> None:
         self._reports, self._error, self._finished_at, self._has_started = {}, None, None, True
-        self._ongoing.start(self._sync(readers, places, files, access))
+        self._ongoing.start(self._sync(readers, paths, files, access))
 
     def _refuse_shared(self, instead: str) -> None:
         if not self._orchestrator.registry.is_embedded:
@@ -101,9 +101,9 @@ class Machine:
     async def close(self) -> None:
         await self._ongoing.close()
 
-    async def _sync(self, readers: Sequence[Source], places: Places, files: ExitStack, access: Access | None) -> None:
+    async def _sync(self, readers: Sequence[Source], paths: Paths, files: ExitStack, access: Access | None) -> None:
         try:
-            for report in await sync(self._orchestrator, readers, places, self._keep_report, access):
+            for report in await sync(self._orchestrator, readers, paths, self._keep_report, access):
                 self._keep_report(report)
         except RegistryError as exc:
             self._error = exc.as_dict()

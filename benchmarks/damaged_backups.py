@@ -19,7 +19,7 @@ from benchmarks.setup.figures import table
 from orchestrator.service import Orchestrator
 from orchestrator.state import Shelf
 from registry.registry import Registry
-from sources.base import Places
+from sources.base import Paths
 
 CHANNELS, MESSAGES, WORDS = 40, 30, 60
 HEADS = ("damage", "validate", "restore", "messages with --rest")
@@ -86,7 +86,7 @@ def _turned_over(whole: bytes, content: bytes, name: str) -> bytes:
 async def measure(folder: Path) -> list[tuple[str, ...]]:
     """A line of the table for each kind of damage."""
     registry = Registry(f"sqlite:///{folder}/registry.db")
-    orchestrator = Orchestrator(registry, shelf=Shelf(folder / "backups", [], Places(folder, {}), folder / "resume"))
+    orchestrator = Orchestrator(registry, shelf=Shelf(folder / "backups", [], Paths(folder, {}), folder / "resume"))
     await _fill(orchestrator)
     made = (await orchestrator.run({"operation": "create_backup"}))["path"]
     lines: list[tuple[str, ...]] = [

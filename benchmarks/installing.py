@@ -29,7 +29,7 @@ from benchmarks.setup.figures import table
 from benchmarks.setup.homes import write_home
 from benchmarks.setup.servers import ROOT
 from cli.connect.snippets import SERVER
-from sources.base import Places
+from sources.base import Paths
 from sources.clients import CLIENTS
 
 NAME, OURS = "context-registry", version("context-registry")
@@ -117,10 +117,10 @@ class Home:
         return f"{answers} of {len(entries)}"
 
     def _entries(self) -> Iterator[list[str]]:
-        places = Places(self.folder, {})
+        paths = Paths(self.folder, {})
         for client in CLIENTS:
             if client.servers:
-                text = client.settings_file(places, client.servers.file).read_text(encoding="utf-8")
+                text = client.settings_file(paths, client.servers.file).read_text(encoding="utf-8")
                 read = tomllib.loads if client.servers.format == "toml" else json.loads
                 entry: dict[str, Any] = reduce(getitem, [*client.servers.key.split("."), SERVER], read(text))
                 words = entry["command"]
@@ -199,7 +199,7 @@ def main() -> None:
             write_home(home.folder, {"claude-code": 3, "codex": 2})
             for client in CLIENTS:
                 if client.folder:
-                    client.folder(Places(home.folder, {})).mkdir(parents=True, exist_ok=True)
+                    client.folder(Paths(home.folder, {})).mkdir(parents=True, exist_ok=True)
             home.wheels.mkdir()
             shutil.copy(wheel, home.wheels)
             rows.append((way, *measure(WAYS[way], home, later)))

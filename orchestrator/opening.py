@@ -29,7 +29,7 @@ from registry.storage.database import Limits
 from registry.storage.safety.masking import find_key
 from registry.storage.upkeep.inspection import is_sound, log_was_left
 from registry.text.privacy.rules import use_own_rules
-from sources.base import Places
+from sources.base import Paths
 from sources.readers import READERS
 
 if TYPE_CHECKING:
@@ -62,16 +62,16 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         from orchestrator.outside.tools import McpAction
 
         actions += [McpAction(one) for one in settings.actions]
-    places = Places(Path.home(), os.environ)
+    paths = Paths(Path.home(), os.environ)
     orchestrator = Orchestrator(
         registry,
         timeout_s=settings.timeout_s,
         meaning=meaning,
         actions=actions,
         writer=writer,
-        shelf=Shelf(settings.home / "backups", READERS, places, settings.home / "resume"),
+        shelf=Shelf(settings.home / "backups", READERS, paths, settings.home / "resume"),
     )
-    freshness = Freshness(orchestrator, settings.home, READERS, places)
+    freshness = Freshness(orchestrator, settings.home, READERS, paths)
     if registry.syncs_automatically:
         orchestrator.before_reading = freshness.refresh
     if registry.is_read_only:

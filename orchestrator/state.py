@@ -14,7 +14,7 @@ from registry.access import Access, Level
 from registry.errors import InvalidRequest, NotFound
 from registry.registry import Registry
 from registry.storage.database import ReadTransaction, WriteTransaction
-from sources.base import Places, Source
+from sources.base import Paths, Source
 from sources.client import Room
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Shelf:
 
     folder: Path
     readers: Sequence[Source]
-    places: Places
+    paths: Paths
     drafts: Path  # folder of session files for a client to import
 
 

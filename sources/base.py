@@ -9,7 +9,7 @@ from registry.domain import Session
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class Paths:
     """The user's home folder and environment variables, by which readers find the clients' folders."""
 
     home: Path
@@ -58,7 +58,7 @@ class Source(ABC):
     name: str
 
     @abstractmethod
-    def find(self, places: Places) -> Iterator[Path]:
+    def find(self, paths: Paths) -> Iterator[Path]:
         """Yield the stores on this machine. A missing store does not mean that the user deleted it."""
 
     def stamp(self, store: Path) -> str:

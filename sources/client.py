@@ -9,9 +9,9 @@ from typing import Any, Literal
 from platformdirs import user_config_path
 
 from registry.domain import Role
-from sources.base import Places
+from sources.base import Paths
 
-PathOf = Callable[[Places], Path]  # finds a file or folder of the client
+PathOf = Callable[[Paths], Path]  # finds a file or folder of the client
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +142,16 @@ class Client:
     def next_step(self) -> str:
         return self.after_connecting or f"Restart {self.name}."
 
-    def settings_file(self, places: Places, file: str | PathOf) -> Path:
+    def settings_file(self, paths: Paths, file: str | PathOf) -> Path:
         """Return the path of a settings file, given below the client's folder or by a function."""
         if callable(file):
-            return file(places)
-        return self.folder(places) / file if self.folder else Path(file)
+            return file(paths)
+        return self.folder(paths) / file if self.folder else Path(file)
 
-    def history_in(self, places: Places) -> Path:
+    def history_in(self, paths: Paths) -> Path:
         """Return the folder of its conversations: the one named by `CTXR_<SOURCE>_DIR`, else its `folder`."""
-        usual = [self.folder(places)] if self.folder else []
-        return [*places.named(f"CTXR_{self.source.upper().replace('-', '_')}_DIR"), *usual][0]
+        usual = [self.folder(paths)] if self.folder else []
+        return [*paths.named(f"CTXR_{self.source.upper().replace('-', '_')}_DIR"), *usual][0]
 
 
 def system_settings_folder(name: str) -> Path:

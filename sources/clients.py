@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from registry.domain import Role
-from sources.base import Places
+from sources.base import Paths
 from sources.claude_code import prompts as claude_code
 from sources.client import Client, Hooks, ProjectRule, Purge, Room, ServerList, system_settings_folder
 from sources.codex import records as codex
@@ -22,7 +22,7 @@ CURSOR = Client(
     source="cursor",
     name="Cursor",
     handshake=("cursor-vscode", "cursor"),
-    folder=lambda places: places.home / ".cursor",
+    folder=lambda paths: paths.home / ".cursor",
     servers=ServerList("mcp.json"),
     hooks=Hooks(
         events=("sessionStart", "beforeSubmitPrompt", "afterAgentResponse", "stop", "sessionEnd"),
@@ -57,9 +57,9 @@ CLAUDE_CODE = Client(
     source="claude-code",
     name="Claude Code",
     room=Room(40_000),
-    folder=lambda places: places.folder("CLAUDE_CONFIG_DIR", ".claude"),
+    folder=lambda paths: paths.folder("CLAUDE_CONFIG_DIR", ".claude"),
     # next to the folder of settings, or in it if the user has moved that
-    servers=ServerList(lambda places: places.folder("CLAUDE_CONFIG_DIR") / ".claude.json"),
+    servers=ServerList(lambda paths: paths.folder("CLAUDE_CONFIG_DIR") / ".claude.json"),
     hooks=Hooks(
         events=("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop", "SessionEnd"),
         message_fields={"UserPromptSubmit": (Role.USER, "prompt"), "Stop": (Role.ASSISTANT, "last_assistant_message")},
@@ -94,7 +94,7 @@ COPILOT_CLI = Client(
     name="Copilot CLI",
     room=Room(18_000, in_bytes=True),
     handshake=("github-copilot-developer", "copilot-cli"),
-    folder=lambda places: places.folder("COPILOT_HOME", ".copilot"),
+    folder=lambda paths: paths.folder("COPILOT_HOME", ".copilot"),
     servers=ServerList("mcp-config.json", entry={"type": "local", "tools": ["*"]}),
     hooks=Hooks(
         events=("sessionStart", "userPromptSubmitted", "preToolUse", "agentStop", "sessionEnd"),
@@ -110,7 +110,7 @@ CODEX = Client(
     name="Codex",
     room=Room(10_000, in_bytes=True),
     handshake=("codex", "codex-mcp-client"),
-    folder=lambda places: places.folder("CODEX_HOME", ".codex"),
+    folder=lambda paths: paths.folder("CODEX_HOME", ".codex"),
     servers=ServerList("config.toml", key="mcp_servers", format="toml", entry={"required": True}),
     hooks=Hooks(
         events=("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop"),
@@ -129,7 +129,7 @@ GEMINI_CLI = Client(
     name="Gemini CLI",
     room=Room(30_000),
     handshake=("gemini-cli", "gemini-cli-mcp-client"),
-    folder=lambda places: places.folder("GEMINI_CLI_HOME") / ".gemini",
+    folder=lambda paths: paths.folder("GEMINI_CLI_HOME") / ".gemini",
     servers=ServerList("settings.json"),
     hooks=Hooks(
         events=("SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"), file="settings.json", is_among_settings=True
@@ -142,8 +142,8 @@ ANTIGRAVITY = Client(
     source="antigravity",
     name="Antigravity",
     handshake=("antigravity", "antigravity-client", "antigravity-cli", "agy"),
-    folder=lambda places: places.home / ".gemini" / "antigravity",
-    servers=ServerList(lambda places: places.home / ".gemini" / "config" / "mcp_config.json"),
+    folder=lambda paths: paths.home / ".gemini" / "antigravity",
+    servers=ServerList(lambda paths: paths.home / ".gemini" / "config" / "mcp_config.json"),
 )
 
 
@@ -151,9 +151,9 @@ ANTIGRAVITY = Client(
 def _opencode_or_fork(source: str, name: str) -> Client:
     """Return the record of OpenCode or of a fork, whose files are named after it."""
 
-    def settings(places: Places) -> Path:
+    def settings(paths: Paths) -> Path:
         """Return the settings file, with the ending `.jsonc` if there is one."""
-        file = places.folder("XDG_CONFIG_HOME", ".config") / source / f"{source}.json"
+        file = paths.folder("XDG_CONFIG_HOME", ".config") / source / f"{source}.json"
         with_comments = file.with_suffix(".jsonc")
         return with_comments if with_comments.exists() else file
 
@@ -161,7 +161,7 @@ def _opencode_or_fork(source: str, name: str) -> Client:
         source=source,
         name=name,
         room=Room(40_000, in_bytes=True),
-        folder=lambda places: settings(places).parent,
+        folder=lambda paths: settings(paths).parent,
         servers=ServerList(settings, key="mcp", entry={"type": "local", "enabled": True}, is_one_command=True),
         hooks=Hooks(
             events=("session.start", "chat.message", "session.idle"),
@@ -180,7 +180,7 @@ QWEN_CODE = Client(
     name="Qwen Code",
     room=Room(30_000),
     handshake=("qwen-code", "qwen-cli", "qwen-cli-mcp-client"),
-    folder=lambda places: places.folder("QWEN_HOME", ".qwen"),
+    folder=lambda paths: paths.folder("QWEN_HOME", ".qwen"),
     servers=ServerList("settings.json"),
     hooks=Hooks(
         events=("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"),
@@ -196,7 +196,7 @@ GROK_CLI = Client(
     name="Grok CLI",
     room=Room(18_000, in_bytes=True),
     handshake=("grok-shell-context-registry", "grok-shell"),
-    folder=lambda places: places.folder("GROK_HOME", ".grok"),
+    folder=lambda paths: paths.folder("GROK_HOME", ".grok"),
     servers=ServerList("config.toml", key="mcp_servers", format="toml"),
 )
 
@@ -204,7 +204,7 @@ GROK_CLI = Client(
 KIMI_CODE = Client(
     source="kimi-code",
     name="Kimi Code",
-    folder=lambda places: places.folder("KIMI_CODE_HOME", ".kimi-code"),
+    folder=lambda paths: paths.folder("KIMI_CODE_HOME", ".kimi-code"),
     servers=ServerList("mcp.json"),
 )
 
@@ -213,7 +213,7 @@ DROID = Client(
     source="droid",
     name="Droid",
     handshake=("factory-cli",),
-    folder=lambda places: places.folder("FACTORY_HOME_OVERRIDE") / ".factory",
+    folder=lambda paths: paths.folder("FACTORY_HOME_OVERRIDE") / ".factory",
     servers=ServerList("mcp.json", entry={"type": "stdio"}),
     hooks=Hooks(
         events=("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop", "SessionEnd"),
@@ -228,7 +228,7 @@ OPENCLAW = Client(
     source="openclaw",
     name="OpenClaw",
     handshake=("openclaw-bundle-mcp",),
-    folder=lambda places: places.folder("OPENCLAW_STATE_DIR", ".openclaw"),
+    folder=lambda paths: paths.folder("OPENCLAW_STATE_DIR", ".openclaw"),
     servers=ServerList("openclaw.json", key="mcp.servers"),
 )
 
@@ -236,7 +236,7 @@ OPENCLAW = Client(
 CLINE = Client(
     source="cline",
     name="Cline",
-    folder=lambda places: places.folder("CLINE_DATA_DIR", ".cline", "data"),
+    folder=lambda paths: paths.folder("CLINE_DATA_DIR", ".cline", "data"),
     servers=ServerList("settings/cline_mcp_settings.json"),
     is_logged_by_model=True,
     after_connecting="Cline takes the server up at once; its extension shows it under MCP Servers.",
@@ -248,17 +248,17 @@ WINDSURF = Client(
     source="windsurf",
     name="Windsurf",
     handshake=("windsurf", "windsurf-client"),
-    folder=lambda places: places.home / ".codeium" / "windsurf",  # of its memories too
+    folder=lambda paths: paths.home / ".codeium" / "windsurf",  # of its memories too
     servers=ServerList("mcp_config.json"),
     is_logged_by_model=True,
     after_connecting="Refresh the servers in Windsurf's MCP panel.",
 )
 
 
-def _zed_folder(places: Places) -> Path:
+def _zed_folder(paths: Paths) -> Path:
     if sys.platform == "win32":
         return system_settings_folder("Zed")
-    return places.folder("XDG_CONFIG_HOME", ".config") / "zed"
+    return paths.folder("XDG_CONFIG_HOME", ".config") / "zed"
 
 
 ZED = Client(
@@ -275,14 +275,14 @@ CONTINUE = Client(
     source="continue",
     name="Continue",
     handshake=("continue", "continue-client", "continue-cli-client"),
-    folder=lambda places: places.folder("CONTINUE_GLOBAL_DIR", ".continue"),
+    folder=lambda paths: paths.folder("CONTINUE_GLOBAL_DIR", ".continue"),
 )
 
 # Goose: its command line and its desktop application, which share one database.
 GOOSE = Client(source="goose", name="Goose", handshake=("goose", "goose-cli", "goose-desktop"), is_logged_by_model=True)
 
 # Pi, a coding agent for the terminal. It has no MCP: its conversations are read, but it cannot ask for others.
-PI = Client(source="pi", name="Pi", folder=lambda places: places.folder("PI_CODING_AGENT_DIR", ".pi", "agent"))
+PI = Client(source="pi", name="Pi", folder=lambda paths: paths.folder("PI_CODING_AGENT_DIR", ".pi", "agent"))
 
 # Aider, which keeps its chats in each project's own folder.
 AIDER = Client(source="aider", name="Aider")

@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 
 from registry.domain import Role, format_time, now
 from registry.errors import InvalidRequest
-from sources.base import Places
+from sources.base import Paths
 from sources.client import Client
 from sources.clients import CLAUDE_CODE, CODEX, COPILOT_CLI, GEMINI_CLI, KILO, OPENCODE, QWEN_CODE
 from sources.kit.files import read_small_text
@@ -45,10 +45,10 @@ def _flat(folder: str) -> str:
 _CLAUDE_CODE_TOOLS = Tools(read=("Read", "file_path"), run=("Bash", "command"))
 
 
-def _claude_code(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
+def _claude_code(talk: Talk, version: str, paths: Paths, _: Path) -> NewSession:
     """Build `projects/<folder>/<session>.jsonl`: records, each linked to the one before, and the title."""
     session_id = str(uuid4())
-    folder = CLAUDE_CODE.history_in(places) / "projects" / _flat(talk.folder)
+    folder = CLAUDE_CODE.history_in(paths) / "projects" / _flat(talk.folder)
     common = {
         "isSidechain": False,
         "userType": "external",
@@ -94,10 +94,10 @@ _CODEX_CONTENT = {Role.USER: ("input_text", "user_message"), Role.ASSISTANT: ("o
 _CODEX_TOOLS = Tools(read=("read_file", "path"), run=("shell_command", "command"))
 
 
-def _codex(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
+def _codex(talk: Talk, version: str, paths: Paths, _: Path) -> NewSession:
     """Build `sessions/Y/M/D/rollout-<time>-<id>.jsonl`: metadata, then each message for the model and for display."""
     session_id, started = str(_uuid7()), now().astimezone()
-    folder = CODEX.history_in(places) / "sessions" / f"{started:%Y/%m/%d}"
+    folder = CODEX.history_in(paths) / "sessions" / f"{started:%Y/%m/%d}"
     path = folder / f"rollout-{started:%Y-%m-%dT%H-%M-%S}-{session_id}.jsonl"
     began = format_time(started)
     meta = {
@@ -138,10 +138,10 @@ def _uuid7() -> UUID:
 _COPILOT_TOOLS = Tools(read=("view", "path"), run=("bash", "command"))
 
 
-def _copilot(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
+def _copilot(talk: Talk, version: str, paths: Paths, _: Path) -> NewSession:
     """Build `session-state/<id>/events.jsonl`, the events of an ended session, and `workspace.yaml` next to it."""
     session_id, began = str(uuid4()), format_time(now())
-    folder = COPILOT_CLI.history_in(places) / "session-state" / session_id
+    folder = COPILOT_CLI.history_in(paths) / "session-state" / session_id
     note: Json = {
         "id": session_id,
         "cwd": talk.folder,
@@ -192,9 +192,9 @@ def _copilot_answer(message: TalkPart) -> Iterator[tuple[str, Json]]:
 _GEMINI_TOOLS = Tools(read=("read_file", "file_path"), run=("run_shell_command", "command"))
 
 
-def _gemini(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
+def _gemini(talk: Talk, version: str, paths: Paths, _: Path) -> NewSession:
     """Build `tmp/<project>/chats/session-<time>-<id>.jsonl`. Raises InvalidRequest if the project is unknown there."""
-    session_id, started, home = str(uuid4()), now(), GEMINI_CLI.history_in(places)
+    session_id, started, home = str(uuid4()), now(), GEMINI_CLI.history_in(paths)
     slot = text_at(read_json(read_small_text(home / "projects.json")), "projects", talk.folder)
     if not slot:
         raise InvalidRequest(
@@ -240,9 +240,9 @@ def _gemini_tool_call(id_: str, call: Call, at: str) -> Json:
 _OPENCODE_TOOLS = Tools(read=("read", "filePath"), run=("bash", "command"))
 
 
-def _opencode(client: Client, talk: Talk, version: str, places: Places, drafts: Path) -> NewSession:
+def _opencode(client: Client, talk: Talk, version: str, paths: Paths, drafts: Path) -> NewSession:
     """Build the JSON document of `opencode export`, which the client imports into its own database."""
-    ids, model = _Ids(), _chosen_model(client, places)
+    ids, model = _Ids(), _chosen_model(client, paths)
     session_id = ids.new("ses", descending=True)
     times_ms = [round(at.timestamp() * 1000) for at in times_of(talk.messages)]
     info = {
@@ -266,10 +266,10 @@ def _opencode(client: Client, talk: Talk, version: str, places: Places, drafts: 
     return NewSession(session_id, drafts / f"{session_id}.json", text)
 
 
-def _chosen_model(client: Client, places: Places) -> dict[str, str]:
+def _chosen_model(client: Client, paths: Paths) -> dict[str, str]:
     """Return the user's model, because the client uses the one named in a session. Raises InvalidRequest if none."""
-    home = places.folder("XDG_CONFIG_HOME", ".config") / client.source
-    state = places.folder("XDG_STATE_HOME", ".local", "state") / client.source
+    home = paths.folder("XDG_CONFIG_HOME", ".config") / client.source
+    state = paths.folder("XDG_STATE_HOME", ".local", "state") / client.source
     for name in (f"{client.source}.jsonc", f"{client.source}.json", "config.json"):
         settings = mapping(read_json(read_small_text(home / name)))
         provider, _, model = string(settings.get("model")).partition("/")
@@ -325,10 +325,10 @@ class _Ids:
         return f"{kind}_{value:012x}" + "".join(secrets.choice(digits + ascii_letters) for _ in range(14))
 
 
-def _qwen(talk: Talk, version: str, places: Places, _: Path) -> NewSession:
+def _qwen(talk: Talk, version: str, paths: Paths, _: Path) -> NewSession:
     """Build `projects/<folder>/chats/<session>.jsonl`: records, each linked to the one before, and the title."""
     session_id = str(uuid4())
-    folder = QWEN_CODE.history_in(places) / "projects" / _flat(talk.folder)
+    folder = QWEN_CODE.history_in(paths) / "projects" / _flat(talk.folder)
     path = folder / "chats" / f"{session_id}.jsonl"
     common = {"sessionId": session_id, "cwd": talk.folder, "version": version}
     records = [

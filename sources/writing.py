@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from registry.domain import Role, format_time, now
-from sources.base import Places
+from sources.base import Paths
 from sources.client import Client
 
 Json = dict[str, Any]
@@ -85,14 +85,14 @@ class Writer:
         program: the command that users start.
         tested: the version whose format is written; all of its major version are assumed to have it.
         resume, imports: the program's arguments, with `{}` in place of the session's id or file.
-        make: builds a session from a conversation, the client's version, places, and a folder for files to import.
+        make: builds a session from a conversation, the client's version, paths, and a folder for files to import.
     """
 
     client: Client
     program: str
     tested: str
     resume: tuple[str, ...]
-    make: Callable[[Talk, str, Places, Path], NewSession]
+    make: Callable[[Talk, str, Paths, Path], NewSession]
     imports: tuple[str, ...] = ()
 
     def command_for(self, session_id: str) -> list[str]:

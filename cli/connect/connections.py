@@ -13,7 +13,7 @@ from cli.connect.jsonc import is_bare
 from cli.connect.settings_files import Rewrite, apply, original_text, read, rewrite, save_original_text
 from cli.connect.snippets import this_program, this_server, write_launcher
 from registry.errors import NotFound, StorageError
-from sources.base import Places
+from sources.base import Paths
 from sources.client import Client
 from sources.clients import CLIENTS
 from sources.purging import retention_days
@@ -23,14 +23,14 @@ def connections_from(home: Path) -> Connections:
     """Return functions that inspect all clients of a home folder, and plan changes to their settings."""
 
     def inspect(projects: Sequence[Path]) -> list[Connection]:
-        places = Places(home, os.environ)
-        return [connection_of(client, places, projects) for client in CLIENTS if client.servers]
+        paths = Paths(home, os.environ)
+        return [connection_of(client, paths, projects) for client in CLIENTS if client.servers]
 
     def plan(name: str, connects: bool) -> ConnectionPlan:
         client = INSTALLABLE.get(name)
         if client is None:
             raise NotFound("No such client", f"client: given {name!r}; allowed: {', '.join(INSTALLABLE)}")
-        changes = changes_of(client, Places(home, os.environ), installs=connects)
+        changes = changes_of(client, Paths(home, os.environ), installs=connects)
 
         def write() -> None:
             list(write_changes(changes))
@@ -43,33 +43,33 @@ def connections_from(home: Path) -> Connections:
     return Connections(inspect, plan)
 
 
-def connection_of(client: Client, places: Places, projects: Sequence[Path] = ()) -> Connection:
+def connection_of(client: Client, paths: Paths, projects: Sequence[Path] = ()) -> Connection:
     """Return the connection of one client. `projects`: folders to search for its rule."""
-    is_here = bool(client.folder and client.folder(places).exists()) or _has_store(client, places)
-    parts = list(_parts(client, places, projects)) if is_here else []
+    is_here = bool(client.folder and client.folder(paths).exists()) or _has_store(client, paths)
+    parts = list(_parts(client, paths, projects)) if is_here else []
     if not (is_here and client.purge):
         return Connection(client.name, client.command, is_here, parts)
-    deleted_by = f"{'.'.join(client.purge.setting)} in {client.settings_file(places, client.purge.file)}"
-    return Connection(client.name, client.command, True, parts, retention_days(client, places), deleted_by)
+    deleted_by = f"{'.'.join(client.purge.setting)} in {client.settings_file(paths, client.purge.file)}"
+    return Connection(client.name, client.command, True, parts, retention_days(client, paths), deleted_by)
 
 
-def _has_store(client: Client, places: Places) -> bool:
+def _has_store(client: Client, paths: Paths) -> bool:
     from sources.readers import READERS
 
     try:
-        return any(reader.name == client.source and list(reader.find(places)) for reader in READERS)
+        return any(reader.name == client.source and list(reader.find(paths)) for reader in READERS)
     except OSError:  # a folder that cannot be read
         return False
 
 
-def _parts(client: Client, places: Places, projects: Sequence[Path]) -> Iterator[ConnectionPart]:
+def _parts(client: Client, paths: Paths, projects: Sequence[Path]) -> Iterator[ConnectionPart]:
     server = this_server()
-    for part in parts_of(client, server, places):
+    for part in parts_of(client, server, paths):
         found = _connection_part(part, "ctxr", "install", client.command)
         is_ignored = found.state == "installed" and part.what == "hooks" and _is_untrusted(client, part.file)
         yield replace(found, state="untrusted", command=None) if is_ignored else found
     for project in projects:
-        for part in parts_of(client, server, places, project):
+        for part in parts_of(client, server, paths, project):
             if part.what == "rule":
                 yield _connection_part(part, "ctxr", "install", client.command, "--project", str(project))
 
@@ -94,9 +94,9 @@ def _state_of(part: ClientPart) -> State:
         return "unreadable"
 
 
-def changes_of(client: Client, places: Places, project: Path | None = None, *, installs: bool) -> list[Rewrite]:
+def changes_of(client: Client, paths: Paths, project: Path | None = None, *, installs: bool) -> list[Rewrite]:
     files: dict[Path, list[ClientPart]] = {}
-    for part in parts_of(client, this_server(), places, project):
+    for part in parts_of(client, this_server(), paths, project):
         files.setdefault(part.file, []).append(part)
     changes = (_change(file, parts, installs=installs) for file, parts in files.items())
     return [change for change in changes if change]

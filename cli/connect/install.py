@@ -16,7 +16,7 @@ from cli.output import confirm, yes_option
 from cli.shared.place import current_folder, this_place
 from registry.extras import uninstall_command
 from registry.settings import default_home, read_settings
-from sources.base import Places
+from sources.base import Paths
 from sources.client import Client
 
 WITH_PROJECT = [client for client in INSTALLABLE.values() if client.project_option]
@@ -50,12 +50,12 @@ def install(client: str | None, is_all: bool, project: Path | None, yes: bool) -
     server = this_server()
     clients = _chosen(client, is_all, project)
     if is_all:
-        places = Places(Path.home(), os.environ)
-        clients = [each for each in clients if connection_of(each, places).is_here]
+        paths = Paths(Path.home(), os.environ)
+        clients = [each for each in clients if connection_of(each, paths).is_here]
         if not clients:
             click.echo(f"None of these is on this machine: {', '.join(INSTALLABLE)}.")
     changes = {
-        each.source: changes_of(each, Places(Path.home(), os.environ), project, installs=True) for each in clients
+        each.source: changes_of(each, Paths(Path.home(), os.environ), project, installs=True) for each in clients
     }
     _confirm_and_write([change for some in changes.values() for change in some], yes)
     write_launcher(this_program())
@@ -89,7 +89,7 @@ def uninstall(client: str | None, is_all: bool, project: Path | None, yes: bool)
     changes = [
         change
         for each in clients
-        for change in changes_of(each, Places(Path.home(), os.environ), project, installs=False)
+        for change in changes_of(each, Paths(Path.home(), os.environ), project, installs=False)
     ]
     if not changes:
         name = "No client is connected" if is_all else f"{clients[0].name} is not connected"

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from cli.connect.jsonc import append, drop, drop_items, get, is_bare, put
 from cli.connect.snippets import SERVER, StdioServer
 from cli.connect.toml_tables import drop_table, put_table
-from sources.base import Places
+from sources.base import Paths
 from sources.client import Client, Hooks, ServerList
 from sources.clients import CLIENTS
 from sources.kit.loose_json import items, mapping
@@ -44,12 +44,12 @@ class ClientPart:
     is_private: bool = False  # it may hold keys and tokens, so no copy of it is kept
 
 
-def parts_of(client: Client, server: StdioServer, places: Places, project: Path | None = None) -> Iterator[ClientPart]:
+def parts_of(client: Client, server: StdioServer, paths: Paths, project: Path | None = None) -> Iterator[ClientPart]:
     """Return everything that connects a client, in the home folder or in a project's folder."""
     if client.servers:
-        yield _server(client, client.servers, server_of(client, server), places, project)
+        yield _server(client, client.servers, server_of(client, server), paths, project)
     if client.hooks and client.folder:
-        yield _hooks(client.source, client.hooks, server, client.folder(places) / client.hooks.file)
+        yield _hooks(client.source, client.hooks, server, client.folder(paths) / client.hooks.file)
     if client.rule and project:
         text = client.rule.text.read_text(encoding="utf-8")
         yield ClientPart("rule", project / client.rule.file, lambda _: text, lambda _: "")
@@ -61,10 +61,8 @@ def server_of(client: Client, server: StdioServer) -> StdioServer:
     return server.started_by(client, is_captured=client.is_logged_by_model and client.hooks is not None)
 
 
-def _server(
-    client: Client, listed: ServerList, server: StdioServer, places: Places, project: Path | None
-) -> ClientPart:
-    file = client.settings_file(places, listed.file)
+def _server(client: Client, listed: ServerList, server: StdioServer, paths: Paths, project: Path | None) -> ClientPart:
+    file = client.settings_file(paths, listed.file)
     if project and listed.in_project:
         file = project / listed.in_project
     path = (*listed.key.split("."), SERVER)

@@ -21,7 +21,7 @@ from orchestrator.requests.refusals import succeeded
 from orchestrator.sync.store_report import StoreReport
 from registry.errors import RegistryError
 from registry.settings import read_settings
-from sources.base import Places, Skipped
+from sources.base import Paths, Skipped
 from sources.exports.reader import EMPTY, ZIP_ERRORS, AccountExport, ExportFile, exports_in, parts_of, reason_of_failure
 
 if TYPE_CHECKING:
@@ -114,6 +114,6 @@ async def _import(
                 if shows_progress:
                     bar = click.progressbar(length=export.size, label=export.name, file=sys.stderr)
                     export.on_read = stack.enter_context(bar).update
-                [report] = await sync(orchestrator, [export], Places(Path.home(), {}))
+                [report] = await sync(orchestrator, [export], Paths(Path.home(), {}))
             reports.append(replace(report, path=str(file)))
     return reports

@@ -11,7 +11,7 @@ import click
 from cli.output import as_json_option, counted, print_json, progress, show
 from cli.terminal import SERVED, NotHere
 from orchestrator.sync.store_report import StoreReport, nothing_new
-from sources.base import Places, Skipped, Source
+from sources.base import Paths, Skipped, Source
 from sources.readers import READERS
 
 NAMES = [reader.name for reader in READERS]
@@ -37,15 +37,15 @@ def sync(source: str | None, watch: bool, as_json: bool) -> None:
 
     With --watch, --json prints one line for each sync that found something.
     """
-    places = Places(Path.home(), os.environ)
+    paths = Paths(Path.home(), os.environ)
     readers = [_notion()] if source == "notion" else [reader for reader in READERS if source in (None, reader.name)]
-    reports = None if watch or source == "notion" else nothing_new(readers, places)
+    reports = None if watch or source == "notion" else nothing_new(readers, paths)
     if reports is None and SERVED.get():
         raise NotHere  # it may take long, and shows a progress bar
     if watch:
-        _watch(readers, places, as_json=as_json)
+        _watch(readers, paths, as_json=as_json)
         return
-    show_reports(_sync(readers, places) if reports is None else reports, as_json=as_json)
+    show_reports(_sync(readers, paths) if reports is None else reports, as_json=as_json)
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -85,7 +85,7 @@ def show_reports(reports: Sequence[StoreReport], *, as_json: bool) -> None:
         sys.exit(1)
 
 
-def _sync(readers: Sequence[Source], places: Places) -> list[StoreReport]:
+def _sync(readers: Sequence[Source], paths: Paths) -> list[StoreReport]:
     import asyncio
 
     async def run() -> list[StoreReport]:
@@ -94,13 +94,13 @@ def _sync(readers: Sequence[Source], places: Places) -> list[StoreReport]:
         from registry.settings import read_settings
 
         async with open_orchestrator(read_settings()) as orchestrator:
-            return await import_stores(orchestrator, readers, places, bars)
+            return await import_stores(orchestrator, readers, paths, bars)
 
     with Bars() as bars:
         return asyncio.run(run())
 
 
-def _watch(readers: Sequence[Source], places: Places, *, as_json: bool) -> None:
+def _watch(readers: Sequence[Source], paths: Paths, *, as_json: bool) -> None:
     import asyncio
 
     from orchestrator.opening import open_orchestrator
@@ -119,7 +119,7 @@ def _watch(readers: Sequence[Source], places: Places, *, as_json: bool) -> None:
     async def run() -> None:
         settings = read_settings()
         async with open_orchestrator(settings) as orchestrator:
-            await watch(orchestrator, settings.home, readers, places, report, bars)
+            await watch(orchestrator, settings.home, readers, paths, report, bars)
 
     set_up_logging(read_settings().log_format)
     if not as_json:

@@ -41,7 +41,7 @@ from orchestrator.views.events import grown_channels
 from orchestrator.views.tokens import has_tokens
 from registry.access import CURRENT_ACCESS
 from registry.settings import Settings
-from sources.base import Places
+from sources.base import Paths
 from sources.client import Room
 from sources.readers import READERS
 
@@ -171,8 +171,8 @@ def _watching(
     if orchestrator.registry.is_read_only:
         return nullcontext()
     readers = READERS if orchestrator.registry.is_embedded else ()
-    places = Places(Path.home(), os.environ)
-    return running(watch(orchestrator, settings.home, readers, places, report, progress))
+    paths = Paths(Path.home(), os.environ)
+    return running(watch(orchestrator, settings.home, readers, paths, report, progress))
 
 
 def _listen(settings: Settings) -> socket.socket:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
     from orchestrator.sync.store_report import StoreReport
     from registry.settings import Settings
-    from sources.base import Places
+    from sources.base import Paths
 
 
 @click.command(name="try")
@@ -53,17 +53,17 @@ async def _tour(settings: Settings) -> None:
     from cli.incoming.sync import Bars
     from orchestrator.opening import open_orchestrator
     from orchestrator.sync.sync import sync
-    from sources.base import Places
+    from sources.base import Paths
     from sources.readers import READERS
 
-    places = Places(Path.home(), os.environ)
+    paths = Paths(Path.home(), os.environ)
     async with open_orchestrator(settings) as orchestrator:
         click.echo("Reading the histories of AI clients on this machine ...", err=True)
         with Bars() as bars:
-            reports = await sync(orchestrator, READERS, places, bars)
+            reports = await sync(orchestrator, READERS, paths, bars)
         sessions = await _sessions(orchestrator)
         if sessions:
-            for line in _by_client(reports, sessions, places):
+            for line in _by_client(reports, sessions, paths):
                 click.echo(line)
         else:
             click.echo("No histories here yet, so this is a sample: a week of somebody who uses four clients.")
@@ -83,12 +83,12 @@ async def _sessions(orchestrator: Orchestrator) -> list[dict[str, Any]]:
             return sessions
 
 
-def _by_client(reports: Sequence[StoreReport], sessions: Sequence[Mapping[str, Any]], places: Places) -> Iterator[str]:
+def _by_client(reports: Sequence[StoreReport], sessions: Sequence[Mapping[str, Any]], paths: Paths) -> Iterator[str]:
     """Return a line for each client: sessions, messages, first and last day, and when it deletes them."""
     from cli.connect.connections import connection_of
     from sources.clients import CLIENTS
 
-    limits = {client.source: connection_of(client, places).deletes_after_days for client in CLIENTS if client.servers}
+    limits = {client.source: connection_of(client, paths).deletes_after_days for client in CLIENTS if client.servers}
     for source in dict.fromkeys(session["source"] for session in sessions):
         group = [session for session in sessions if session["source"] == source]
         first, last = min(one["created_at"] for one in group), max(one["updated_at"] for one in group)

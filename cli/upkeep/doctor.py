@@ -28,7 +28,7 @@ from orchestrator.semantic.embedders import Embedder
 from registry.errors import RegistryError
 from registry.extras import install_command
 from registry.settings import ActionSettings, McpServerSettings, Settings, read_settings
-from sources.base import Places
+from sources.base import Paths
 from sources.client import Client
 from sources.clients import CLIENTS
 from sources.purging import LONG_ENOUGH_DAYS
@@ -310,7 +310,7 @@ def check_server(settings: Settings) -> Iterator[Result]:
 
 def check_client(client: Client, _settings: Settings) -> Iterator[Result]:
     """Check whether a client of this machine is connected; nothing for one that has no server list."""
-    connection = connection_of(client, Places(Path.home(), os.environ))
+    connection = connection_of(client, Paths(Path.home(), os.environ))
     parts = {part.what: part for part in connection.parts}
     if "server" not in parts:
         return

@@ -22,7 +22,7 @@ from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
 from orchestrator.state import PartDone
 from orchestrator.sync.sync import stores_of
 from registry.errors import InvalidRequest, StorageError
-from sources.base import Places, Source
+from sources.base import Paths, Source
 from sources.files_to_back_up import copy_database, files_to_back_up, is_database
 
 MANIFEST, ABOUT, DIRECTORY = "manifest.json", "about.json", "the zip's directory"
@@ -287,13 +287,13 @@ def _locations_from_headers(path: Path) -> dict[str, tuple[int, int, int]]:
 
 
 def add_stores(
-    writer: ArchiveWriter, readers: Sequence[Source], places: Places, report_progress: Callable[[PartDone], None]
+    writer: ArchiveWriter, readers: Sequence[Source], paths: Paths, report_progress: Callable[[PartDone], None]
 ) -> list[dict[str, Any]]:
     """Add every file of every store; return for each store its counts and the files that could not be read."""
     added = []
     for done, reader in enumerate(readers):
         report_progress(PartDone(done, len(readers), f"histories of {reader.name}"))
-        for number, store in enumerate(stores_of(reader, places)):
+        for number, store in enumerate(stores_of(reader, paths)):
             folder = f"stores/{reader.name}/{number}"
             about = {"source": reader.name, "path": str(store), "folder": folder}
             added.append({**about, **_add_store(writer, reader, store, folder)})

@@ -97,7 +97,7 @@ async def complete_backup(run: Run, request: CreateBackupRequest, data: ArchiveW
     try:
         stores = []
         if request.query.stores:
-            stores = await asyncio.to_thread(add_stores, data, shelf.readers, shelf.places, run.report_progress)
+            stores = await asyncio.to_thread(add_stores, data, shelf.readers, shelf.paths, run.report_progress)
         await asyncio.to_thread(data.finish, stores)
     except BaseException:
         data.discard()

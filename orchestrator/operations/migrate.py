@@ -88,7 +88,7 @@ def _move_in_cursor(run: Run, moved: Moves, result: dict[str, Any], mode: str) -
     A copy is a new conversation, which the next sync imports; nothing moves here.
     """
     shelf = shelf_of(run)
-    users = [store.parents[1] for store in CursorIde().find(shelf.places)]
+    users = [store.parents[1] for store in CursorIde().find(shelf.paths)]
     steps = [step for user in users for step in _plan_steps(user, moved, mode)]
     about = {"in_cursor": {"values": len(steps)}}
     if result["dry_run"]:

@@ -13,7 +13,7 @@ from orchestrator.outside.tools import ToolRefused, connected
 from registry.domain import Message, Role, Session, parse_time
 from registry.errors import StorageError
 from registry.settings import McpServerSettings
-from sources.base import FoundSession, Places, Skipped, Source
+from sources.base import FoundSession, Paths, Skipped, Source
 
 # tools of @notionhq/notion-mcp-server that only read
 SEARCH, READ, WHO = "API-post-search", "API-retrieve-page-markdown", "API-get-self"
@@ -29,7 +29,7 @@ class Notion(Source):
     def __init__(self, server: McpServerSettings, environment: Mapping[str, str] = os.environ) -> None:
         self._server, self._environment = server, environment
 
-    def find(self, places: Places) -> Iterator[Path]:
+    def find(self, paths: Paths) -> Iterator[Path]:
         yield Path("Notion")
 
     def stamp(self, store: Path) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from orchestrator.sync.spool import registry_home, waiting
 from registry.errors import RegistryError
 from registry.storage.file_probe import RegistryFile, embedded_file, open_registry_file
-from sources.base import FoundSession, Places, Skipped, Source
+from sources.base import FoundSession, Paths, Skipped, Source
 
 
 @dataclass(slots=True)
@@ -45,17 +45,17 @@ class StoreReport:
         return asdict(self)
 
 
-def nothing_new(readers: Sequence[Source], places: Places) -> list[StoreReport] | None:
+def nothing_new(readers: Sequence[Source], paths: Paths) -> list[StoreReport] | None:
     """Return the reports of a sync without changes; None if a sync might change something."""
     home = registry_home()
     try:
-        file = embedded_file(Path(home), places.environment)
+        file = embedded_file(Path(home), paths.environment)
         if file is None or waiting(home):
             return None
         with open_registry_file(file) as registry:
             reports = []
             for reader in readers:
-                for store in reader.find(places):
+                for store in reader.find(paths):
                     report = _report_if_unchanged(registry, reader, store)
                     if report is None:
                         return None

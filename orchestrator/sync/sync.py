@@ -22,7 +22,7 @@ from registry.access import Access
 from registry.errors import RegistryError
 from registry.storage.client_stores import last_sync_of, list_stores, save_store, seen_sessions
 from registry.storage.conversations.belonging import save_repositories, unknown_repositories
-from sources.base import FoundSession, Places, Skipped, Source
+from sources.base import FoundSession, Paths, Skipped, Source
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
@@ -64,7 +64,7 @@ class SingleTask:
 async def sync(
     orchestrator: Orchestrator,
     readers: Sequence[Source],
-    places: Places,
+    paths: Paths,
     progress: Progress | None = None,
     access: Access | None = None,
 ) -> list[StoreReport]:
@@ -74,7 +74,7 @@ async def sync(
     """
     async with orchestrator.syncing:
         reports = []
-        for reader, store in await asyncio.to_thread(_stores, readers, places):
+        for reader, store in await asyncio.to_thread(_stores, readers, paths):
             report = StoreReport(reader.name, str(store))
             reports.append(report)
             try:
@@ -90,13 +90,13 @@ async def sync(
     return reports
 
 
-def _stores(readers: Sequence[Source], places: Places) -> list[tuple[Source, Path]]:
-    return [(reader, store) for reader in readers for store in stores_of(reader, places)]
+def _stores(readers: Sequence[Source], paths: Paths) -> list[tuple[Source, Path]]:
+    return [(reader, store) for reader in readers for store in stores_of(reader, paths)]
 
 
-def stores_of(reader: Source, places: Places) -> list[Path]:
+def stores_of(reader: Source, paths: Paths) -> list[Path]:
     try:
-        return list(reader.find(places))
+        return list(reader.find(paths))
     except Exception:  # an unreadable folder must not stop the other clients' stores
         logger.exception("Looking for the stores of %s failed", reader.name)
         return []
@@ -240,8 +240,8 @@ MAX_FIRST_WAIT_S = 2.0  # the same while stores are read for the first time
 class Freshness:
     """Syncs hook events and the stores of this machine before questions are answered, one sync at a time."""
 
-    def __init__(self, orchestrator: Orchestrator, home: Path, readers: Sequence[Source], places: Places) -> None:
-        self._orchestrator, self._home, self._readers, self._places = orchestrator, home, readers, places
+    def __init__(self, orchestrator: Orchestrator, home: Path, readers: Sequence[Source], paths: Paths) -> None:
+        self._orchestrator, self._home, self._readers, self._paths = orchestrator, home, readers, paths
         self._sync_task = SingleTask()
         self._fresh_until = float("-inf")
         self._stores: set[tuple[str, str]] | None = None
@@ -266,7 +266,7 @@ class Freshness:
     async def _import_progress(self) -> Syncing | None:
         """Return the progress of the first import; None if every store has been read once."""
         if self._stores is None:
-            found = await asyncio.to_thread(_stores, self._readers, self._places)
+            found = await asyncio.to_thread(_stores, self._readers, self._paths)
             self._stores = {(reader.name, str(store)) for reader, store in found}
         if not self._stores:
             return None
@@ -281,7 +281,7 @@ class Freshness:
         started = time.monotonic()
         try:
             await drain(self._orchestrator, self._home)
-            await sync(self._orchestrator, self._readers, self._places)
+            await sync(self._orchestrator, self._readers, self._paths)
         except Exception:  # questions are still answered
             logger.exception("The silent sync failed")
         finally:

@@ -21,7 +21,7 @@ from orchestrator.sync.drain import drain
 from orchestrator.sync.spool import open_folder
 from orchestrator.sync.store_report import StoreReport
 from orchestrator.sync.sync import Progress, sync
-from sources.base import Places, Source
+from sources.base import Paths, Source
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ async def watch(
     orchestrator: Orchestrator,
     home: Path,
     readers: Sequence[Source],
-    places: Places,
+    paths: Paths,
     on_reports: OnReports = lambda _: None,
     progress: Progress | None = None,
 ) -> None:
@@ -52,11 +52,11 @@ async def watch(
             began = time.monotonic()
             pause_s, timeout_s = MIN_INTERVAL_S, MAX_INTERVAL_S
             try:
-                folders = await asyncio.to_thread(plan, readers, places)
+                folders = await asyncio.to_thread(plan, readers, paths)
                 has_new_plan = await notices.watch({**folders, **_spool(home)})
                 is_drained = await drain(orchestrator, home)
                 to_sync = [reader for reader in readers if changed is None or has_new_plan or reader.name in changed]
-                reports = await sync(orchestrator, to_sync, places, progress)
+                reports = await sync(orchestrator, to_sync, paths, progress)
                 news = [report for report in reports if report.has_news or is_first]
                 if news or is_first:
                     on_reports(news)
@@ -90,18 +90,18 @@ MAX_FOLDERS = 500  # watched folders of one store; the periodic sync covers the 
 MAX_LEVELS = 7  # watched levels of one store, with its top folder; the periodic sync covers deeper ones
 
 
-def plan(readers: Iterable[Source], places: Places) -> Plan:
+def plan(readers: Iterable[Source], paths: Paths) -> Plan:
     """Return the folders to watch of all existing stores."""
     wanted: dict[str, set[str]] = defaultdict(set)
     for reader in readers:
-        for folder in _folders_of(reader, places):
+        for folder in _folders_of(reader, paths):
             wanted[folder].add(reader.name)
     return {folder: frozenset(names) for folder, names in wanted.items()}
 
 
-def _folders_of(reader: Source, places: Places) -> list[str]:
+def _folders_of(reader: Source, paths: Paths) -> list[str]:
     try:
-        return [folder for store in reader.find(places) for folder in _folders_below(reader.watched(store))]
+        return [folder for store in reader.find(paths) for folder in _folders_below(reader.watched(store))]
     except Exception:  # the sync reports the error
         return []
 

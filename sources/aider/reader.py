@@ -14,7 +14,7 @@ from pathlib import Path
 
 from registry.domain import Role
 from registry.errors import StorageError
-from sources.base import FoundSession, Places, Skipped, Source
+from sources.base import FoundSession, Paths, Skipped, Source
 from sources.clients import AIDER
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
@@ -46,11 +46,11 @@ class Aider(Source):
 
     name: str = AIDER.source
 
-    def find(self, places: Places) -> Iterator[Path]:
+    def find(self, paths: Paths) -> Iterator[Path]:
         """Yield the histories below the home folder, or below the folders that a variable names."""
-        named = places.environment.get("CTXR_AIDER_DIRS", "")
-        roots = tuple(Path(root).expanduser() for root in named.split(os.pathsep) if root) or (places.home,)
-        found = [*_histories(roots, time.monotonic() // 60), *places.named("AIDER_CHAT_HISTORY_FILE")]
+        named = paths.environment.get("CTXR_AIDER_DIRS", "")
+        roots = tuple(Path(root).expanduser() for root in named.split(os.pathsep) if root) or (paths.home,)
+        found = [*_histories(roots, time.monotonic() // 60), *paths.named("AIDER_CHAT_HISTORY_FILE")]
         yield from (path for path in dict.fromkeys(found) if path.is_file())
 
     def stamp(self, store: Path) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from registry.domain import Role, Session
-from sources.base import Places
+from sources.base import Paths
 from sources.clients import ANTIGRAVITY
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft
@@ -50,8 +50,8 @@ class Antigravity(FileReader):
         for name in ("transcript_full.jsonl", "transcript.jsonl", "overview.txt")
     )
 
-    def roots(self, places: Places) -> Iterable[Path]:
-        return places.named("CTXR_ANTIGRAVITY_DIR") or [places.home / ".gemini" / folder for folder in _FOLDERS]
+    def roots(self, paths: Paths) -> Iterable[Path]:
+        return paths.named("CTXR_ANTIGRAVITY_DIR") or [paths.home / ".gemini" / folder for folder in _FOLDERS]
 
     def session_file(self, file: File) -> SessionFile:
         """Return the transcript; the folder's name is the session id."""

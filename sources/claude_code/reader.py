@@ -8,7 +8,7 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 
-from sources.base import FoundSession, Places, Skipped
+from sources.base import FoundSession, Paths, Skipped
 from sources.claude_code.transcript import ClaudeTranscript, OutputOf
 from sources.clients import CLAUDE_CODE
 from sources.kit.files import MAX_DOCUMENT_BYTES, File, files_below, read_small_text
@@ -27,13 +27,13 @@ class ClaudeCode(FileReader):
     patterns = ("projects/*/*.jsonl", "projects/*/*/subagents/**/agent-*.jsonl")
     backup_extras = ("projects/**/*", "*/**/projects/**/*")
 
-    def roots(self, places: Places) -> Iterable[Path]:
+    def roots(self, paths: Paths) -> Iterable[Path]:
         """Return the configuration folders, and the desktop app's folder of sessions."""
         applications = (("Library", "Application Support"), ("AppData", "Roaming"), (".config",))
         return (
-            CLAUDE_CODE.history_in(places),
-            places.home / ".config" / "claude",
-            *(places.home.joinpath(*parts, "Claude", _DESKTOP) for parts in applications),
+            CLAUDE_CODE.history_in(paths),
+            paths.home / ".config" / "claude",
+            *(paths.home.joinpath(*parts, "Claude", _DESKTOP) for parts in applications),
         )
 
     def watched(self, store: Path) -> list[Path]:

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from registry.domain import Role
-from sources.base import FoundSession, Places, Skipped
+from sources.base import FoundSession, Paths, Skipped
 from sources.clients import CLINE, ROO_CODE
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
@@ -39,14 +39,14 @@ class Cline(FileReader):
     patterns = (f"tasks/*/{_VIEW}", f"sessions/*/*{_MESSAGES}")
     backup_extras = ("tasks/*/*", "sessions/*/*", "state/taskHistory.json")
 
-    def roots(self, places: Places) -> Iterable[Path]:
+    def roots(self, paths: Paths) -> Iterable[Path]:
         """Return the folder shared by command line and extension, and the extension's folder in each editor."""
-        return places.named("CTXR_CLINE_DIR") or [CLINE.history_in(places), *self.in_editors(places)]
+        return paths.named("CTXR_CLINE_DIR") or [CLINE.history_in(paths), *self.in_editors(paths)]
 
-    def in_editors(self, places: Places) -> Iterator[Path]:
+    def in_editors(self, paths: Paths) -> Iterator[Path]:
         """Yield the folder that each editor gives to the extension."""
         builds = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
-        return (folder / "globalStorage" / self.extension for folder in user_folders(places, builds))
+        return (folder / "globalStorage" / self.extension for folder in user_folders(paths, builds))
 
     def session_file(self, file: File) -> SessionFile:
         """Return the conversation; its `folder` is the path of the file with its metadata."""
@@ -79,8 +79,8 @@ class RooCode(Cline):
     client = ROO_CODE
     extension = "rooveterinaryinc.roo-cline"
 
-    def roots(self, places: Places) -> Iterable[Path]:
-        return places.named("CTXR_ROO_CODE_DIR") or self.in_editors(places)
+    def roots(self, paths: Paths) -> Iterable[Path]:
+        return paths.named("CTXR_ROO_CODE_DIR") or self.in_editors(paths)
 
 
 def _parse(file: SessionFile, about: Record) -> FoundSession:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from registry.errors import StorageError
-from sources.base import FoundSession, Places, Skipped
+from sources.base import FoundSession, Paths, Skipped
 from sources.clients import VSCODE
 from sources.copilot.chat import VsCodeChat
 from sources.copilot.cli import Events
@@ -34,11 +34,11 @@ class CopilotVscode(FileReader):
     )
     backup_extras = ("workspaceStorage/*/workspace.json",)
 
-    def roots(self, places: Places) -> Iterable[Path]:
+    def roots(self, paths: Paths) -> Iterable[Path]:
         servers = (".vscode-server", ".vscode-server-insiders")
-        remote = (places.home / server / "data" / "User" for server in servers)
-        usual = user_folders(places, ("Code", "Code - Insiders", "VSCodium"))
-        return places.named("CTXR_VSCODE_DIR") or (*usual, *remote)
+        remote = (paths.home / server / "data" / "User" for server in servers)
+        usual = user_folders(paths, ("Code", "Code - Insiders", "VSCodium"))
+        return paths.named("CTXR_VSCODE_DIR") or (*usual, *remote)
 
     def session_file(self, file: File) -> SessionFile:
         """Return the file with the folder of its workspace; a log replaces the document with the same key.

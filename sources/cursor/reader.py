@@ -13,7 +13,7 @@ from typing import Any
 
 from registry.domain import EARLIEST, now
 from registry.errors import StorageError
-from sources.base import FoundSession, Places, Skipped, Source
+from sources.base import FoundSession, Paths, Skipped, Source
 from sources.clients import CURSOR
 from sources.cursor.conversations import SETTLED_AFTER, Composer, counted, headers_of, inline_bubbles, read_composer
 from sources.cursor.projects import WorkspaceProjects, listed_project
@@ -46,12 +46,12 @@ class CursorIde(Source):
     name: str = CURSOR.source
     clock: Callable[[], datetime] = field(default=now)
 
-    def find(self, places: Places) -> Iterator[Path]:
+    def find(self, paths: Paths) -> Iterator[Path]:
         """Yield the path of the global database of each Cursor on this machine, even if only workspaces have one.
 
         In WSL the IDE runs on Windows: `CTXR_CURSOR_DIR` must name its `User` folder on the mounted drive.
         """
-        for user_folder in dict.fromkeys(places.named("CTXR_CURSOR_DIR") or user_folders(places, _BUILDS)):
+        for user_folder in dict.fromkeys(paths.named("CTXR_CURSOR_DIR") or user_folders(paths, _BUILDS)):
             if any((user_folder / name).is_dir() for name in ("globalStorage", "workspaceStorage")):
                 yield user_folder / "globalStorage" / DATABASE
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 
 from registry.domain import Message, Role, Session, now
 from registry.errors import StorageError
-from sources.base import FoundSession, Places, Skipped
+from sources.base import FoundSession, Paths, Skipped
 from sources.clients import CURSOR_AGENT
 from sources.cursor.conversations import counted
 from sources.cursor.times import TimeFrame, dated, moment
@@ -149,9 +149,9 @@ class CursorAgent(FileReader):
     def __init__(self, clock: Callable[[], datetime] = now) -> None:
         self._clock = clock
 
-    def roots(self, places: Places) -> Iterable[Path]:
-        named = (*places.named("CTXR_CURSOR_AGENT_DIR"), *places.named("CURSOR_CONFIG_DIR"))
-        return named[:1] or (places.home / ".cursor", places.folder("XDG_CONFIG_HOME", ".config") / "cursor")
+    def roots(self, paths: Paths) -> Iterable[Path]:
+        named = (*paths.named("CTXR_CURSOR_AGENT_DIR"), *paths.named("CURSOR_CONFIG_DIR"))
+        return named[:1] or (paths.home / ".cursor", paths.folder("XDG_CONFIG_HOME", ".config") / "cursor")
 
     def session_file(self, file: File) -> SessionFile:
         """Return a conversation in a database, or a transcript, whose `folder` is the project's slug."""

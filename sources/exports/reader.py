@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from registry.errors import InvalidRequest, StorageError
-from sources.base import FoundSession, Places, Skipped, Source
+from sources.base import FoundSession, Paths, Skipped, Source
 from sources.clients import CHATGPT, CLAUDE, GEMINI
 from sources.exports.chatgpt import CHATGPT_EXPORT
 from sources.exports.claude import CLAUDE_EXPORT
@@ -70,7 +70,7 @@ class AccountExport(Source):
     def size(self) -> int:
         return sum(part.size for part in self.parts)
 
-    def find(self, _places: Places) -> Iterator[Path]:
+    def find(self, _paths: Paths) -> Iterator[Path]:
         yield Path(PROVIDERS[self.name].site)
 
     def stamp(self, store: Path) -> str:

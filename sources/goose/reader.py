@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from registry.domain import Role, Session
-from sources.base import FoundSession, Places, Skipped
+from sources.base import FoundSession, Paths, Skipped
 from sources.clients import GOOSE
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
@@ -31,11 +31,11 @@ class Goose(DatabaseReader):
         "messages": frozenset(("id", "session_id", "role", "content_json", "created_timestamp")),
     }
 
-    def find(self, places: Places) -> Iterator[Path]:
-        if not (folders := places.named("CTXR_GOOSE_DIR")):
-            folders = [root / "data" / "sessions" for root in places.named("GOOSE_PATH_ROOT")] or [
-                places.folder("XDG_DATA_HOME", ".local", "share") / "goose" / "sessions",
-                places.folder("APPDATA", "AppData", "Roaming") / "Block" / "goose" / "data" / "sessions",
+    def find(self, paths: Paths) -> Iterator[Path]:
+        if not (folders := paths.named("CTXR_GOOSE_DIR")):
+            folders = [root / "data" / "sessions" for root in paths.named("GOOSE_PATH_ROOT")] or [
+                paths.folder("XDG_DATA_HOME", ".local", "share") / "goose" / "sessions",
+                paths.folder("APPDATA", "AppData", "Roaming") / "Block" / "goose" / "data" / "sessions",
             ]
         yield from (store for folder in folders if (store := folder / "sessions.db").is_file())
 

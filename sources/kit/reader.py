@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from registry.domain import Session
-from sources.base import FoundSession, Places, Skipped, Source
+from sources.base import FoundSession, Paths, Skipped, Source
 from sources.client import Client
 from sources.kit import drafts
 from sources.kit.files import File, files_below, read_document, store_entries, system_reason
@@ -67,14 +67,14 @@ class FileReader(Source):
     def __init_subclass__(cls) -> None:
         cls.name = cls.client.source
 
-    def find(self, places: Places) -> Iterator[Path]:
+    def find(self, paths: Paths) -> Iterator[Path]:
         """Yield the client's folders that exist and contain sessions."""
-        for root in dict.fromkeys(self.roots(places)):
+        for root in dict.fromkeys(self.roots(paths)):
             if any(folder.is_dir() for folder in self.watched(root)):
                 yield root
 
-    def roots(self, places: Places) -> Iterable[Path]:
-        return [self.client.history_in(places)]
+    def roots(self, paths: Paths) -> Iterable[Path]:
+        return [self.client.history_in(paths)]
 
     def backup_patterns(self) -> Iterable[str]:
         return (*self.patterns, *self.backup_extras)

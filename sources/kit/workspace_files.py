@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from sources.base import Places
+from sources.base import Paths
 from sources.kit.files import read_small_text
 from sources.kit.loose_json import mapping, read_json, string
 
@@ -14,13 +14,13 @@ _DRIVE = re.compile(r"/?([A-Za-z]):(?=[\\/]|$)")
 _FIRST_FOLDER = re.compile(r'"folders"\s*:\s*\[.*?"(path|uri)"\s*:\s*("(?:[^"\\]|\\.)*")', re.DOTALL)
 
 
-def user_folders(places: Places, builds: Iterable[str]) -> Iterator[Path]:
+def user_folders(paths: Paths, builds: Iterable[str]) -> Iterator[Path]:
     """Yield the possible paths of each build's `User` folder, on every operating system."""
     roots = (
-        places.folder("XDG_CONFIG_HOME", ".config"),
-        places.home / ".config",
-        places.home / "Library" / "Application Support",
-        places.folder("APPDATA", "AppData", "Roaming"),
+        paths.folder("XDG_CONFIG_HOME", ".config"),
+        paths.home / ".config",
+        paths.home / "Library" / "Application Support",
+        paths.folder("APPDATA", "AppData", "Roaming"),
     )
     yield from (root / build / "User" for root in roots for build in builds)
 

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from registry.domain import Message, Role, Session
-from sources.base import FoundSession, Places
+from sources.base import FoundSession, Paths
 from sources.clients import CLAUDE_CODE, CODEX, MEMORY_FILES, WINDSURF
 from sources.kit.drafts import project_of
 from sources.kit.files import files_below, read_document
@@ -24,11 +24,11 @@ class MemoryFiles(FileReader):
     client = MEMORY_FILES
     patterns = ("projects/*/memory/*.md", "memories/*.md")
 
-    def roots(self, places: Places) -> Iterable[Path]:
-        return [client.history_in(places) for client in (CLAUDE_CODE, CODEX, WINDSURF)]
+    def roots(self, paths: Paths) -> Iterable[Path]:
+        return [client.history_in(paths) for client in (CLAUDE_CODE, CODEX, WINDSURF)]
 
-    def find(self, places: Places) -> Iterator[Path]:
-        for root in FileReader.find(self, places):
+    def find(self, paths: Paths) -> Iterator[Path]:
+        for root in FileReader.find(self, paths):
             if any(True for pattern in self.patterns for _ in files_below(str(root), pattern)):
                 yield root
 

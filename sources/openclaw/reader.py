@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from sources.base import FoundSession, Places
+from sources.base import FoundSession, Paths
 from sources.clients import OPENCLAW
 from sources.kit.loose_json import mapping, read_json
 from sources.kit.reader import DatabaseReader, found_session
@@ -18,8 +18,8 @@ class OpenClaw(DatabaseReader):
     name = OPENCLAW.source
     needed: ClassVar = {"transcript_events": frozenset(("session_id", "seq", "event_json", "created_at"))}
 
-    def find(self, places: Places) -> Iterator[Path]:
-        yield from sorted(OPENCLAW.history_in(places).glob("agents/*/agent/openclaw-agent.sqlite"))
+    def find(self, paths: Paths) -> Iterator[Path]:
+        yield from sorted(OPENCLAW.history_in(paths).glob("agents/*/agent/openclaw-agent.sqlite"))
 
     def rows(self, database: ClientDatabase, seen: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
         statement = "SELECT session_id, count(*), max(created_at) FROM transcript_events GROUP BY 1 ORDER BY 3 DESC"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from registry.domain import Role, Session
-from sources.base import FoundSession, Places, Skipped
+from sources.base import FoundSession, Paths, Skipped
 from sources.clients import OPENCODE
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft
@@ -37,9 +37,9 @@ class OpenCode(DatabaseReader):
     def __init__(self, name: str = OPENCODE.source) -> None:
         self.name = name
 
-    def find(self, places: Places) -> Iterator[Path]:
-        usual = [places.folder("XDG_DATA_HOME", ".local", "share") / self.name]
-        for root in places.named(f"CTXR_{self.name.upper()}_DIR") or usual:
+    def find(self, paths: Paths) -> Iterator[Path]:
+        usual = [paths.folder("XDG_DATA_HOME", ".local", "share") / self.name]
+        for root in paths.named(f"CTXR_{self.name.upper()}_DIR") or usual:
             files = (file for name in (f"{self.name}.db", f"{self.name}-*.db") for file in sorted(root.glob(name)))
             yield from filter(Path.is_file, files)
 

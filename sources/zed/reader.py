@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from registry.domain import Role
-from sources.base import FoundSession, Places
+from sources.base import FoundSession, Paths
 from sources.clients import ZED
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
@@ -26,8 +26,8 @@ class Zed(DatabaseReader):
     name = ZED.source
     needed: ClassVar = {"threads": frozenset(("id", "summary", "updated_at", "data_type", "data"))}
 
-    def find(self, places: Places) -> Iterator[Path]:
-        for root in places.named("CTXR_ZED_DIR") or _roots(places):
+    def find(self, paths: Paths) -> Iterator[Path]:
+        for root in paths.named("CTXR_ZED_DIR") or _roots(paths):
             if (database := root / "threads" / "threads.db").is_file():
                 yield database
 
@@ -52,14 +52,14 @@ class Zed(DatabaseReader):
         return found_session(key, fingerprint, session, thread.skipped(f" of thread {key}"), f"session {key}", why)
 
 
-def _roots(places: Places) -> Iterator[Path]:
+def _roots(paths: Paths) -> Iterator[Path]:
     if sys.platform == "darwin":
-        yield places.home / "Library" / "Application Support" / "Zed"
+        yield paths.home / "Library" / "Application Support" / "Zed"
     elif sys.platform == "win32":
-        yield places.folder("LOCALAPPDATA", "AppData", "Local") / "Zed"
+        yield paths.folder("LOCALAPPDATA", "AppData", "Local") / "Zed"
     else:
-        yield places.folder("XDG_DATA_HOME", ".local", "share") / "zed"
-        yield places.home.joinpath(".var", "app", "dev.zed.Zed", "data", "zed")
+        yield paths.folder("XDG_DATA_HOME", ".local", "share") / "zed"
+        yield paths.home.joinpath(".var", "app", "dev.zed.Zed", "data", "zed")
 
 
 def _described(kind: object, content: object) -> tuple[Record, str]:

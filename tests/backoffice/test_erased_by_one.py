@@ -11,7 +11,7 @@ from orchestrator.service import Orchestrator
 from orchestrator.state import Shelf
 from registry.access import Access, Level
 from registry.storage.safety.page_sessions import begin_session, end_session, find_session
-from sources.base import Places
+from sources.base import Paths
 from tests.backoffice.conftest import Hire
 from tests.backoffice.test_owners import erase
 
@@ -22,7 +22,7 @@ ASKED = ("why does the parser drop the last line of a file?", "where is the pars
 
 async def run(orchestrator: Orchestrator, folder: Path, operation: str, **query: Any) -> dict[str, Any]:
     """Run an operation where backups are kept in this folder."""
-    shelf = Shelf(folder / "backups", [], Places(folder, {}), folder / "resume")
+    shelf = Shelf(folder / "backups", [], Paths(folder, {}), folder / "resume")
     answer = await Orchestrator(orchestrator.registry, shelf=shelf).run({"operation": operation, "query": query})
     assert answer["success"], answer
     return answer

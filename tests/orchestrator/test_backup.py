@@ -16,7 +16,7 @@ import pytest
 from orchestrator.service import Orchestrator
 from orchestrator.state import Shelf
 from registry.registry import Registry
-from sources.base import Places
+from sources.base import Paths
 from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio
@@ -25,7 +25,7 @@ CHANNELS = [f"cursor_session_2025092{day}_1430" for day in range(4)]
 
 
 def shelf_in(folder: Path) -> Shelf:
-    return Shelf(folder / "backups", [], Places(folder, {}), folder / "resume")
+    return Shelf(folder / "backups", [], Paths(folder, {}), folder / "resume")
 
 
 @pytest.fixture

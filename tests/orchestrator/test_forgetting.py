@@ -18,7 +18,7 @@ from orchestrator.sync.sync import sync
 from registry.storage.conversations.belonging import save_view
 from registry.storage.records import executions as recorded_runs
 from registry.storage.records.executions import keep_expectation, list_expectations
-from sources.base import Places
+from sources.base import Paths
 from sources.readers import READERS
 from tests.orchestrator.test_secrets import bytes_of_registry, rows_of, sent, texts_of
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
@@ -142,12 +142,12 @@ async def test_a_forgotten_session_stays_forgotten_when_its_file_grows_and_when_
     dialogue.user(ASKED, promptSource="typed")
     dialogue.says(ANSWERED, "msg_1")
     write(tmp_path / ".claude", dialogue)
-    await sync(orchestrator, READERS, Places(tmp_path, {}))
+    await sync(orchestrator, READERS, Paths(tmp_path, {}))
     [name] = await channels(orchestrator)
     await forget(orchestrator, name)
     dialogue.user(THEN, promptSource="typed")
     write(tmp_path / ".claude", dialogue)
-    await sync(orchestrator, READERS, Places(tmp_path, {}))
+    await sync(orchestrator, READERS, Paths(tmp_path, {}))
     payload = {"session_id": session_id(1), "prompt": "Who else knows?"}
     spool.append(str(tmp_path), {"source": "claude-code", "event": "UserPromptSubmit", "at": 1e9, "payload": payload})
     assert await drain(orchestrator, tmp_path)
@@ -160,12 +160,12 @@ async def test_a_forgotten_message_of_a_session_is_not_read_again(orchestrator: 
     dialogue.user(ASKED, promptSource="typed")
     dialogue.says(ANSWERED, "msg_1")
     write(tmp_path / ".claude", dialogue)
-    await sync(orchestrator, READERS, Places(tmp_path, {}))
+    await sync(orchestrator, READERS, Paths(tmp_path, {}))
     [name] = await channels(orchestrator)
     await forget(orchestrator, name, matching="QUOKKALIKE")
     dialogue.user(THEN, promptSource="typed")
     write(tmp_path / ".claude", dialogue)
-    await sync(orchestrator, READERS, Places(tmp_path, {}))
+    await sync(orchestrator, READERS, Paths(tmp_path, {}))
     assert await texts_of(orchestrator, name) == [ASKED, THEN]
     assert traces(orchestrator, "quokkalike") == []
 
@@ -190,7 +190,7 @@ async def test_forgetting_by_words_time_and_project_says_first_what_it_would_do(
 @pytest.fixture
 def shelved(orchestrator: Orchestrator, tmp_path: Path) -> Orchestrator:
     return Orchestrator(
-        orchestrator.registry, shelf=Shelf(tmp_path / "backups", [], Places(tmp_path, {}), tmp_path / "resume")
+        orchestrator.registry, shelf=Shelf(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
     )
 
 
@@ -284,7 +284,7 @@ async def test_a_file_written_for_another_client_goes_with_its_conversation(
     drafts.mkdir()
     (drafts / "old.json").write_text(f'{{"text": "{ANSWERED}"}}')
     (drafts / "other.json").write_text("{}")
-    asked = Orchestrator(orchestrator.registry, shelf=Shelf(tmp_path / "backups", [], Places(tmp_path, {}), drafts))
+    asked = Orchestrator(orchestrator.registry, shelf=Shelf(tmp_path / "backups", [], Paths(tmp_path, {}), drafts))
     await asked.run(sent(ASKED, ANSWERED))
     assert (await forget(asked, matching="quokkalike"))["receipt"]["files"] == 1
     assert [file.name for file in drafts.iterdir()] == ["other.json"]
@@ -330,11 +330,11 @@ async def test_a_forgotten_title_of_a_session_is_not_read_again(orchestrator: Or
     dialogue.user(ASKED, promptSource="typed")
     dialogue.says(ANSWERED, "msg_1")
     write(tmp_path / ".claude", dialogue)
-    await sync(orchestrator, READERS, Places(tmp_path, {}))
+    await sync(orchestrator, READERS, Paths(tmp_path, {}))
     await forget(orchestrator, matching="quokkalike")
     dialogue.user(THEN, promptSource="typed")
     write(tmp_path / ".claude", dialogue)
-    await sync(orchestrator, READERS, Places(tmp_path, {}))
+    await sync(orchestrator, READERS, Paths(tmp_path, {}))
     assert await texts_of(orchestrator, (await channels(orchestrator))[0]) == [ASKED, THEN]
     assert traces(orchestrator, "quokkalike") == []
 

@@ -17,7 +17,7 @@ from orchestrator.sync.store_report import StoreReport
 from orchestrator.sync.sync import sync
 from registry.registry import Registry
 from registry.settings import McpServerSettings
-from sources.base import Places
+from sources.base import Paths
 
 pytestmark = pytest.mark.anyio
 
@@ -77,7 +77,7 @@ async def orchestrator(database_url: str) -> AsyncIterator[Orchestrator]:
 
 
 async def look(orchestrator: Orchestrator, tmp_path: Path) -> StoreReport:
-    [report] = await sync(orchestrator, [Notion(SERVER)], Places(tmp_path, {}))
+    [report] = await sync(orchestrator, [Notion(SERVER)], Paths(tmp_path, {}))
     return report
 
 

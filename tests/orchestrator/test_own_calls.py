@@ -27,7 +27,7 @@ from registry.storage.conversations.messages import by_numbers
 from registry.storage.index.rebuild_index import reindex
 from registry.storage.paging import Page
 from registry.text.times.spans import Span
-from sources.base import Places
+from sources.base import Paths
 from sources.readers import READERS
 from tests.sources.claude_code import claude_code_files
 from tests.sources.claude_code.claude_code_files import Dialogue
@@ -55,7 +55,7 @@ CALL = "mcp__context-registry__extract"
 
 
 async def run_sync(orchestrator: Orchestrator, home: Path) -> int:
-    reports = await sync(orchestrator, READERS, Places(home, {}))
+    reports = await sync(orchestrator, READERS, Paths(home, {}))
     assert [report.skipped for report in reports if report.skipped] == []
     return sum(report.new_messages for report in reports)
 

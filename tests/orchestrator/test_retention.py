@@ -20,7 +20,7 @@ from registry.settings import RetentionPolicy
 from registry.storage.records.acts import read_acts
 from registry.storage.safety.quiet_channels import find_quiet, lock_quiet
 from registry.storage.tables import channel
-from sources.base import Places
+from sources.base import Paths
 from tests.orchestrator.test_forgetting import run, traces
 
 pytestmark = pytest.mark.anyio
@@ -134,7 +134,7 @@ async def test_a_conversation_that_goes_on_meanwhile_is_not_taken(orchestrator: 
 async def test_no_other_registry_is_told_and_no_backup_brings_it_back(
     orchestrator: Orchestrator, tmp_path: Path
 ) -> None:
-    shelf = Shelf(tmp_path / "backups", [], Places(tmp_path, {}), tmp_path / "resume")
+    shelf = Shelf(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
     shelved = Orchestrator(orchestrator.registry, shelf=shelf)
     await say(shelved, "otter", 40)
     await say(shelved, "heron", 40, project="/srv/blog")

@@ -22,7 +22,7 @@ from registry.registry import Registry
 from registry.storage.conversations.references import edit_channel
 from registry.storage.safety.tokens import create_token
 from registry.storage.tables import channel, metadata
-from sources.base import Places
+from sources.base import Paths
 from sources.readers import READERS
 from tests.sources.claude_code.claude_code_files import BEGIN, Dialogue, session_id, write
 
@@ -93,7 +93,7 @@ async def test_a_planted_secret_is_nowhere_in_the_registry_whichever_way_it_came
     else:
         user = tmp_path / "user"
         write(user / ".claude", talk(SAID, f"I see {SAID}"))
-        [report] = await sync(orchestrator, READERS, Places(user, {}))
+        [report] = await sync(orchestrator, READERS, Paths(user, {}))
         assert report.new_messages == 3
     await orchestrator.run({"operation": "search", "query": {"text": SAID}})
     await orchestrator.run({"operation": "extract", "query": {"text": SAID, "limit": 0, "also": SAID}})
@@ -253,7 +253,7 @@ async def test_what_hook_and_store_tell_of_one_secret_is_one_message(
     at = BEGIN.timestamp() + 11
     spool.append(str(home), {"source": "claude-code", "event": "UserPromptSubmit", "at": at, "payload": payload})
     await drain(orchestrator, home)
-    await sync(orchestrator, READERS, Places(user, {}))
+    await sync(orchestrator, READERS, Paths(user, {}))
     listed = await orchestrator.run({"operation": "list"})
     assert [session["message_count"] for session in listed["sessions"]] == [3]
 

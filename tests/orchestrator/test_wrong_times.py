@@ -14,7 +14,7 @@ import pytest
 from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import sync
 from registry.domain import Message, Role, Session
-from sources.base import FoundSession, Places, Skipped, Source
+from sources.base import FoundSession, Paths, Skipped, Source
 from sources.exports.reader import exports_in
 from sources.readers import READERS
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
@@ -47,14 +47,14 @@ async def test_a_conversation_with_a_wrong_time_is_imported_with_its_neighbours(
         if number == 2:
             talk.records[1]["timestamp"] = wrong
         write(empty_home / ".claude", talk)
-    [report] = await sync(orchestrator, READERS, Places(empty_home, {}))
+    [report] = await sync(orchestrator, READERS, Paths(empty_home, {}))
     assert (report.parsed, report.new_messages, report.is_complete) == (3, 9, True)
     sessions = (await orchestrator.run({"operation": "list", "query": {}}))["sessions"]
     channel = next(session for session in sessions if session["session_id"] == session_id(2))
     [_, answer, _] = await orchestrator.registry.get_conversations(channel["channel"])
     assert (answer["timestamp"], answer["payload"]["time"]) == ("2026-05-04T09:00:10.000Z", "inferred")
     assert "time" not in channel, "its other times are known"
-    [report] = await sync(orchestrator, READERS, Places(empty_home, {}))
+    [report] = await sync(orchestrator, READERS, Paths(empty_home, {}))
     assert report.new_messages == 0
 
 
@@ -68,7 +68,7 @@ async def test_an_export_with_a_wrong_time_is_imported_whole(
         told["created_at"] = told["updated_at"] = wrong
     (tmp_path / "conversations.json").write_text(json.dumps(chats))
     with ExitStack() as stack:
-        [report] = await sync(orchestrator, exports_in(tmp_path, stack), Places(tmp_path, {}))
+        [report] = await sync(orchestrator, exports_in(tmp_path, stack), Paths(tmp_path, {}))
     assert (report.new_messages, report.skipped) == (10, [])
 
 
@@ -114,8 +114,8 @@ class OneBad(Source):
 
     name = "one-bad"
 
-    def find(self, places: Places) -> Iterator[Path]:
-        yield places.home
+    def find(self, paths: Paths) -> Iterator[Path]:
+        yield paths.home
 
     def stamp(self, store: Path) -> str:
         return ""
@@ -130,6 +130,6 @@ class OneBad(Source):
 async def test_a_conversation_that_cannot_be_stored_does_not_take_its_neighbours_with_it(
     orchestrator: Orchestrator, tmp_path: Path
 ) -> None:
-    [report] = await sync(orchestrator, [OneBad()], Places(tmp_path, {}))
+    [report] = await sync(orchestrator, [OneBad()], Paths(tmp_path, {}))
     assert (report.parsed, report.new_messages, report.is_complete) == (2, 2, False)
     assert [one.what for one in report.skipped] == ["s-2"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sources.base import Places
+from sources.base import Paths
 from sources.client import Client
 from sources.clients import CLAUDE_CODE, GEMINI_CLI
 from sources.purging import count_missing_files, retention_days
@@ -28,12 +28,12 @@ def test_what_is_set_counts_and_else_the_clients_own_custom(
     tmp_path: Path, client: Client, settings: str | None, days: float | None
 ) -> None:
     assert client.purge
-    places = Places(tmp_path, {})
-    file = client.settings_file(places, client.purge.file)
+    paths = Paths(tmp_path, {})
+    file = client.settings_file(paths, client.purge.file)
     file.parent.mkdir()
     if settings is not None:
         file.write_text(settings)
-    assert retention_days(client, places) == days
+    assert retention_days(client, paths) == days
 
 
 def test_conversations_whose_files_are_gone_are_counted_and_others_keys_are_no_files(tmp_path: Path) -> None:

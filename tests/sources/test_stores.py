@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from registry.domain import Role
-from sources.base import Places, Source
+from sources.base import Paths, Source
 from sources.files_to_back_up import files_to_back_up
 from sources.readers import READERS
 from sources.writers import WRITERS
@@ -155,20 +155,20 @@ every_store = pytest.mark.parametrize("client", STORES, ids=lambda each: each.so
 @every_store
 def test_a_store_is_found_in_its_usual_place_or_where_a_variable_says(client: Store, tmp_path: Path) -> None:
     home = tmp_path / "home"
-    assert list(client.reader.find(Places(home, {}))) == []
+    assert list(client.reader.find(Paths(home, {}))) == []
     client.write(tmp_path / "usual" / client.usual)
-    [store] = client.reader.find(Places(tmp_path / "usual", {}))
+    [store] = client.reader.find(Paths(tmp_path / "usual", {}))
     assert store.is_relative_to(tmp_path / "usual" / client.usual)
     for variable, below in client.variables.items():
         client.write(tmp_path / variable / below)
-        [store] = client.reader.find(Places(home, {variable: str(tmp_path / variable)}))
+        [store] = client.reader.find(Paths(home, {variable: str(tmp_path / variable)}))
         assert store.is_relative_to(tmp_path / variable / below)
 
 
 @every_store
 def test_a_second_pass_over_a_store_finds_nothing(client: Store, tmp_path: Path) -> None:
     client.write(tmp_path / client.usual)
-    [store] = client.reader.find(Places(tmp_path, {}))
+    [store] = client.reader.find(Paths(tmp_path, {}))
     stamp, seen = client.reader.stamp(store), seen_of(client.reader, store)
     assert seen
     assert found(client.reader, store, seen) == []
@@ -184,9 +184,7 @@ def test_reading_changes_nothing_and_opens_nothing_beside_the_conversations(clie
             (folder / name).write_text("sk-secret", encoding="utf-8")
     before = state_of(tmp_path)
     with opened_files() as opened:
-        everything = [
-            each for store in client.reader.find(Places(tmp_path, {})) for each in found(client.reader, store)
-        ]
+        everything = [each for store in client.reader.find(Paths(tmp_path, {})) for each in found(client.reader, store)]
     assert everything
     assert state_of(tmp_path) == before
     assert not [path for path in opened if path.endswith(secrets)]
@@ -199,7 +197,7 @@ def test_a_backup_holds_the_conversations_of_a_store_and_nothing_beside_them(cli
     secrets = ("auth.json", "settings.json", ".env")
     for name in secrets:
         (tmp_path / client.usual / name).write_text("sk-secret", encoding="utf-8")
-    [store] = client.reader.find(Places(tmp_path, {}))
+    [store] = client.reader.find(Paths(tmp_path, {}))
     files = [path for path, _ in files_to_back_up(client.reader, store)]
     assert files
     assert not {file.name for file in files}.intersection(secrets)
@@ -213,7 +211,7 @@ def test_a_backup_holds_the_conversations_of_a_store_and_nothing_beside_them(cli
 def test_what_was_said_has_an_id_where_a_session_can_go_on_in_the_client(client: Store, tmp_path: Path) -> None:
     """Without one, equal words of two clients in which a chat goes on are not told apart."""
     client.write(tmp_path / client.usual)
-    [store] = client.reader.find(Places(tmp_path, {}))
+    [store] = client.reader.find(Paths(tmp_path, {}))
     messages = [one for each in found(client.reader, store) for one in each.session.messages]
     ids = [one.native_id for one in messages if one.role in (Role.USER, Role.ASSISTANT)]
     assert ids

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from registry.domain import Role
-from sources.base import Places
+from sources.base import Paths
 from sources.readers import READERS
 from sources.writers import WRITERS
 from sources.writing import Call, Talk, TalkPart
@@ -38,7 +38,7 @@ TALK = Talk(
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
+def paths(tmp_path: Path) -> Paths:
     """A home in which Gemini CLI knows the folder and OpenCode has a model."""
     for name, content in {
         ".gemini/projects.json": {"projects": {"/home/ann/shop": "shop"}},
@@ -46,17 +46,17 @@ def places(tmp_path: Path) -> Places:
     }.items():
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text(json.dumps(content))
-    return Places(tmp_path, {})
+    return Paths(tmp_path, {})
 
 
 @pytest.mark.parametrize("client", OWN)
-def test_a_client_finds_the_calls_of_another_as_its_own(client: str, places: Places, tmp_path: Path) -> None:
+def test_a_client_finds_the_calls_of_another_as_its_own(client: str, paths: Paths, tmp_path: Path) -> None:
     writer = WRITERS[client]
-    for file, text in writer.make(TALK, writer.tested, places, tmp_path).files.items():
+    for file, text in writer.make(TALK, writer.tested, paths, tmp_path).files.items():
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     reader = next(reader for reader in READERS if reader.name == client)
-    [store] = reader.find(places)
+    [store] = reader.find(paths)
     [session] = [each.session for each in found(reader, store)]
     told = [
         (str(message.role), message.text)
@@ -75,8 +75,8 @@ def test_a_client_finds_the_calls_of_another_as_its_own(client: str, places: Pla
     ]
 
 
-def test_opencode_takes_the_calls_in_as_parts(places: Places, tmp_path: Path) -> None:
-    [text] = WRITERS["opencode"].make(TALK, "1.18.33", places, tmp_path).files.values()
+def test_opencode_takes_the_calls_in_as_parts(paths: Paths, tmp_path: Path) -> None:
+    [text] = WRITERS["opencode"].make(TALK, "1.18.33", paths, tmp_path).files.values()
     messages = json.loads(text)["messages"]
     assert {message["info"]["cost"] for message in messages if message["info"]["role"] == "assistant"} == {0}
     parts = [part for message in messages for part in message["parts"]]
@@ -86,8 +86,8 @@ def test_opencode_takes_the_calls_in_as_parts(places: Places, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("client", ["claude-code", "qwen-code"])
-def test_a_session_stands_in_the_folder_that_its_client_looks_in(client: str, places: Places, tmp_path: Path) -> None:
+def test_a_session_stands_in_the_folder_that_its_client_looks_in(client: str, paths: Paths, tmp_path: Path) -> None:
     writer = WRITERS[client]
     talk = replace(TALK, folder="/home/ann/가게 🐳")
-    [file, *_] = writer.make(talk, writer.tested, places, tmp_path).files
+    [file, *_] = writer.make(talk, writer.tested, paths, tmp_path).files
     assert "-home-ann------" in file.parts

@@ -20,7 +20,7 @@ from cli.connect.jsonc import is_bare, parse
 from cli.connect.snippets import StdioServer, launcher_file
 from registry.extras import uninstall_command
 from registry.settings import default_home
-from sources.base import Places
+from sources.base import Paths
 from sources.clients import CLAUDE_CODE, CURSOR
 from tests.cli.conftest import CTXR, bare_ctxr
 from tests.cli.connect.test_jsonc import files
@@ -211,8 +211,8 @@ SECRET = "sk-proj-this-is-somebodys-key"
 
 @pytest.mark.parametrize("client", INSTALLABLE)
 def test_no_copy_of_a_file_with_keys_stays_behind(empty_home: Path, client: str) -> None:
-    places = Places(empty_home, {})
-    server = next(part.file for part in parts_of(INSTALLABLE[client], SERVER, places) if part.what == "server")
+    paths = Paths(empty_home, {})
+    server = next(part.file for part in parts_of(INSTALLABLE[client], SERVER, paths) if part.what == "server")
     settings = f'key = "{SECRET}"\n' if server.suffix == ".toml" else json.dumps({"key": SECRET})
     server.parent.mkdir(parents=True, exist_ok=True)
     server.write_text(settings, encoding="utf-8")
@@ -294,7 +294,7 @@ def test_the_link_for_cursor_carries_the_server() -> None:
 
 def edits(client: str) -> Iterator[tuple[Any, Any]]:
     """What is done to each JSON file of a client."""
-    for part in parts_of(INSTALLABLE[client], SERVER, Places(Path("/home/me"), {})):
+    for part in parts_of(INSTALLABLE[client], SERVER, Paths(Path("/home/me"), {})):
         if part.file.suffix == ".json":
             yield part.install, part.uninstall
 

@@ -16,7 +16,7 @@ from orchestrator.sync.sync import sync
 from registry.errors import StorageError
 from registry.storage.conversations.belonging import pinned_channels
 from registry.storage.exchange.remote import exchange_counts
-from sources.base import Places
+from sources.base import Paths
 from sources.readers import READERS
 from tests.orchestrator.remote.laptops import URL, Laptop, said
 from tests.sources.claude_code.claude_code_files import BEGIN, Dialogue, session_id, write
@@ -224,7 +224,7 @@ async def merged(laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path) -> s
     for at, text in enumerate(SAID):
         dialogue.says(text, f"m{at}") if at % 2 else dialogue.user(text)
     write(tmp_path / ".claude", dialogue)
-    await sync(elsewhere, READERS, Places(tmp_path, {}))
+    await sync(elsewhere, READERS, Paths(tmp_path, {}))
     for machine, texts in ((one.orchestrator, SAID[:2]), (elsewhere, SAID)):
         messages = [
             {"role": "assistant" if at % 2 else "user", "text": text, "timestamp": BEGIN + timedelta(seconds=at)}

@@ -17,7 +17,7 @@ from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import sync
 from registry.settings import Settings
 from registry.storage.exchange.remote import exchange_counts
-from sources.base import Places
+from sources.base import Paths
 from sources.readers import READERS
 from tests.orchestrator.remote.laptops import URL, Laptop, Line, body_of, said
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
@@ -30,7 +30,7 @@ async def read_so_far(laptop: Laptop, folder: Path, answer: str) -> None:
     dialogue.user("What about the basket?")
     dialogue.says(answer, "m1")
     write(folder / "account" / ".claude", dialogue)
-    await sync(laptop.orchestrator, READERS, Places(folder / "account", {}))
+    await sync(laptop.orchestrator, READERS, Paths(folder / "account", {}))
 
 
 async def test_an_answer_that_was_sent_half_written_is_whole_everywhere(

@@ -22,7 +22,7 @@ from registry.errors import StorageError
 from registry.ingest.intake import StorageRules
 from registry.settings import Settings
 from registry.storage.exchange.remote import exchange_counts
-from sources.base import Places
+from sources.base import Paths
 from sources.readers import READERS
 from tests.orchestrator.remote.laptops import URL, Laptop, Line, body_of, said
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
@@ -334,7 +334,7 @@ async def test_two_laptops_that_read_the_same_client_account_end_with_one_channe
         dialogue.says(f"Item {at} is kept for a week.", f"m{at}")
     write(tmp_path / "account" / ".claude", dialogue)
     for laptop in laptops:
-        await sync(laptop.orchestrator, READERS, Places(tmp_path / "account", {}))
+        await sync(laptop.orchestrator, READERS, Paths(tmp_path / "account", {}))
     for laptop in (*laptops, *laptops):
         await laptop.pull()
         await laptop.push()
@@ -353,7 +353,7 @@ async def test_what_two_laptops_masked_each_with_its_own_mark_is_there_once(
         dialogue.says(f"Item {at} is kept for a week.", f"m{at}")
     write(tmp_path / "account" / ".claude", dialogue)
     for laptop in laptops:
-        await sync(laptop.orchestrator, READERS, Places(tmp_path / "account", {}))
+        await sync(laptop.orchestrator, READERS, Paths(tmp_path / "account", {}))
     for laptop in (*laptops, *laptops):
         await laptop.pull()
         await laptop.push()

@@ -12,7 +12,7 @@ from orchestrator.service import Orchestrator
 from orchestrator.state import Shelf
 from registry.registry import Registry
 from registry.storage.exchange import change_feed
-from sources.base import Places
+from sources.base import Paths
 from tests.orchestrator.remote.laptops import Laptop, Line, said
 
 pytestmark = pytest.mark.anyio
@@ -37,7 +37,7 @@ async def test_what_was_said_since_the_backup_is_there_again_and_once(
     laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(change_feed, "GAP_TIMEOUT_S", 0.0)  # else the numbers since the backup are looked for at first
-    shelf = Shelf(tmp_path / "backups", [], Places(tmp_path, {}), tmp_path / "resume")
+    shelf = Shelf(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
     keeper = Orchestrator(elsewhere.registry, shelf=shelf)
     one, two = laptops
     await one.log("basket", *TEXTS[:4])

@@ -18,7 +18,7 @@ from orchestrator.sync.sync import sync
 from registry.storage.conversations.channels import list_channels
 from registry.storage.paging import Page
 from registry.storage.records.executions import list_executions
-from sources.base import Places
+from sources.base import Paths
 from sources.readers import READERS
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 from tests.sources.cursor.cursor_files import CursorFiles
@@ -180,7 +180,7 @@ def heard(turns: int = 1) -> list[dict[str, Any]]:
 
 
 async def read_stores(orchestrator: Orchestrator, home: Path) -> None:
-    await sync(orchestrator, READERS, Places(home, {}))
+    await sync(orchestrator, READERS, Paths(home, {}))
 
 
 ALL_OF_IT = [

@@ -11,7 +11,7 @@ from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import sync
 from registry.domain import Message
 from registry.ingest.own_calls import replace_own_call
-from sources.base import Places
+from sources.base import Paths
 from sources.readers import READERS
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 from tests.sources.gemini import gemini_files
@@ -54,13 +54,13 @@ def poison(monkeypatch: pytest.MonkeyPatch, store: Path) -> Iterator[pytest.Monk
 async def test_a_session_that_cannot_be_stored_hinders_no_other(
     orchestrator: Orchestrator, store: Path, poison: pytest.MonkeyPatch
 ) -> None:
-    places = Places(store, {})
-    first, second = await sync(orchestrator, READERS, places)
+    paths = Paths(store, {})
+    first, second = await sync(orchestrator, READERS, paths)
     assert (first.new_messages, first.is_complete) == (4, False)
     assert [Path(one.what).stem for one in first.skipped] == [session_id(1)]
     assert (second.new_messages, second.is_complete) == (10, True)
     poison.undo()
-    again, _ = await sync(orchestrator, READERS, places)
+    again, _ = await sync(orchestrator, READERS, paths)
     assert (again.new_messages, again.is_complete, again.skipped) == (1, True, [])
 
 
@@ -72,9 +72,9 @@ async def test_a_mistake_over_one_store_hinders_no_other(
 
     poison.setattr("orchestrator.sync.sync.BATCH_MESSAGES", 1)
     poison.setattr("orchestrator.sync.sync._length", lambda said: fails(said) if NUTS in str(said) else 1)
-    first, second = await sync(orchestrator, READERS, Places(store, {}))
+    first, second = await sync(orchestrator, READERS, Paths(store, {}))
     assert (first.is_complete, first.skipped[0].why) == (False, "bringing it in failed: ArithmeticError: too many nuts")
     assert (second.new_messages, second.is_complete) == (10, True)
     poison.undo()
-    again, _ = await sync(orchestrator, READERS, Places(store, {}))
+    again, _ = await sync(orchestrator, READERS, Paths(store, {}))
     assert (first.new_messages + again.new_messages, again.is_complete) == (5, True)

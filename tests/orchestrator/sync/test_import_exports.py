@@ -14,7 +14,7 @@ from orchestrator.sync.sync import sync
 from registry.storage.conversations.channels import list_channels
 from registry.storage.paging import Page
 from registry.storage.records.executions import list_executions
-from sources.base import Places
+from sources.base import Paths
 from sources.exports.reader import exports_in
 from tests.sources.exports.export_files import (
     ChatGptChat,
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.anyio
 
 async def bring_in(orchestrator: Orchestrator, path: Path) -> StoreReport:
     with ExitStack() as stack:
-        [report] = await sync(orchestrator, exports_in(path, stack), Places(path.parent, {}))
+        [report] = await sync(orchestrator, exports_in(path, stack), Paths(path.parent, {}))
     return report
 
 
@@ -75,7 +75,7 @@ async def test_the_same_export_again_is_not_even_read(orchestrator: Orchestrator
         [export] = exports_in(path, stack)
         read: list[int] = []
         export.on_read = read.append
-        [report] = await sync(orchestrator, [export], Places(tmp_path, {}))
+        [report] = await sync(orchestrator, [export], Paths(tmp_path, {}))
     assert (report.seen, report.parsed, report.new_messages, read) == (1, 0, 0, [])
 
 

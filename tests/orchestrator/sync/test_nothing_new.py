@@ -14,7 +14,7 @@ from orchestrator.sync.store_report import StoreReport, nothing_new
 from orchestrator.sync.sync import sync
 from registry.settings import Settings
 from registry.storage.file_probe import embedded_file
-from sources.base import Places
+from sources.base import Paths
 from sources.readers import READERS
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 from tests.sources.cursor.cursor_files import CursorFiles, asked
@@ -25,11 +25,11 @@ pytestmark = pytest.mark.anyio
 async def synced() -> list[StoreReport]:
     settings = Settings()
     async with open_orchestrator(settings) as orchestrator:
-        return await sync(orchestrator, READERS, Places(Path.home(), {}))
+        return await sync(orchestrator, READERS, Paths(Path.home(), {}))
 
 
 def reports_of_a_quick_check() -> list[StoreReport] | None:
-    return nothing_new(READERS, Places(Path.home(), {}))
+    return nothing_new(READERS, Paths(Path.home(), {}))
 
 
 def basket(*more: str) -> Dialogue:

@@ -20,7 +20,7 @@ from registry.storage.client_stores import list_stores
 from registry.storage.conversations.channels import list_channels
 from registry.storage.paging import Page
 from registry.storage.records.executions import list_executions
-from sources.base import Places
+from sources.base import Paths
 from sources.readers import READERS
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, working_session, write, write_agent
 from tests.sources.copilot import copilot_files
@@ -37,7 +37,7 @@ def claude(empty_home: Path) -> Path:
 
 
 async def run_sync(orchestrator: Orchestrator, home: Path) -> dict[str, StoreReport]:
-    reports = await sync(orchestrator, READERS, Places(home, {}))
+    reports = await sync(orchestrator, READERS, Paths(home, {}))
     return {report.source: report for report in reports}
 
 

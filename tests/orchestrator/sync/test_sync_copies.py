@@ -14,7 +14,7 @@ from orchestrator.sync.store_report import StoreReport
 from orchestrator.sync.sync import sync
 from registry.storage.conversations.channels import list_channels
 from registry.storage.paging import Page
-from sources.base import Places
+from sources.base import Paths
 from sources.readers import READERS
 from tests.sources.cursor.cursor_files import CursorFiles
 from tests.sources.cursor.cursor_files import answered as bubble_answered
@@ -52,7 +52,7 @@ def ide(empty_home: Path) -> CursorFiles:
 
 async def run_sync(orchestrator: Orchestrator, home: Path, *names: str) -> dict[str, StoreReport]:
     readers = [reader for reader in READERS if reader.name in names or not names]
-    return {report.source: report for report in await sync(orchestrator, readers, Places(home, {}))}
+    return {report.source: report for report in await sync(orchestrator, readers, Paths(home, {}))}
 
 
 async def only_channel(orchestrator: Orchestrator) -> dict[str, Any]:

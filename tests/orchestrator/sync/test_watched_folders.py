@@ -9,12 +9,12 @@ import pytest
 
 from orchestrator.sync import watch
 from orchestrator.sync.watch import plan
-from sources.base import Places
+from sources.base import Paths
 from sources.readers import READERS
 
 
 def folders(home: Path) -> dict[str, frozenset[str]]:
-    watched = plan(READERS, Places(home, {}))
+    watched = plan(READERS, Paths(home, {}))
     return {os.path.relpath(folder, home): names for folder, names in watched.items()}
 
 

@@ -16,7 +16,7 @@ from orchestrator.sync.store_report import StoreReport
 from orchestrator.sync.watch import watch
 from registry.errors import StorageError
 from registry.registry import Registry
-from sources.base import FoundSession, Places, Skipped, Source
+from sources.base import FoundSession, Paths, Skipped, Source
 from sources.readers import READERS
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 from tests.sources.cursor.cursor_files import CursorFiles, answered, asked
@@ -88,7 +88,7 @@ async def test_a_message_is_there_a_moment_after_it_was_written(
     write(claude, talk("Is the basket kept?"))
     cursor = CursorFiles(empty_home / ".config" / "Cursor" / "User")
     cursor.conversation("c-1", asked("b-1", "Where is the basket?"))
-    async with running(watch(orchestrator, empty_home / "ctxr", READERS, Places(empty_home, {}), watcher.told)):
+    async with running(watch(orchestrator, empty_home / "ctxr", READERS, Paths(empty_home, {}), watcher.told)):
         first = await watcher.next()
         assert {name: report.new_messages for name, report in first.items()} == {"claude-code": 1, "cursor": 1}
         write(claude, talk("Is the basket kept?", "And the prices?"))
@@ -107,7 +107,7 @@ async def test_a_burst_of_writes_is_one_sync(
     monkeypatch.setattr("orchestrator.sync.watch.STEP_MS", 2_000)  # a busy machine may stand still between two writes
     watcher, questions = Watcher(), [f"Basket {number}?" for number in range(40)]
     write(empty_home / ".claude", talk("Basket?"))
-    async with running(watch(orchestrator, empty_home / "ctxr", READERS, Places(empty_home, {}), watcher.told)):
+    async with running(watch(orchestrator, empty_home / "ctxr", READERS, Paths(empty_home, {}), watcher.told)):
         await watcher.next()
         for count in range(len(questions)):
             write(empty_home / ".claude", talk("Basket?", *questions[: count + 1]))
@@ -122,7 +122,7 @@ async def test_what_hooks_tell_is_taken_at_once_also_without_any_reader(
     orchestrator.observers.append(lambda _: heard.set())
     home = empty_home / "ctxr"
     payload = {"conversation_id": "c-1", "prompt": "Is the basket kept?"}
-    async with running(watch(orchestrator, home, (), Places(empty_home, {}), watcher.told)):
+    async with running(watch(orchestrator, home, (), Paths(empty_home, {}), watcher.told)):
         assert await watcher.next() == {}
         spool.append(str(home), {"source": "cursor", "event": "beforeSubmitPrompt", "at": 1.0, "payload": payload})
         await asyncio.wait_for(heard.wait(), PATIENCE_S)
@@ -134,7 +134,7 @@ async def test_folders_that_vanish_come_back_or_appear_are_found_without_any_not
 ) -> None:
     claude, watcher = empty_home / ".claude", Watcher()
     write(claude, talk("Is the basket kept?"))
-    async with running(watch(orchestrator, empty_home / "ctxr", READERS, Places(empty_home, {}), watcher.told)):
+    async with running(watch(orchestrator, empty_home / "ctxr", READERS, Paths(empty_home, {}), watcher.told)):
         assert (await watcher.next()).keys() == {"claude-code"}
         shutil.rmtree(claude)
         write(claude, talk("Is the basket kept?", "And the next basket?"))
@@ -157,7 +157,7 @@ class Broken(Source):
         if place == self._place:
             raise {"stamp": StorageError("Cannot be read.", "locked")}.get(place, RuntimeError("a mistake"))
 
-    def find(self, places: Places) -> Iterator[Path]:
+    def find(self, paths: Paths) -> Iterator[Path]:
         self._fail_in("find")
         yield self._store
 
@@ -177,7 +177,7 @@ async def test_a_store_that_fails_is_told_once_and_ends_nothing(
     claude, watcher = empty_home / ".claude", Watcher()
     write(claude, talk("Is the basket kept?"))
     readers: list[Source] = [Broken(place, tmp_path), *READERS]
-    async with running(watch(orchestrator, empty_home / "ctxr", readers, Places(empty_home, {}), watcher.told)):
+    async with running(watch(orchestrator, empty_home / "ctxr", readers, Paths(empty_home, {}), watcher.told)):
         first = await watcher.next()
         assert first["claude-code"].new_messages == 1
         assert bool(place == "sessions") == any("a mistake" in one.why for one in _skipped(first))
@@ -201,7 +201,7 @@ async def test_a_registry_that_fails_for_a_moment_has_it_all_later(
         raise StorageError("Could not write the registry.", "disk full")
 
     monkeypatch.setattr(orchestrator.registry, "write", fail)
-    async with running(watch(orchestrator, empty_home / "ctxr", READERS, Places(empty_home, {}), watcher.told)):
+    async with running(watch(orchestrator, empty_home / "ctxr", READERS, Paths(empty_home, {}), watcher.told)):
         while not await texts(orchestrator):
             await watcher.next()
     assert await texts(orchestrator) == ["Is the basket kept?"]

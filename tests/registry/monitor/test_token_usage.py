@@ -14,7 +14,7 @@ from orchestrator.sync.sync import sync
 from registry.access import Access, Level
 from registry.monitor.prices import price_of, use_prices
 from registry.registry import Registry
-from sources.base import Places
+from sources.base import Paths
 from sources.readers import READERS
 from tests.sources.claude_code import claude_code_files as claude_code
 from tests.sources.codex import codex_files as codex
@@ -146,7 +146,7 @@ def orchestrator(database_url: str) -> Iterator[Orchestrator]:
 
 
 async def read(orchestrator: Orchestrator, home: Path) -> None:
-    await sync(orchestrator, READERS, Places(home, {}))
+    await sync(orchestrator, READERS, Paths(home, {}))
 
 
 async def usage(orchestrator: Orchestrator, access: Access | None = None, **query: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sources.aider.reader import NAME, Aider, chats_of, dialogue_of
-from sources.base import Places
+from sources.base import Paths
 from tests.sources.anything import check
 from tests.sources.reading import found, said, seen_of
 
@@ -115,13 +115,13 @@ def test_histories_are_found_below_the_home_folder_or_where_the_variables_say(tm
     near = [write(tmp_path / name, SECOND) for name in ("", "shop", "src/till")]
     for name in ("a/b/deep", ".cache/hidden"):
         write(tmp_path / name, SECOND)
-    assert sorted(Aider().find(Places(tmp_path, {}))) == sorted(near)
+    assert sorted(Aider().find(Paths(tmp_path, {}))) == sorted(near)
 
     deep = tmp_path / "a" / "b" / "deep"
-    assert list(Aider().find(Places(tmp_path, {"CTXR_AIDER_DIRS": str(deep)}))) == [deep / NAME]
+    assert list(Aider().find(Paths(tmp_path, {"CTXR_AIDER_DIRS": str(deep)}))) == [deep / NAME]
     own = tmp_path / "elsewhere.md"
     own.write_text(SECOND, encoding="utf-8")
-    assert own in list(Aider().find(Places(tmp_path, {"AIDER_CHAT_HISTORY_FILE": str(own)})))
+    assert own in list(Aider().find(Paths(tmp_path, {"AIDER_CHAT_HISTORY_FILE": str(own)})))
 
 
 @given(

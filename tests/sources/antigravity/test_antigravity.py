@@ -9,7 +9,7 @@ import pytest
 
 from registry.domain import Role, parse_time
 from sources.antigravity.reader import Antigravity
-from sources.base import Places, Skipped
+from sources.base import Paths, Skipped
 from tests.sources.antigravity.antigravity_files import SESSION, SHOP, Steps, call, working_steps, write
 from tests.sources.reading import found, results, said, seen_of
 
@@ -147,9 +147,9 @@ def test_damage_is_told_and_stops_nothing(store: Path) -> None:
 
 def test_the_stores_of_the_editor_and_the_command_line_are_found(tmp_path: Path) -> None:
     for folder in ("antigravity", "antigravity-ide", "antigravity-cli"):
-        assert list(Antigravity().find(Places(tmp_path / folder, {}))) == []
+        assert list(Antigravity().find(Paths(tmp_path / folder, {}))) == []
         (tmp_path / ".gemini" / folder / "brain").mkdir(parents=True)
-    names = {store.name for store in Antigravity().find(Places(tmp_path, {}))}
+    names = {store.name for store in Antigravity().find(Paths(tmp_path, {}))}
     assert names == {"antigravity", "antigravity-ide", "antigravity-cli"}
     mine = {"CTXR_ANTIGRAVITY_DIR": str(tmp_path / ".gemini" / "antigravity")}
-    assert list(Antigravity().find(Places(tmp_path / "else", mine))) == [tmp_path / ".gemini" / "antigravity"]
+    assert list(Antigravity().find(Paths(tmp_path / "else", mine))) == [tmp_path / ".gemini" / "antigravity"]

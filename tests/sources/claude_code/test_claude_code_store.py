@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from registry.errors import StorageError
-from sources.base import FoundSession, Places, Skipped
+from sources.base import FoundSession, Paths, Skipped
 from sources.claude_code.reader import ClaudeCode
 from sources.kit import jsonl
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, working_session, write, write_agent
@@ -229,7 +229,7 @@ def test_nothing_in_the_clients_folders_changes_and_no_secret_is_opened(empty_ho
     before = state_of(empty_home)
     source = ClaudeCode()
     with opened_files() as opened:
-        results = [each for store in source.find(Places(empty_home, {})) for each in source.sessions(store, {})]
+        results = [each for store in source.find(Paths(empty_home, {})) for each in source.sessions(store, {})]
 
     assert len(results) == 4
     assert state_of(empty_home) == before
@@ -242,7 +242,7 @@ def test_nothing_in_the_clients_folders_changes_and_no_secret_is_opened(empty_ho
 def test_sessions_of_the_desktop_app_are_read_with_their_title(empty_home: Path) -> None:
     everything(empty_home)
     source = ClaudeCode()
-    _, desktop = source.find(Places(empty_home, {}))
+    _, desktop = source.find(Paths(empty_home, {}))
 
     [found] = [each for each in source.sessions(desktop, {}) if isinstance(each, FoundSession)]
     assert (found.session.session_id, found.session.title) == (session_id(7), "Sort my invoices")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sources.base import Places
+from sources.base import Paths
 from sources.cline.reader import Cline, RooCode
 from tests.sources.cline.cline_files import (
     BEGIN,
@@ -121,12 +121,12 @@ def test_the_stores_of_the_editors_are_found_each_under_its_own_client(tmp_path:
     for name in ("saoudrizwan.claude-dev", "rooveterinaryinc.roo-cline"):
         write_task(editor / name, working_view())
     write_session(tmp_path / ".cline" / "data", working_session())
-    places = Places(tmp_path, {})
+    paths = Paths(tmp_path, {})
 
-    assert list(Cline().find(places)) == [tmp_path / ".cline" / "data", editor / "saoudrizwan.claude-dev"]
-    assert list(RooCode().find(places)) == [editor / "rooveterinaryinc.roo-cline"]
+    assert list(Cline().find(paths)) == [tmp_path / ".cline" / "data", editor / "saoudrizwan.claude-dev"]
+    assert list(RooCode().find(paths)) == [editor / "rooveterinaryinc.roo-cline"]
     roo = editor / "rooveterinaryinc.roo-cline"
-    assert list(RooCode().find(Places(tmp_path / "other", {"CTXR_ROO_CODE_DIR": str(roo)}))) == [roo]
+    assert list(RooCode().find(Paths(tmp_path / "other", {"CTXR_ROO_CODE_DIR": str(roo)}))) == [roo]
 
 
 def test_what_roo_code_says_first_is_its_users_question(tmp_path: Path) -> None:

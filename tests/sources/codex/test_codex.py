@@ -14,7 +14,7 @@ import zstandard
 
 from registry.domain import Role, Session
 from registry.extras import install_command
-from sources.base import FoundSession, Places, Skipped
+from sources.base import FoundSession, Paths, Skipped
 from sources.codex import rollout as codex_rollout
 from sources.codex.reader import Codex
 from sources.kit import zst
@@ -430,7 +430,7 @@ def test_nothing_in_the_clients_folder_changes_and_no_secret_is_opened(empty_hom
         (root / name).write_text('{"tokens": "sk-secret"}', encoding="utf-8")
     before = state_of(empty_home)
     with opened_files() as opened:
-        [store] = Codex().find(Places(empty_home, {}))
+        [store] = Codex().find(Paths(empty_home, {}))
         assert len(found(store)) == 4
 
     assert state_of(empty_home) == before

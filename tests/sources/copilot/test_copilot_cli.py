@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from registry.domain import Role, Session
-from sources.base import FoundSession, Places, Skipped
+from sources.base import FoundSession, Paths, Skipped
 from sources.copilot.cli import CopilotCli, Events, events_of
 from tests.sources.copilot.copilot_files import SHOP, Log, old_history, request, session_id, working_log, write_log
 from tests.sources.untouched import opened_files, state_of
@@ -259,7 +259,7 @@ def test_nothing_in_the_clients_folder_changes_and_no_secret_is_opened(root: Pat
         (root / name).write_text('{"copilot_tokens": "gho_secret"}', encoding="utf-8")
     before = state_of(root)
     with opened_files() as opened:
-        [store] = CopilotCli().find(Places(root.parent, {}))
+        [store] = CopilotCli().find(Paths(root.parent, {}))
         assert len(found(store)) == 4
 
     assert state_of(root) == before

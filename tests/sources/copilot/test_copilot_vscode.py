@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from registry.domain import Role, Session
-from sources.base import FoundSession, Places, Skipped
+from sources.base import FoundSession, Paths, Skipped
 from sources.copilot.chat import VsCodeChat
 from sources.copilot.vscode import CopilotVscode, replayed
 from sources.kit.jsonl import Damage
@@ -334,7 +334,7 @@ def test_nothing_in_the_clients_folder_changes_and_no_secret_is_read(user: Path)
         (user / name).write_text('{"token": "gho_secret"}', encoding="utf-8")
     before = state_of(user)
     with opened_files() as opened:
-        [store] = CopilotVscode().find(Places(user.parents[2], {}))
+        [store] = CopilotVscode().find(Paths(user.parents[2], {}))
         everything = found(store)
 
     assert len(everything) == 2
@@ -352,6 +352,6 @@ def test_every_vs_code_is_found_and_the_environment_may_name_another(user: Path,
     for folder in (server, insiders):
         note_workspace(folder)
 
-    assert list(CopilotVscode().find(Places(home, {}))) == [user, insiders, server]
-    assert list(CopilotVscode().find(Places(tmp_path, {"CTXR_VSCODE_DIR": str(user)}))) == [user]
-    assert list(CopilotVscode().find(Places(tmp_path, {}))) == []
+    assert list(CopilotVscode().find(Paths(home, {}))) == [user, insiders, server]
+    assert list(CopilotVscode().find(Paths(tmp_path, {"CTXR_VSCODE_DIR": str(user)}))) == [user]
+    assert list(CopilotVscode().find(Paths(tmp_path, {}))) == []

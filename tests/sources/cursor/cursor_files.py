@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from registry.domain import Session
-from sources.base import FoundSession, Places, Skipped
+from sources.base import FoundSession, Paths, Skipped
 from sources.cursor.reader import CursorIde
 
 Json = dict[str, Any]
@@ -160,9 +160,9 @@ def crash(database: Path, unsaved: Mapping[str, str]) -> None:
     shutil.rmtree(scratch)
 
 
-def places(home: Path, **environment: str) -> Places:
+def paths(home: Path, **environment: str) -> Paths:
     """A home folder and an environment."""
-    return Places(home, environment)
+    return Paths(home, environment)
 
 
 def fingerprints(found: list[FoundSession | Skipped]) -> dict[str, str]:

@@ -16,7 +16,7 @@ import pytest
 import sources.kit.sqlite_store
 from registry.domain import Role, Session
 from registry.errors import StorageError
-from sources.base import FoundSession, Places, Skipped
+from sources.base import FoundSession, Paths, Skipped
 from sources.cursor_agent import store as cursor_agent_store
 from sources.cursor_agent.reader import CursorAgent
 from tests.sources.cursor_agent.cursor_agent_files import (
@@ -604,7 +604,7 @@ def test_the_folder_is_the_named_one_else_the_usual_ones(tmp_path: Path) -> None
         folder.mkdir(parents=True)
 
     def find(**environment: str) -> list[Path]:
-        return list(CursorAgent().find(Places(home, environment)))
+        return list(CursorAgent().find(Paths(home, environment)))
 
     assert find() == [home / ".cursor", home / ".config" / "cursor"]
     assert find(CTXR_CURSOR_AGENT_DIR=str(tmp_path / "own")) == [tmp_path / "own"]

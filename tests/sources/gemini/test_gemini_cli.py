@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from registry.domain import Role, Session
-from sources.base import FoundSession, Places, Skipped
+from sources.base import FoundSession, Paths, Skipped
 from sources.gemini import reader as gemini_reader
 from sources.gemini.reader import GeminiCli
 from sources.kit import files
@@ -311,7 +311,7 @@ def test_nothing_in_the_clients_folder_changes_and_no_secret_is_opened(root: Pat
         (root / name).write_text('{"access_token": "ya29.secret"}', encoding="utf-8")
     before = state_of(root)
     with opened_files() as opened:
-        [store] = GeminiCli().find(Places(root.parent, {}))
+        [store] = GeminiCli().find(Paths(root.parent, {}))
         assert len(found(store)) == 2
 
     assert state_of(root) == before

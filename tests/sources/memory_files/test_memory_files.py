@@ -9,7 +9,7 @@ import pytest
 from orchestrator.opening import open_orchestrator
 from orchestrator.sync.sync import sync
 from registry.settings import Settings
-from sources.base import Places
+from sources.base import Paths
 from sources.readers import READERS
 from tests.sources.claude_code.claude_code_files import CWD, Dialogue, session_id, write
 
@@ -27,11 +27,11 @@ async def test_a_note_is_quoted_with_its_project_and_edited_text_takes_the_place
     note.write_text("# Deploys\n\nDeploys go out on Tuesdays.", encoding="utf-8")
     (codex / "MEMORY.md").write_text("Prefer pytest fixtures to setUp.", encoding="utf-8")
     (windsurf / "global_rules.md").write_text("언제나 한국어로 답한다.", encoding="utf-8")
-    places = Places(empty_home, {})
+    paths = Paths(empty_home, {})
     async with open_orchestrator(Settings()) as orchestrator:
 
         async def quoted(text: str) -> tuple[str, str, str | None, list[str]]:
-            await sync(orchestrator, READERS, places)
+            await sync(orchestrator, READERS, paths)
             answer = await orchestrator.run({"operation": "extract", "query": {"text": text}})
             assert answer["success"], answer
             texts = [message["text"] for message in answer["messages"]]

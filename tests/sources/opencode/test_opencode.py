@@ -12,7 +12,7 @@ import pytest
 
 from registry.domain import Session
 from registry.errors import StorageError
-from sources.base import FoundSession, Places, Skipped
+from sources.base import FoundSession, Paths, Skipped
 from sources.opencode import reader as opencode_reader
 from sources.opencode.reader import OpenCode
 from tests.sources.opencode.opencode_files import (
@@ -55,7 +55,7 @@ def read(dialogue: Dialogue) -> Session:
 
 
 def stores(root: Path) -> list[Path]:
-    return list(OpenCode().find(Places(root.parents[2], {})))
+    return list(OpenCode().find(Paths(root.parents[2], {})))
 
 
 def results(store: Path, seen: Mapping[str, str] | None = None) -> list[FoundSession | Skipped]:

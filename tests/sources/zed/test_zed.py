@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sources.base import Places
+from sources.base import Paths
 from sources.zed.reader import Zed
 from tests.sources.reading import found, results, said, seen_of
 from tests.sources.zed.zed_files import (
@@ -130,5 +130,5 @@ def test_a_database_of_another_kind_says_so(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="each system has a place of its own")
 def test_the_database_is_found_in_its_usual_place(tmp_path: Path) -> None:
     store = write(tmp_path / ".local" / "share" / "zed", THREAD, thread([]))
-    assert list(Zed().find(Places(tmp_path, {}))) == [store]
-    assert list(Zed().find(Places(tmp_path, {"XDG_DATA_HOME": str(tmp_path / "no")}))) == []
+    assert list(Zed().find(Paths(tmp_path, {}))) == [store]
+    assert list(Zed().find(Paths(tmp_path, {"XDG_DATA_HOME": str(tmp_path / "no")}))) == []
