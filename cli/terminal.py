@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from cli.shared.place import current_folder
+from cli.shared.process_handle import current_folder
 
 
 @dataclass(frozen=True, slots=True)

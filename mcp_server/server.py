@@ -34,7 +34,7 @@ from orchestrator.requests.refusals import Refusal, checked
 from orchestrator.requests.shapes import Request
 from orchestrator.tool import Alias, Caller, Tool, ToolArguments
 from registry.errors import InternalError, InvalidRequest, RegistryError
-from sources.client import SAFE_ROOM, Client
+from sources.client import SAFE_LIMIT, Client
 from sources.clients import CLIENTS
 
 logger = logging.getLogger(__name__)
@@ -223,7 +223,7 @@ def create_server(
         client: the client for which the server was started (`ctxr mcp --client`).
         is_captured: hooks capture the client's chats, so that its model need not log them (`--captured`).
     """
-    run = partial(run, room=client.room if client else SAFE_ROOM)
+    run = partial(run, limit=client.answer_limit if client else SAFE_LIMIT)
     registry_tools = RegistryTools(run, toolsets, project, is_local=is_local)
     bus = ChannelBus(grown) if grown else None
     old_subscriptions = LegacySubscriptions(bus) if bus and is_local else None

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
     from registry.settings import Settings
     from registry.storage.records.executions import Door
-    from sources.client import Room
+    from sources.client import SizeLimit
 
 logger = logging.getLogger(__name__)
 
 RunOperation = Callable[..., Coroutine[Any, Any, dict[str, Any]]]
-"""`run(request, client's name, room=…)` of an orchestrator."""
+"""`run(request, client's name, limit=…)` of an orchestrator."""
 
 GrownChannels = Callable[[datetime], AsyncIterator[set[str]]]
 """Yields the names of channels with messages newer than a moment (`orchestrator.views.events`)."""
@@ -47,14 +47,14 @@ class LazyOrchestrator:
         client: str | None = None,
         door: Door = "mcp",
         *,
-        room: Room | None = None,
+        limit: SizeLimit | None = None,
     ) -> dict[str, Any]:
         """Run one operation; if the registry cannot be opened, return a failure, and try again next time."""
         try:
             orchestrator = await self._open()
         except RegistryError as exc:
             return {"success": False, "error": exc.as_dict()}
-        return await orchestrator.run(given, client, door=door, room=room)
+        return await orchestrator.run(given, client, door=door, limit=limit)
 
     async def grown_channels(self, since: datetime) -> AsyncIterator[set[str]]:
         """Yield the names of channels that gained messages; none if the registry cannot be opened."""

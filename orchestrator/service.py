@@ -27,7 +27,7 @@ from registry.registry import Registry
 from registry.storage.records.executions import Door as Door
 from registry.storage.records.executions import Execution as Execution
 from registry.text.privacy.masking import holds_secret
-from sources.client import Room
+from sources.client import SizeLimit
 
 if TYPE_CHECKING:
     from orchestrator.outside.language_model import LanguageModel
@@ -81,7 +81,7 @@ class Orchestrator:
         execution_id: str | None = None,
         access: Access | None = None,
         door: Door = "inside",
-        room: Room | None = None,
+        limit: SizeLimit | None = None,
         *,
         is_recorded: bool = True,
     ) -> dict[str, Any]:
@@ -89,7 +89,7 @@ class Orchestrator:
 
         `client`: name and version of the calling program, for the record. `execution_id`: a new id, for a caller that
         reads the record later. `access`: the permissions of the caller's token; None if no token is needed.
-        `door`: the door of the call. `room`: the client's size limits; None: no limits.
+        `door`: the door of the call. `limit`: the client's; None: no limit.
         `is_recorded`: False for searches while the user is typing.
         """
         is_awaited = not isinstance(given, Request) or given.is_awaited
@@ -103,7 +103,7 @@ class Orchestrator:
         current = EXECUTION.set(recorder.id)
         try:
             with self._count_waiting(int(is_awaited)):
-                return await self._run_recorded(given, recorder, access, room, is_recorded=is_recorded)
+                return await self._run_recorded(given, recorder, access, limit, is_recorded=is_recorded)
         finally:
             EXECUTION.reset(current)
             self._running.pop(recorder.id, None)
@@ -113,7 +113,7 @@ class Orchestrator:
         given: Mapping[str, Any] | Request | Refusal,
         recorder: Recorder,
         access: Access | None,
-        room: Room | None,
+        limit: SizeLimit | None,
         *,
         is_recorded: bool,
     ) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class Orchestrator:
             request = _request_of(given)
             recorder.request = request.summary()
             request = await self._without_secrets(request)
-            result = await self._run(request, recorder, access, room, is_recorded=is_recorded)
+            result = await self._run(request, recorder, access, limit, is_recorded=is_recorded)
             await record_readings(self._records, self.registry, result, access, recorder, recorder.door)
         except asyncio.CancelledError:
             cancelled = OperationTimeout("The caller stopped waiting.", "what was begun to be stored may be stored")
@@ -220,7 +220,7 @@ class Orchestrator:
         return run
 
     async def _run(
-        self, request: Request, recorder: Recorder, access: Access | None, room: Room | None, *, is_recorded: bool
+        self, request: Request, recorder: Recorder, access: Access | None, limit: SizeLimit | None, *, is_recorded: bool
     ) -> dict[str, Any]:
         operation = operations()[request.operation]
         if access:
@@ -229,7 +229,7 @@ class Orchestrator:
         run = Run(
             registry.for_reading() if operation.level is Level.READ else registry,
             recorder,
-            room=room,
+            limit=limit,
             actions=self._actions,
             before_reading=partial(self._sync_before_reading, access) if self.before_reading else None,
             meaning=self.meaning,

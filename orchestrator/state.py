@@ -15,7 +15,7 @@ from registry.errors import InvalidRequest, NotFound
 from registry.registry import Registry
 from registry.storage.database import ReadTransaction, WriteTransaction
 from sources.base import Paths, Source
-from sources.client import Room
+from sources.client import SizeLimit
 
 if TYPE_CHECKING:
     from orchestrator.outside.language_model import LanguageModel
@@ -116,7 +116,7 @@ class Run:
 
     registry: Registry
     recorder: Recorder
-    room: Room | None = None  # the size limits of the asking client; None: no limits, as for pages and commands
+    limit: SizeLimit | None = None  # the asking client's; None: no limit, as for pages and commands
     actions: Sequence[ExternalAction] = ()
     before_reading: Callable[[bool], Awaitable[Syncing | None]] | None = None
     """Syncs before the registry is read; with True, waits for what was written just now."""

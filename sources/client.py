@@ -15,7 +15,7 @@ PathOf = Callable[[Paths], Path]  # finds a file or folder of the client
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class SizeLimit:
     """The longest tool answer that a client passes to its model, in characters or in bytes of UTF-8."""
 
     size: int
@@ -26,7 +26,7 @@ class Room:
 
 
 # small enough for every known client: Codex has the lowest limit, about 12 000 bytes
-SAFE_ROOM = Room(9_500, in_bytes=True)
+SAFE_LIMIT = SizeLimit(9_500, in_bytes=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class Client:
         handshake: its other names in the MCP handshake, in lower case.
         folder: the folder of its settings.
         is_logged_by_model: its model is asked to log each turn, because nothing else captures its chats as soon.
-        room: the limit measured with the real client, with a margin.
+        answer_limit: the limit measured with the real client, with a margin.
         installed_as: its name for `ctxr install`, if it is not the source.
         project_option: the effect of `ctxr install --project`.
         after_connecting: the user's next step, if it is not a restart.
@@ -126,7 +126,7 @@ class Client:
     rule: ProjectRule | None = None
     purge: Purge | None = None
     is_logged_by_model: bool = False
-    room: Room = SAFE_ROOM
+    answer_limit: SizeLimit = SAFE_LIMIT
     installed_as: str = ""
     project_option: str = ""
     after_connecting: str = ""

@@ -10,7 +10,7 @@ from pathlib import Path
 from registry.domain import Role
 from sources.base import Paths
 from sources.claude_code import prompts as claude_code
-from sources.client import Client, Hooks, ProjectRule, Purge, Room, ServerList, system_settings_folder
+from sources.client import Client, Hooks, ProjectRule, Purge, ServerList, SizeLimit, system_settings_folder
 from sources.codex import records as codex
 
 _HERE = Path(__file__).parent
@@ -56,7 +56,7 @@ CHATGPT = Client(source="chatgpt", name="ChatGPT", is_logged_by_model=True)
 CLAUDE_CODE = Client(
     source="claude-code",
     name="Claude Code",
-    room=Room(40_000),
+    answer_limit=SizeLimit(40_000),
     folder=lambda paths: paths.folder("CLAUDE_CONFIG_DIR", ".claude"),
     # next to the folder of settings, or in it if the user has moved that
     servers=ServerList(lambda paths: paths.folder("CLAUDE_CONFIG_DIR") / ".claude.json"),
@@ -92,7 +92,7 @@ def _copilot_handler(command: str) -> dict[str, str | int]:
 COPILOT_CLI = Client(
     source="copilot-cli",
     name="Copilot CLI",
-    room=Room(18_000, in_bytes=True),
+    answer_limit=SizeLimit(18_000, in_bytes=True),
     handshake=("github-copilot-developer", "copilot-cli"),
     folder=lambda paths: paths.folder("COPILOT_HOME", ".copilot"),
     servers=ServerList("mcp-config.json", entry={"type": "local", "tools": ["*"]}),
@@ -108,7 +108,7 @@ COPILOT_CLI = Client(
 CODEX = Client(
     source="codex",
     name="Codex",
-    room=Room(10_000, in_bytes=True),
+    answer_limit=SizeLimit(10_000, in_bytes=True),
     handshake=("codex", "codex-mcp-client"),
     folder=lambda paths: paths.folder("CODEX_HOME", ".codex"),
     servers=ServerList("config.toml", key="mcp_servers", format="toml", entry={"required": True}),
@@ -127,7 +127,7 @@ _RETENTION = ("general", "sessionRetention")
 GEMINI_CLI = Client(
     source="gemini-cli",
     name="Gemini CLI",
-    room=Room(30_000),
+    answer_limit=SizeLimit(30_000),
     handshake=("gemini-cli", "gemini-cli-mcp-client"),
     folder=lambda paths: paths.folder("GEMINI_CLI_HOME") / ".gemini",
     servers=ServerList("settings.json"),
@@ -160,7 +160,7 @@ def _opencode_or_fork(source: str, name: str) -> Client:
     return Client(
         source=source,
         name=name,
-        room=Room(40_000, in_bytes=True),
+        answer_limit=SizeLimit(40_000, in_bytes=True),
         folder=lambda paths: settings(paths).parent,
         servers=ServerList(settings, key="mcp", entry={"type": "local", "enabled": True}, is_one_command=True),
         hooks=Hooks(
@@ -178,7 +178,7 @@ KILO = _opencode_or_fork("kilo", "Kilo Code")
 QWEN_CODE = Client(
     source="qwen-code",
     name="Qwen Code",
-    room=Room(30_000),
+    answer_limit=SizeLimit(30_000),
     handshake=("qwen-code", "qwen-cli", "qwen-cli-mcp-client"),
     folder=lambda paths: paths.folder("QWEN_HOME", ".qwen"),
     servers=ServerList("settings.json"),
@@ -194,7 +194,7 @@ QWEN_CODE = Client(
 GROK_CLI = Client(
     source="grok-cli",
     name="Grok CLI",
-    room=Room(18_000, in_bytes=True),
+    answer_limit=SizeLimit(18_000, in_bytes=True),
     handshake=("grok-shell-context-registry", "grok-shell"),
     folder=lambda paths: paths.folder("GROK_HOME", ".grok"),
     servers=ServerList("config.toml", key="mcp_servers", format="toml"),

@@ -18,7 +18,7 @@ from typing import Any
 
 from benchmarks.costs.startup import leave, open_window, say
 from benchmarks.setup import servers
-from cli.shared.place import ProcessPlace
+from cli.shared.process_handle import ProcessHandle
 
 WINDOWS = 4
 ROUNDS = 2
@@ -114,29 +114,29 @@ class Window:
                 self._heard.put(message)
 
 
-def _killed(place: ProcessPlace, _: dict[str, str]) -> None:
-    os.kill(_process(place), signal.SIGKILL)
+def _killed(handle: ProcessHandle, _: dict[str, str]) -> None:
+    os.kill(_process(handle), signal.SIGKILL)
 
 
-def _hung(_place: ProcessPlace, _env: dict[str, str]) -> None:
+def _hung(_handle: ProcessHandle, _env: dict[str, str]) -> None:
     """It was stopped before; whoever waits finds out."""
 
 
-def _replaced(place: ProcessPlace, env: dict[str, str]) -> None:
+def _replaced(handle: ProcessHandle, env: dict[str, str]) -> None:
     """The settings change, and a window is opened."""
-    config = Path(place.home) / "config.toml"
+    config = Path(handle.home) / "config.toml"
     lines = len(config.read_text(encoding="utf-8")) if config.exists() else 0
     config.write_text("# changed\n" * (1 + lines), encoding="utf-8")
     leave(open_window(servers.PRODUCT_STDIO, env))
 
 
-def _upgraded(_: ProcessPlace, env: dict[str, str]) -> None:
+def _upgraded(_: ProcessHandle, env: dict[str, str]) -> None:
     """A file of the program is newer than the process, and a window is opened."""
     os.utime(PROGRAM)
     leave(open_window(servers.PRODUCT_STDIO, env))
 
 
-Event = Callable[[ProcessPlace, dict[str, str]], None]
+Event = Callable[[ProcessHandle, dict[str, str]], None]
 EVENTS: dict[str, tuple[Event, bool]] = {
     "killed": (_killed, True),
     "hung": (_hung, True),
@@ -155,8 +155,8 @@ def _measure(what: str, event: Event, *, is_stopped: bool) -> Outcome:
     outcome = Outcome(what)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         env = servers.environment(Path(folder)) | {"CTXR_SHARED": "on", "CTXR_EMBED_MODEL": "off", "HOME": folder}
-        place = ProcessPlace(folder, env)
-        stack.callback(place.end_hung)
+        handle = ProcessHandle(folder, env)
+        stack.callback(handle.end_hung)
         windows = [Window(env, f"window_{number}") for number in range(WINDOWS)]
         for window in windows:
             stack.callback(_leave, window.process)
@@ -164,9 +164,9 @@ def _measure(what: str, event: Event, *, is_stopped: bool) -> Outcome:
             window.answers()
         for _ in range(ROUNDS):
             if is_stopped:
-                os.kill(_process(place), signal.SIGSTOP)
+                os.kill(_process(handle), signal.SIGSTOP)
             outcome.sent += sum(window.send() for window in windows)
-            event(place, env)
+            event(handle, env)
             for window in windows:
                 found = window.answers()
                 outcome.answered += found[False]
@@ -179,8 +179,8 @@ def _measure(what: str, event: Event, *, is_stopped: bool) -> Outcome:
     return outcome
 
 
-def _process(place: ProcessPlace) -> int:
-    return int(Path(place.path("lock")).read_text(encoding="ascii"))
+def _process(handle: ProcessHandle) -> int:
+    return int(Path(handle.path("lock")).read_text(encoding="ascii"))
 
 
 def _leave(process: subprocess.Popen[bytes]) -> None:

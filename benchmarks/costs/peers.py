@@ -39,7 +39,7 @@ started = time.perf_counter()
 subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
 print(json.dumps([time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024]))
 """
-END_LOCAL_PROCESS = "from cli.shared.place import this_place; this_place().end()"
+END_LOCAL_PROCESS = "from cli.shared.process_handle import current_handle; current_handle().end()"
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from statistics import median
 
 from benchmarks.costs.startup import ask, leave, open_window
 from benchmarks.setup import servers
-from cli.shared.place import ProcessPlace
+from cli.shared.process_handle import ProcessHandle
 
 ROUNDS = 10
 HEADS = ("over the local process", "", "aim", "")
@@ -40,12 +40,12 @@ def measure() -> list[Figure]:
     """A home with one conversation, its local process started before the clock is."""
     with tempfile.TemporaryDirectory() as folder:
         env = servers.environment(Path(folder)) | {"CTXR_SHARED": "on"}
-        place = ProcessPlace(folder, env)
+        handle = ProcessHandle(folder, env)
         try:
             leave(open_window(servers.PRODUCT_STDIO, env))
             return [*_windows(env), *(_command(words, env) for words in COMMANDS)]
         finally:
-            place.end()
+            handle.end()
 
 
 def _windows(env: dict[str, str]) -> list[Figure]:

@@ -26,7 +26,7 @@ from registry import domain
 from registry.domain import new_id, parse_time
 from registry.registry import Registry
 from registry.settings import read_settings
-from sources.client import Room
+from sources.client import SizeLimit
 from sources.clients import CLAUDE_CODE
 
 SENT_AT_ONCE = 500
@@ -144,9 +144,9 @@ async def product_with(asked: QuestionSet, *, by_meaning: bool = False) -> Async
         orchestrator = Orchestrator(registry, meaning=meaning)
         executions: list[str] = []
 
-        async def run(request: Any, client: str | None = None, *, room: Room | None = None) -> dict[str, Any]:
+        async def run(request: Any, client: str | None = None, *, limit: SizeLimit | None = None) -> dict[str, Any]:
             executions.append(new_id("exec"))
-            return await orchestrator.run(request, client, executions[-1], room=room)
+            return await orchestrator.run(request, client, executions[-1], limit=limit)
 
         async with Client(create_server(run, client=CLAUDE_CODE)) as client:
             product = Product(client, registry, executions=executions, meaning=meaning)

@@ -13,7 +13,7 @@ from cli.connect.installation import INSTALLABLE, server_of
 from cli.connect.settings_files import Rewrite
 from cli.connect.snippets import this_program, this_server, write_launcher
 from cli.output import confirm, yes_option
-from cli.shared.place import current_folder, this_place
+from cli.shared.process_handle import current_folder, current_handle
 from registry.extras import uninstall_command
 from registry.settings import default_home, read_settings
 from sources.base import Paths
@@ -66,10 +66,10 @@ def install(client: str | None, is_all: bool, project: Path | None, yes: bool) -
         click.echo(f"{each.name}: {each.next_step}")
         if each.link:
             click.echo(f"  This link adds the server alone: {server.link(each)}")
-    if place := this_place():  # start the process, which also records what a cold window answers
+    if handle := current_handle():  # start the process, which also records what a cold window answers
         for each in clients:
             words = server_of(each, server).words[len(server.command) :]
-            connection = place.reach({"want": "window", "words": words, "folder": current_folder()})
+            connection = handle.reach({"want": "window", "words": words, "folder": current_folder()})
             if connection:
                 connection.close()
 

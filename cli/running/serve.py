@@ -42,7 +42,7 @@ from orchestrator.views.tokens import has_tokens
 from registry.access import CURRENT_ACCESS
 from registry.settings import Settings
 from sources.base import Paths
-from sources.client import Room
+from sources.client import SizeLimit
 from sources.readers import READERS
 
 logger = logging.getLogger(__name__)
@@ -52,10 +52,10 @@ def build_app(settings: Settings) -> FastAPI:
     rules = rules_of(settings)
 
     async def run(
-        given: Mapping[str, Any] | Request | Refusal, client: str | None = None, *, room: Room | None = None
+        given: Mapping[str, Any] | Request | Refusal, client: str | None = None, *, limit: SizeLimit | None = None
     ) -> dict[str, Any]:
         answer: dict[str, Any] = await app.state.orchestrator.run(
-            given, client, access=CURRENT_ACCESS.get(), door=door_of_caller(), room=room
+            given, client, access=CURRENT_ACCESS.get(), door=door_of_caller(), limit=limit
         )
         return answer
 

@@ -6,7 +6,7 @@ import os
 import sys
 from shutil import get_terminal_size
 
-from cli.shared.place import ProcessPlace, current_folder, this_place
+from cli.shared.process_handle import ProcessHandle, current_folder, current_handle
 from orchestrator.sync.spool import loads
 
 TYPE_CHECKING = False
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 def run_shared(words: list[str]) -> int | None:
     """Let the local process run a command, print its output, and return its exit status; None if it cannot."""
-    place = this_place()
-    if place is None or "_CTXR_COMPLETE" in os.environ:
+    handle = current_handle()
+    if handle is None or "_CTXR_COMPLETE" in os.environ:
         return None
-    if words[0] == "sync" and not os.path.exists(os.path.join(place.home, "registry.db")):
+    if words[0] == "sync" and not os.path.exists(os.path.join(handle.home, "registry.db")):
         return None  # the first sync takes long and shows a progress bar
     hello = {
         "want": "command",
@@ -31,28 +31,28 @@ def run_shared(words: list[str]) -> int | None:
         "are_terminals": [stream.isatty() and not os.environ.get("NO_COLOR") for stream in (sys.stdout, sys.stderr)],
     }
     is_note = words[0] == "note"  # a client waits for it, so no process is started
-    return _print(_ask(place, hello, 2.0 if is_note else None))
+    return _print(_ask(handle, hello, 2.0 if is_note else None))
 
 
 def output_of_running(words: list[str], timeout_s: float) -> str:
     """Return a command's output from the running local process; "" if it fails or does not answer in time."""
-    place = this_place()
+    handle = current_handle()
     hello = {"want": "command", "words": words, "folder": "", "columns": 80, "is_utf8": True}
-    done = _ask(place, {**hello, "are_terminals": [False, False]}, timeout_s) if place else None
+    done = _ask(handle, {**hello, "are_terminals": [False, False]}, timeout_s) if handle else None
     return "" if not done or done["status"] else "".join(text for which, text in done["output"] if which == 0)
 
 
-def _ask(place: ProcessPlace, hello: dict[str, Any], timeout_s: float | None) -> dict[str, Any] | None:
+def _ask(handle: ProcessHandle, hello: dict[str, Any], timeout_s: float | None) -> dict[str, Any] | None:
     """Return a command's output and exit status; None if no process has finished it.
 
     Without `timeout_s` a process is started if there is none. A reading command may be run again.
     """
-    connection = place.reach(hello) if timeout_s is None else place.reach_running(hello, timeout_s)
-    answer = _read_answer(connection, place, may_wait=timeout_s is None) if connection else b""
+    connection = handle.reach(hello) if timeout_s is None else handle.reach_running(hello, timeout_s)
+    answer = _read_answer(connection, handle, may_wait=timeout_s is None) if connection else b""
     return loads(answer.decode()) if answer.endswith(b"\n") else None
 
 
-def _read_answer(connection: socket, place: ProcessPlace, *, may_wait: bool) -> bytes:
+def _read_answer(connection: socket, handle: ProcessHandle, *, may_wait: bool) -> bytes:
     answer = bytearray()
     try:
         while True:
@@ -61,9 +61,9 @@ def _read_answer(connection: socket, place: ProcessPlace, *, may_wait: bool) -> 
             except TimeoutError:
                 if not may_wait:
                     return b""
-                if place.is_answering():
+                if handle.is_answering():
                     continue
-                place.end_hung()
+                handle.end_hung()
                 return b""
             if not chunk:
                 return bytes(answer)

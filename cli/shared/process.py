@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cli.entry import GC_THRESHOLD
-from cli.shared.place import ProcessPlace, program_stamp, this_place
+from cli.shared.process_handle import ProcessHandle, current_handle, program_stamp
 from cli.shared.recorded_lists import lists_file, write_lists
 from cli.shared.window import LEAVE
 from cli.terminal import SERVED
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from orchestrator.requests.refusals import Refusal
     from orchestrator.requests.shapes import Request
     from orchestrator.service import Door
-    from sources.client import Room
+    from sources.client import SizeLimit
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class LocalProcess:
 
     def __init__(
         self,
-        place: ProcessPlace,
+        handle: ProcessHandle,
         run: RunOperation,
         grown: GrownChannels,
         warm_up: Callable[[], Awaitable[None]] | None = None,
@@ -61,10 +61,10 @@ class LocalProcess:
         grace_s: float = 40.0,
     ) -> None:
         """`grace_s`: how long windows wait for their answers when it ends; an operation may take 30 s."""
-        self._place, self._run, self._grown, self._warm_up = place, run, grown, warm_up
+        self._handle, self._run, self._grown, self._warm_up = handle, run, grown, warm_up
         self._ends_idle, self._grace_s = ends_idle, grace_s
-        self._stamp = program_stamp(place.home)
-        self._secret = secrets.token_hex(32) if place.is_loopback else ""
+        self._stamp = program_stamp(handle.home)
+        self._secret = secrets.token_hex(32) if handle.is_loopback else ""
         self._connections: set[asyncio.Task[None]] = set()
         self._windows: set[asyncio.StreamWriter] = set()
         self.has_served_window = False
@@ -76,8 +76,8 @@ class LocalProcess:
 
     async def serve(self, lock: int) -> None:
         """Serve until it is idle, replaced or asked to end, then release the lock."""
-        listener = _listen(self._place, self._secret)
-        address = os.stat(self._place.address)
+        listener = _listen(self._handle, self._secret)
+        address = os.stat(self._handle.address)
         server = await asyncio.start_server(self._accept, sock=listener, limit=1 << 28)
         watching = asyncio.create_task(self._watch(address))
         try:
@@ -86,7 +86,7 @@ class LocalProcess:
             watching.cancel()
             server.close()
             if self._has_address(address):
-                os.unlink(self._place.address)
+                os.unlink(self._handle.address)
             os.close(lock)
         await self._disconnect_windows()
 
@@ -148,11 +148,11 @@ class LocalProcess:
         """Record the first answers for the next window, then open the registry: this process may end soon."""
         from mcp_server.transport.stdio import first_answers
 
-        path = lists_file(self._place, words)
+        path = lists_file(self._handle, words)
         if path not in self._recorded:
             self._recorded.add(path)
             with suppress(OSError):
-                write_lists(self._place, words, self._stamp, await first_answers(server))
+                write_lists(self._handle, words, self._stamp, await first_answers(server))
         if self._warm_up:
             warm_up, self._warm_up = self._warm_up, None
             await warm_up()
@@ -203,14 +203,14 @@ class LocalProcess:
 
     def _has_address(self, address: os.stat_result) -> bool:
         try:
-            return os.path.samestat(os.stat(self._place.address), address)
+            return os.path.samestat(os.stat(self._handle.address), address)
         except OSError:
             return False
 
     def _is_replaced(self) -> bool:
         """Return whether a process that starts now would run another program, or with other settings."""
         try:
-            return program_stamp(self._place.home) != self._stamp
+            return program_stamp(self._handle.home) != self._stamp
         except OSError:
             return True
 
@@ -252,21 +252,21 @@ def return_freed_memory() -> None:
 
 
 def main() -> None:
-    place = this_place()
-    if place is None:
+    handle = current_handle()
+    if handle is None:
         sys.exit("CTXR_SHARED is off")
-    place.open_folder()
-    lock = place.lock()
+    handle.open_folder()
+    lock = handle.lock()
     if lock is None:
         return
-    log = os.open(place.path("log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    log = os.open(handle.path("log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.dup2(log, 2)
     gc.set_threshold(GC_THRESHOLD)
     return_freed_memory()
-    asyncio.run(_serve(place, lock))
+    asyncio.run(_serve(handle, lock))
 
 
-async def _serve(place: ProcessPlace, lock: int) -> None:
+async def _serve(handle: ProcessHandle, lock: int) -> None:
     from orchestrator.lazy import LazyOrchestrator
     from registry.log import set_up_logging
     from registry.settings import read_settings
@@ -276,11 +276,11 @@ async def _serve(place: ProcessPlace, lock: int) -> None:
     orchestrator = LazyOrchestrator(settings)
 
     async def run(
-        given: Mapping[str, Any] | Request | Refusal, client: str | None, *, room: Room | None = None
+        given: Mapping[str, Any] | Request | Refusal, client: str | None, *, limit: SizeLimit | None = None
     ) -> dict[str, Any]:
-        return await orchestrator.run(given, client, door_of_caller(), room=room)
+        return await orchestrator.run(given, client, door_of_caller(), limit=limit)
 
-    process = LocalProcess(place, run, orchestrator.grown_channels, orchestrator.warm_up)
+    process = LocalProcess(handle, run, orchestrator.grown_channels, orchestrator.warm_up)
     if sys.platform != "win32":
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, process.end)
     try:
@@ -292,16 +292,16 @@ async def _serve(place: ProcessPlace, lock: int) -> None:
 @asynccontextmanager
 async def as_local_process(run: RunOperation, grown: GrownChannels, grace_s: float) -> AsyncIterator[None]:
     """Make this process the local one, if allowed; an earlier one ends, and its windows come here."""
-    place = this_place()
+    handle = current_handle()
     lock = None
     try:
-        lock = await asyncio.to_thread(_take_over, place) if place else None
+        lock = await asyncio.to_thread(_take_over, handle) if handle else None
     except OSError as exc:
         logger.warning("Chat windows cannot share this process: %s", exc)
-    if place is None or lock is None:
+    if handle is None or lock is None:
         yield
         return
-    process = LocalProcess(place, run, grown, ends_idle=False, grace_s=grace_s)
+    process = LocalProcess(handle, run, grown, ends_idle=False, grace_s=grace_s)
     serving = asyncio.create_task(process.serve(lock))
     try:
         yield
@@ -310,12 +310,12 @@ async def as_local_process(run: RunOperation, grown: GrownChannels, grace_s: flo
         await asyncio.wait([serving])
 
 
-def _take_over(place: ProcessPlace) -> int | None:
-    """Return the place's lock; None if the process there has not released it after 5 s."""
-    place.open_folder()
+def _take_over(handle: ProcessHandle) -> int | None:
+    """Return the lock, after ending the process that holds it; None if it has not released it after 5 s."""
+    handle.open_folder()
     deadline = time.monotonic() + 5.0
-    while (lock := place.lock()) is None and time.monotonic() < deadline:
-        place.end()
+    while (lock := handle.lock()) is None and time.monotonic() < deadline:
+        handle.end()
         time.sleep(0.005)
     return lock
 
@@ -335,18 +335,18 @@ def _window_options(hello: Mapping[str, Any]) -> WindowOptions | None:
         return None
 
 
-def _listen(place: ProcessPlace, secret: str) -> socket.socket:
+def _listen(handle: ProcessHandle, secret: str) -> socket.socket:
     with suppress(FileNotFoundError):
-        os.unlink(place.address)
-    if not place.is_loopback:
+        os.unlink(handle.address)
+    if not handle.is_loopback:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        listener.bind(place.address)
-        os.chmod(place.address, 0o600)
+        listener.bind(handle.address)
+        os.chmod(handle.address, 0o600)
         listener.listen(128)
         listener.setblocking(False)
         return listener
     listener = socket.create_server(("127.0.0.1", 0))
-    replace_private_file(place.address, f"{listener.getsockname()[1]} {secret}")
+    replace_private_file(handle.address, f"{listener.getsockname()[1]} {secret}")
     return listener
 
 

@@ -8,23 +8,23 @@ from __future__ import annotations
 import os
 from zlib import crc32
 
-from cli.shared.place import ProcessPlace, program_stamp
+from cli.shared.process_handle import ProcessHandle, program_stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def lists_file(place: ProcessPlace, words: list[str]) -> str:
-    return place.path(f"{crc32(chr(0).join(words).encode('utf-8', 'surrogateescape')):08x}.lists")
+def lists_file(handle: ProcessHandle, words: list[str]) -> str:
+    return handle.path(f"{crc32(chr(0).join(words).encode('utf-8', 'surrogateescape')):08x}.lists")
 
 
-def read_lists(place: ProcessPlace, words: list[str]) -> dict[str, bytes]:
+def read_lists(handle: ProcessHandle, words: list[str]) -> dict[str, bytes]:
     """Return the results by `revision method`; {} if there is no file, or it is of another program."""
     try:
-        with open(lists_file(place, words), "rb") as file:
+        with open(lists_file(handle, words), "rb") as file:
             stamp, *lines = file.read().split(b"\n")
-        if stamp != b"%d" % program_stamp(place.home):
+        if stamp != b"%d" % program_stamp(handle.home):
             return {}
     except OSError:
         return {}
@@ -35,9 +35,9 @@ def read_lists(place: ProcessPlace, words: list[str]) -> dict[str, bytes]:
     return answers
 
 
-def write_lists(place: ProcessPlace, words: list[str], stamp: int, answers: Mapping[str, str]) -> None:
+def write_lists(handle: ProcessHandle, words: list[str], stamp: int, answers: Mapping[str, str]) -> None:
     """Write the results by `revision method`; OSError if they cannot be."""
-    path = lists_file(place, words)
+    path = lists_file(handle, words)
     draft = f"{path}.{os.getpid()}"
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         file.write("\n".join([str(stamp), *(f"{key} {result}" for key, result in answers.items())]))

@@ -13,7 +13,7 @@ import os
 import select
 from _thread import start_new_thread
 
-from cli.shared.place import ANSWER_TIMEOUT_S, START_TIMEOUT_S, ProcessPlace, current_folder, this_place
+from cli.shared.process_handle import ANSWER_TIMEOUT_S, START_TIMEOUT_S, ProcessHandle, current_folder, current_handle
 from cli.shared.recorded_lists import read_lists
 from cli.shared.streams import CHUNK, Streams
 from orchestrator.sync.spool import dumps, loads
@@ -35,12 +35,12 @@ NOT_REPEATED = frozenset({"export_session", "create_backup", "restore_backup", "
 
 def run_window(words: list[str]) -> bool:
     """Serve the client on stdin and stdout until it leaves; False if there is to be no shared process."""
-    place = this_place()
-    if place is None or os.isatty(0):
+    handle = current_handle()
+    if handle is None or os.isatty(0):
         return False
     try:
-        with Streams(place.is_loopback) as streams:
-            ChatWindow(place, words, streams).run()
+        with Streams(handle.is_loopback) as streams:
+            ChatWindow(handle, words, streams).run()
     except KeyboardInterrupt:
         os._exit(130)
     return True
@@ -70,10 +70,10 @@ class PendingRequest:
 class ChatWindow:
     """The connection between one client and the local process, and the client's open requests."""
 
-    def __init__(self, place: ProcessPlace, words: list[str], client: Streams) -> None:
-        self._place, self._words, self._client = place, words, client
+    def __init__(self, handle: ProcessHandle, words: list[str], client: Streams) -> None:
+        self._handle, self._words, self._client = handle, words, client
         self._hello = {"want": "window", "words": words, "folder": current_folder()}
-        self._lists = read_lists(place, words)
+        self._lists = read_lists(handle, words)
         self._version = ""
         self._process: socket | None = None
         self._connecting: list[tuple[socket | None, bytes]] | None = None
@@ -116,8 +116,8 @@ class ChatWindow:
         readable, writable, _ = select.select(reads, writes, [], timeout_s)
         if self._connecting:
             self._attach(*self._connecting[0])
-        elif self._connecting is None and not (readable or writable) and not self._place.is_answering():
-            self._place.end_hung()
+        elif self._connecting is None and not (readable or writable) and not self._handle.is_answering():
+            self._handle.end_hung()
             self._reconnect()
         if client.output in writable:
             del self._to_client[: client.write(self._to_client)]
@@ -190,7 +190,7 @@ class ChatWindow:
             initialize = b""  # still open: it is sent with the other open requests
 
         def connect() -> None:
-            process = connection or self._place.reach(self._hello, timeout_s) or _start_own_server(self._words)
+            process = connection or self._handle.reach(self._hello, timeout_s) or _start_own_server(self._words)
             try:
                 if initialize:
                     process.sendall(initialize)

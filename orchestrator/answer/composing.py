@@ -18,7 +18,7 @@ from registry.domain import Role, format_time, new_id, parse_time
 from registry.storage.paging import cursor_of, encode_cursor
 from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.matching import matching_tokens
-from sources.client import Room
+from sources.client import SizeLimit
 
 MAX_WHOLE_TOKENS = 1_500  # a conversation to continue is sent whole if it has at most this many tokens
 CHOICE_TOKENS = 60  # tokens of texts from the first conversation of an unsure answer
@@ -32,7 +32,7 @@ NEARLY_BEST = 0.8  # share of the best turn's score from which an earlier turn i
 NOT_SENT = ("extract_id", "ranking")  # fields that are recorded but not sent
 
 
-def compose(request: ExtractRequest, data: Extraction, room: Room | None) -> tuple[dict[str, Any], int]:
+def compose(request: ExtractRequest, data: Extraction, limit: SizeLimit | None) -> tuple[dict[str, Any], int]:
     """Return the answer within the requested tokens and the client's limit, and the token budget of its messages.
 
     Shorten the messages first, down to a third of the tokens, then drop other fields.
@@ -48,7 +48,7 @@ def compose(request: ExtractRequest, data: Extraction, room: Room | None) -> tup
     result = _answer(request, data, tokens, weigh)
     while tokens > 1 and not request.is_shortened:
         sent = _as_sent(result)
-        if fits(room, sent) and (tokens <= most / 3 or tokens_of(sent) <= most):
+        if fits(limit, sent) and (tokens <= most / 3 or tokens_of(sent) <= most):
             break
         tokens = tokens * 3 // 4
         result = _answer(request, data, tokens, weigh)

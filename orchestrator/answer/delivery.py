@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from registry.domain import CLAIMED, Role, format_time, json_writer, preview_of
 from registry.text.privacy.hidden_characters import shown
-from sources.client import Room
+from sources.client import SizeLimit
 
 if TYPE_CHECKING:
     from registry.storage.conversations.messages import MessageRow
@@ -123,9 +123,9 @@ DEFAULT_TOKENS = 3_000
 ENVELOPE = 600  # characters around a result: the envelope, the searched place, the mark of quoted material
 
 
-def fits(room: Room | None, result: Mapping[str, Any]) -> bool:
+def fits(limit: SizeLimit | None, result: Mapping[str, Any]) -> bool:
     """Return True if a result, as sent, fits the client's limit, or there is no limit."""
-    return room is None or room.length_of(_as_json(shown(result))) <= room.size - ENVELOPE
+    return limit is None or limit.length_of(_as_json(shown(result))) <= limit.size - ENVELOPE
 
 
 def tokens_in(text: str) -> int:
@@ -236,9 +236,9 @@ def _join(pieces: Sequence[str], chosen: Sequence[int]) -> str:
     return text if chosen[-1] == len(pieces) - 1 else text + GAP.rstrip("\n")
 
 
-ROOM_SHARE = 0.85  # of the client's limit; the rest is for the envelope and escaped characters
+LIMIT_SHARE = 0.85  # of the client's limit; the rest is for the envelope and escaped characters
 
 
-def tokens_for(room: Room | None, wanted: int) -> int:
+def tokens_for(limit: SizeLimit | None, wanted: int) -> int:
     """Return the wanted tokens, or fewer if the client's limit is lower."""
-    return wanted if room is None else min(wanted, int(room.size * ROOM_SHARE) // 4)
+    return wanted if limit is None else min(wanted, int(limit.size * LIMIT_SHARE) // 4)

@@ -140,7 +140,7 @@ def pagination(total: int, limit: int, offset: int, shown: int) -> dict[str, Any
 
 def fit_client(run: Run, sessions: Sequence[Any]) -> list[Any]:
     """Return as many sessions as fit the client's limit."""
-    return as_many_as_fit(sessions, lambda some: fits(run.room, {"sessions": some}))
+    return as_many_as_fit(sessions, lambda some: fits(run.limit, {"sessions": some}))
 
 
 def _best_wording(result: SearchResult, number: int) -> ParsedQuery:

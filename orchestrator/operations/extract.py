@@ -180,7 +180,7 @@ async def keep(run: Run, request: ExtractRequest, data: Extraction | NothingFoun
     if isinstance(data, NothingFound):
         raise data.error
     request = request.for_selection()
-    result, tokens = compose(request, data, run.room)
+    result, tokens = compose(request, data, run.limit)
     if data.verdicts:
         run.recorder.explain(**describe_verdicts(data.verdicts))
     if not result["messages"]:
@@ -192,7 +192,7 @@ async def keep(run: Run, request: ExtractRequest, data: Extraction | NothingFoun
 async def shorten(run: Run, request: ExtractRequest, state: GeneralState) -> GeneralState:
     """Return a digest or a summary of the messages within the requested size."""
     result, data = state["result"], state["data"]
-    tokens = tokens_for(run.room, request.query.max_tokens or SHORT_TOKENS)
+    tokens = tokens_for(run.limit, request.query.max_tokens or SHORT_TOKENS)
     run.recorder.explain(messages=len(result["messages"]), max_tokens=tokens)
     if request.query.mode == "digest":
         return {"result": _as_digest(result, data, tokens)}

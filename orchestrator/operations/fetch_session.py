@@ -147,7 +147,7 @@ def _piece_result(run: Run, query: FetchQuery, session: dict[str, Any], message:
     if query.max_tokens is None:
         return {"messages": [message]}
     offset = min(max(_piece_place(query.cursor).get("o", 0), 0), len(message["text"]))
-    tokens = delivery.tokens_for(run.room, query.max_tokens)
+    tokens = delivery.tokens_for(run.limit, query.max_tokens)
 
     def answer(text: str) -> dict[str, Any]:
         end = offset + len(text)
@@ -158,7 +158,7 @@ def _piece_result(run: Run, query: FetchQuery, session: dict[str, Any], message:
 
     def is_small(text: str) -> bool:
         sized = {"session": session, **answer(text)}
-        return delivery.tokens_in(text) <= tokens and delivery.fits(run.room, sized)
+        return delivery.tokens_in(text) <= tokens and delivery.fits(run.limit, sized)
 
     piece = piece_of(message["text"], offset, is_small)
     run.recorder.explain(kept=1, characters=len(piece), of=len(message["text"]), offset=offset)
@@ -170,9 +170,9 @@ def _fit_messages(
 ) -> list[dict[str, Any]]:
     if query.max_tokens is None:
         return messages
-    tokens = delivery.tokens_for(run.room, query.max_tokens)
+    tokens = delivery.tokens_for(run.limit, query.max_tokens)
     shown = _page(query, messages, tokens)
-    while tokens > 1 and not delivery.fits(run.room, {"session": session, "messages": shown}):
+    while tokens > 1 and not delivery.fits(run.limit, {"session": session, "messages": shown}):
         tokens = tokens * 3 // 4
         shown = _page(query, messages, tokens)
     return shown

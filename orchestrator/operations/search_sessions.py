@@ -111,7 +111,7 @@ async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound)
     if data.other_time:
         more["elsewhere"] = {"about_it": _describe_match(data.other_time)}
     wanted = request.query.max_tokens
-    tokens = None if wanted is None and run.room is None else tokens_for(run.room, wanted or 1500) - tokens_of(more)
+    tokens = None if wanted is None and run.limit is None else tokens_for(run.limit, wanted or 1500) - tokens_of(more)
     if request.query.order:
         data = await run.registry.read(lambda tx: _by_activity(tx, data, is_newest_first=request.query.order == "desc"))
     shown, total = await run.registry.read(lambda tx: list_found_sessions(tx, run, request.query, data, tokens))

@@ -24,8 +24,8 @@ from mcp.client.subscriptions import ResourceUpdated
 from mcp.types import Tool
 
 from cli.shared import process as local_process
-from cli.shared.place import ProcessPlace
 from cli.shared.process import LocalProcess
+from cli.shared.process_handle import ProcessHandle
 from cli.shared.recorded_lists import read_lists
 from cli.shared.window import NOT_REPEATED
 from tests.cli.conftest import CTXR, bare_ctxr, heaps_of
@@ -52,17 +52,17 @@ class Home:
         self.env = {**os.environ, **own, **env}
         for kind in ("CONFIG", "DATA"):
             self.env[f"XDG_{kind}_HOME"] = str(folder / kind)
-        self.place = ProcessPlace(str(folder / "ctxr"), self.env)
+        self.handle = ProcessHandle(str(folder / "ctxr"), self.env)
 
     @property
     def process(self) -> int:
         """The id of the local process."""
-        return int(Path(self.place.path("lock")).read_text())
+        return int(Path(self.handle.path("lock")).read_text())
 
     def end(self) -> None:
         """No process is left behind."""
-        if Path(self.place.path("lock")).exists():
-            self.place.end_hung()
+        if Path(self.handle.path("lock")).exists():
+            self.handle.end_hung()
 
     def server(self, *words: str) -> StdioServerParameters:
         """What a client is configured with."""
@@ -209,7 +209,7 @@ def must_not_be_repeated(tool: Tool) -> bool:
 def test_who_is_told_of_other_stores_gets_a_process_of_its_own() -> None:
     read = {name for file in (ROOT / "sources").rglob("*.py") for name in VARIABLE.findall(file.read_text("utf-8"))}
     assert read
-    assert {ProcessPlace("/home", {}).name}.isdisjoint(ProcessPlace("/home", {name: "x"}).name for name in read)
+    assert {ProcessHandle("/home", {}).name}.isdisjoint(ProcessHandle("/home", {name: "x"}).name for name in read)
 
 
 @pytest.mark.anyio
@@ -261,7 +261,7 @@ def test_a_process_that_hangs_is_replaced_and_no_note_for_a_new_chat_waits_for_i
     assert home.run("log", "--json", str(home.folder / "talk.json"))[0] == 0
     by_the_process = home.run("note")
     assert "last asked: hello" in by_the_process[1]
-    code = "import cli.shared.place as p; p.ANSWER_TIMEOUT_S = 5.0; import cli.shared.window as w; w.run_window([])"
+    code = "from cli.shared import process_handle, window; process_handle.ANSWER_TIMEOUT_S = 5.0; window.run_window([])"
     with Window(home, sys.executable, "-c", code) as window:
         hanging = home.process
         os.kill(hanging, signal.SIGSTOP)
@@ -278,10 +278,10 @@ def test_a_change_of_the_settings_brings_a_new_process_to_all_windows(home: Home
         window.hear()
         old = home.process
         wait_for_lists(home)
-        assert read_lists(home.place, [])
+        assert read_lists(home.handle, [])
         window.call("conversation_log", channel="moved", messages=said("on the way"))
         (home.folder / "ctxr" / "config.toml").write_text("timeout_s = 31\n")
-        assert not read_lists(home.place, [])
+        assert not read_lists(home.handle, [])
         with Window(home):
             assert home.process != old
             window.call("conversation_log", channel="moved", messages=[*said("on the way"), *said("hello")])
@@ -327,8 +327,8 @@ def test_a_window_lists_its_tools_while_the_process_is_still_starting(home: Home
     with Window(home) as window:
         wait_for_lists(home)
         by_the_process = window.lists()
-    home.place.end_hung()
-    lock = home.place.lock()  # no process can start meanwhile
+    home.handle.end_hung()
+    lock = home.handle.lock()  # no process can start meanwhile
     assert lock
     with ExitStack() as stack:
         cold = [stack.enter_context(Window(home, revision=each)) for each in ("2024-11-05", "2025-11-25", "2026-07-28")]
@@ -361,7 +361,7 @@ def test_a_window_outlives_messages_that_are_none(home: Home) -> None:
             {"method": "resources/subscribe", "params": {"uri": "conversation://c"}},
         ):
             window.send({"jsonrpc": "2.0", **wrong})
-        home.place.end_hung()
+        home.handle.end_hung()
         window.call("list_sessions", project="all")
         while (heard := window.hear()).get("id") != 2:
             assert "error" in heard, heard
@@ -370,7 +370,7 @@ def test_a_window_outlives_messages_that_are_none(home: Home) -> None:
 
 def wait_for_lists(home: Home) -> None:
     """Return when a process has noted its lists for the windows that come while the next one starts."""
-    while not list(Path(home.place.folder).glob("*.lists")):
+    while not list(Path(home.handle.folder).glob("*.lists")):
         time.sleep(0.01)
 
 
@@ -409,8 +409,8 @@ def test_where_nothing_can_be_shared_nothing_is_started(own_home: Callable[..., 
         (home.folder / "ctxr" / "local").mkdir(mode=0o755)
     else:
         (home.folder / "ctxr" / "local").touch()
-    assert home.place.reach({"want": "ping"}) is None
-    assert not Path(home.place.path("lock")).exists()
+    assert home.handle.reach({"want": "ping"}) is None
+    assert not Path(home.handle.path("lock")).exists()
 
 
 def test_where_there_are_no_sockets_a_port_and_a_secret_do(own_home: Callable[..., Home]) -> None:
@@ -420,10 +420,10 @@ def test_where_there_are_no_sockets_a_port_and_a_secret_do(own_home: Callable[..
         assert window.hear()["result"]["structuredContent"]["ok"]
         window.call("fetch_session_by_id", session_id="#1")
         assert len(window.hear()["result"]["content"][0]["text"]) > 4_000
-    file = Path(home.place.path("port"))
+    file = Path(home.handle.path("port"))
     assert file.stat().st_mode & 0o777 == 0o600
     file.write_text(f"{file.read_text().split()[0]} guessed")
-    stranger = home.place.connect()
+    stranger = home.handle.connect()
     assert stranger is not None
     stranger.sendall(b'{"want": "ping"}\n')
     assert stranger.recv(100) == b""
@@ -432,22 +432,22 @@ def test_where_there_are_no_sockets_a_port_and_a_secret_do(own_home: Callable[..
 
 def test_the_socket_and_its_folder_are_the_users_alone(home: Home) -> None:
     home.run("list")
-    assert {Path(folder).stat().st_mode & 0o777 for folder in (home.place.home, home.place.folder)} == {0o700}
-    assert Path(home.place.path("sock")).stat().st_mode & 0o777 == 0o600
+    assert {Path(folder).stat().st_mode & 0o777 for folder in (home.handle.home, home.handle.folder)} == {0o700}
+    assert Path(home.handle.path("sock")).stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.anyio
 async def test_a_process_ends_when_nobody_has_come_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_process, "CHECK_INTERVAL_S", 0.01)
     monkeypatch.setattr(local_process, "IDLE_TIMEOUT_S", 0.02)
-    place = ProcessPlace(str(tmp_path), {})
-    place.open_folder()
-    lock = place.lock()
+    handle = ProcessHandle(str(tmp_path), {})
+    handle.open_folder()
+    lock = handle.lock()
     assert lock is not None
     with anyio.fail_after(PATIENT):
-        await LocalProcess(place, no_operation, no_news).serve(lock)
-    assert os.listdir(place.folder) == [f"{place.name}.lock"]
-    assert place.lock() is not None
+        await LocalProcess(handle, no_operation, no_news).serve(lock)
+    assert os.listdir(handle.folder) == [f"{handle.name}.lock"]
+    assert handle.lock() is not None
 
 
 @pytest.mark.anyio
@@ -457,11 +457,11 @@ async def test_a_process_of_chat_windows_stays_while_a_client_is_connected(
     assert bare_ctxr("install", "cursor", "--yes").exit_code == 0
     monkeypatch.setattr(local_process, "CHECK_INTERVAL_S", 0.01)
     monkeypatch.setattr(local_process, "IDLE_TIMEOUT_S", 0.02)
-    place = ProcessPlace(str(tmp_path), {})
-    place.open_folder()
-    lock = place.lock()
+    handle = ProcessHandle(str(tmp_path), {})
+    handle.open_folder()
+    lock = handle.lock()
     assert lock is not None
-    process = LocalProcess(place, no_operation, no_news)
+    process = LocalProcess(handle, no_operation, no_news)
     process.has_served_window = True
     serving = asyncio.create_task(process.serve(lock))
     await asyncio.wait([serving], timeout=0.3)

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from orchestrator.answer.conversation_state import MAX_FILES, MAX_TEXT, state_of
 from orchestrator.answer.delivery import GAP, shorten, tokens_in, truncate
-from sources.client import Room
+from sources.client import SizeLimit
 
 # -- size
 
 
 def test_korean_is_three_times_as_long_where_bytes_are_counted() -> None:
-    assert [Room(9, in_bytes=in_bytes).length_of("가나다") for in_bytes in (True, False)] == [9, 3]
+    assert [SizeLimit(9, in_bytes=in_bytes).length_of("가나다") for in_bytes in (True, False)] == [9, 3]
 
 
 def test_a_text_never_has_fewer_tokens_than_estimated_by_letters() -> None:

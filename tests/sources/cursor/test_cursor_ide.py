@@ -26,7 +26,7 @@ from tests.sources.cursor.cursor_files import (
     everything_in,
     fingerprints,
     iso,
-    places,
+    paths,
     record,
     thought,
     writing,
@@ -71,11 +71,11 @@ def test_cursor_is_found_where_each_system_keeps_it(folder: str, environment: di
     files = CursorFiles(empty_home / folder)
     files.conversation("c1", *TURN)
     given = {name: value.format(home=empty_home) for name, value in environment.items()}
-    assert list(CursorIde().find(places(empty_home, **given))) == [files.store]
+    assert list(CursorIde().find(paths(empty_home, **given))) == [files.store]
 
 
 def test_without_cursor_there_is_no_store(empty_home: Path) -> None:
-    assert not list(CursorIde().find(places(empty_home)))
+    assert not list(CursorIde().find(paths(empty_home)))
 
 
 # Generations

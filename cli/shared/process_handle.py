@@ -40,7 +40,7 @@ class Refused(Exception):
     """The process asks the caller to do the work itself."""
 
 
-class ProcessPlace:
+class ProcessHandle:
     """The local process of one user, one installation and one set of settings."""
 
     def __init__(self, home: str, environment: Mapping[str, str]) -> None:
@@ -220,11 +220,11 @@ class ProcessPlace:
             os.close(file)
 
 
-def this_place() -> ProcessPlace | None:
+def current_handle() -> ProcessHandle | None:
     """Return the local process of this environment; None if CTXR_SHARED is off."""
     if os.environ.get("CTXR_SHARED", "").lower() in ("off", "0", "false", "no"):
         return None
-    return ProcessPlace(registry_home(), os.environ)
+    return ProcessHandle(registry_home(), os.environ)
 
 
 def current_folder() -> str:
