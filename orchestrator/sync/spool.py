@@ -168,7 +168,7 @@ def share_masking(home: str, key: bytes, unmasked: Sequence[str]) -> None:
         from registry.text.privacy.rules import load_rules, use_own_rules
 
         use_own_rules(home)
-        words = load_rules().telling_words
+        words = load_rules().trigger_words
     shared = dumps({"key": key.hex(), "unmasked": list(unmasked), "rules": rules, "words": words})
     if _read(path) != shared:
         os.makedirs(home, mode=0o700, exist_ok=True)

@@ -18,24 +18,24 @@ class Secret(NamedTuple):
 
 
 class Cue(NamedTuple):
-    """A name of a secret in a text."""
+    """A name of a secret, at its position in a text."""
 
     start: int
     end: int
     name: Name
     is_strong: bool
-    """True if it names a secret, False if it only announces a login. "pass" is mostly a verb."""
+    """True if it names a secret, False if it only announces a login, or is the verb "pass"."""
 
 
 _PUBLIC = re.compile(r"(?:public|publishable|primary|foreign)[ _-]?\Z", re.IGNORECASE)
 _PUBLIC_KEY = re.compile(r"\b(?:site|restore|cache(?: [a-z]+){0,4})[ _-]?\Z", re.IGNORECASE)  # of a key alone
 _ARN = re.compile(r"\b(?:arn|urn):[\w:/.-]*$")  # an Amazon resource name that goes on
-_NOUN = re.compile(  # ahead of "pass", or behind it; not behind a plural: "the tests pass"
+_NOUN = re.compile(  # before "pass", if it is a noun; not a plural: "the tests pass"
     r"(?:\b(?:the|my|our|your|his|her|their|temp|new|old|root|admin|user|default)\s(?:[\w-]{0,12}[^\Ws]\s)?|_)\Z",
     re.IGNORECASE,
 )
 _STATED = re.compile(r" (?:is|was)\b|\s?[:=]")
-NAMED = re.compile(  # a label of something public: the value behind it is no secret
+NO_SECRET = re.compile(  # a label of something public: the value after it is no secret
     r"(?:\bENC\(|;base64,|\bssh-[a-z0-9]+ )\Z"
     r"|(?:(?:sha\d+|md5|hash|digest|integrity|checksum|commit|fingerprint|etag|nonce|opaque|uuid|version|cert)\w*"
     r"|(?:\b|_)(?:id|kid|h1|rev|sha|ssid|(?:user|host)?_?name|user|host|server|network|driver|model|branch|class|tag|image|txn?"
@@ -50,9 +50,9 @@ NAMED = re.compile(  # a label of something public: the value behind it is no se
 
 
 def find_cues(text: str, names: Sequence[Name]) -> list[Cue]:
-    """Return where the names are in the text; the longest of those that overlap."""
+    """Return the names in a text with their positions; of overlapping ones the longest."""
     lowered = text.lower()
-    if len(lowered) != len(text):  # a few letters grow when they are lowered: places would not agree
+    if len(lowered) != len(text):  # a few letters become two in lower case, which would shift the positions
         lowered = text
     spaced, cues = spaced_words(lowered), list[Cue]()
     for name in names:
@@ -73,12 +73,12 @@ def find_cues(text: str, names: Sequence[Name]) -> list[Cue]:
 
 
 def _is_noun(text: str, at: int, end: int) -> bool:
-    """Return whether "pass" is a noun there: "the wifi pass", "pass is"."""
+    """Return True if "pass" is a noun there: "the wifi pass", "pass is"."""
     return _STATED.match(text, end) is not None or _NOUN.search(text[max(0, at - 24) : at]) is not None
 
 
 def _is_part(text: str, start: int, end: int, *, is_compound: bool) -> bool:
-    """Return whether a name is part of a longer word, other than the last one of `keystorePass`. A plural's s or a
+    """Return True if a name is part of a longer word, except at the end of one like `keystorePass`. A plural's s or a
     Korean particle may follow it."""
     end += text[end : end + 1] == "s"
     before, behind = text[start - 1 : start], text[end : end + 1]
@@ -88,7 +88,7 @@ def _is_part(text: str, start: int, end: int, *, is_compound: bool) -> bool:
 
 
 def _is_public(before: str, name: Name) -> bool:
-    """Return whether the words before a name make it the name of something public."""
+    """Return True if the words before a name make it the name of something public: "public key"."""
     if _PUBLIC.search(before[-16:]) or (name.words.endswith("key") and _PUBLIC_KEY.search(before[-40:])):
         return True
     return ("arn:" in before or "urn:" in before) and _ARN.search(before) is not None

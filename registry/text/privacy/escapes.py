@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-_ESCAPE = re.compile(  # begins with one of three signs: so they are looked for, and nothing else
+_ESCAPE = re.compile(  # begins with one of three characters, so that the search is fast
     r"[\\%&](?:(?<=\\)\\*(?:u(?P<unit>[0-9a-fA-F]{4})|(?P<sign>[\"'/nrt]))"
     r"|(?<=%)(?P<octets>(?:25)*[0-9a-fA-F]{2}(?:%(?:25)*[0-9a-fA-F]{2})*)"
     r"|(?<=&)(?:amp;)*(?P<entity>quot|apos|lt|gt|amp|#\d{2,5}|#x[0-9a-fA-F]{2,4});)"
@@ -15,24 +15,24 @@ _SIGNS = ("\\u", "%", "&", '\\"', "\\'")  # a text without any of them has no es
 
 
 def unescaped(text: str) -> tuple[str, Sequence[int]]:
-    """Return the lines with escapes, each with the line before, unescaped; and the position of each of their letters.
+    """Unescape the lines with escapes and the line before each; return them, and each character's position in `text`.
 
-    There is one position more than letters: the end. Both are empty if nothing is escaped.
+    The last position is the end. Both are empty if nothing is escaped.
     """
-    parts, places, end, line_end = list[str](), list[int](), 0, 0
+    parts, positions, end, line_end = list[str](), list[int](), 0, 0
     for escape in _ESCAPE.finditer(text) if any(map(text.__contains__, _SIGNS)) else ():
         if escape.start() >= line_end:
             parts.append(text[end:line_end])
-            places += range(end, line_end)
+            positions += range(end, line_end)
             end = max(line_end, text.rfind("\n", 0, max(0, text.rfind("\n", 0, escape.start()))) + 1)
         parts.append(text[end : escape.start()])
-        places += range(end, escape.start())
-        for letter, place in _letters(escape):
+        positions += range(end, escape.start())
+        for letter, position in _letters(escape):
             parts.append(letter)
-            places.append(place)
+            positions.append(position)
         end = escape.end()
         line_end = max(end, text.find("\n", end) + 1 or len(text))
-    return "".join((*parts, text[end:line_end])), [*places, *range(end, line_end + 1)] if parts else []
+    return "".join((*parts, text[end:line_end])), [*positions, *range(end, line_end + 1)] if parts else []
 
 
 def _letters(escape: re.Match[str]) -> Iterator[tuple[str, int]]:

@@ -5,23 +5,23 @@ from typing import Any
 
 MAX_CLEAN = 50_000  # hashes, 6 MB: more texts than a long chat has with all parts of its tool calls
 _CLEAN: set[int] = set()
-"""Hashes of texts without secrets: a chat that is sent again is not searched again."""
+"""Hashes of texts without secrets, so that a chat that is sent again is not searched again."""
 
 
 def mask_value(value: Any, key: bytes) -> Any:
-    """Return the value with a mark in the place of each secret in its texts."""
+    """Return the value with each secret in its texts replaced by a mark."""
     match value:
         case str():
             return _mask_text(value, key)
         case Mapping():
-            return {mask_value(name, key): _mask_item(name, held, key) for name, held in value.items()}
+            return {mask_value(name, key): _mask_item(name, item, key) for name, item in value.items()}
         case list() | tuple():
-            return [mask_value(held, key) for held in value]
+            return [mask_value(item, key) for item in value]
     return value
 
 
 def holds_secret(value: Any) -> bool:
-    """Return whether some text in it holds a secret."""
+    """Return True if any text of a value contains a secret."""
     return bool(value) and mask_value(value, b"any") != value
 
 
@@ -39,7 +39,7 @@ def marks_of(value: Any, masked: Any, key: bytes) -> dict[str, str]:
 
 
 def mask_cut(text: str, marks: Mapping[str, str]) -> str:
-    """Mask known secrets in a text that was derived before masking: also one that is cut off at its end."""
+    """Mask known secrets in a text that was derived before masking, also one that is cut off at the text's end."""
     for secret, mark in marks.items():
         text = text.replace(secret, mark)
         line = text.rstrip("… ")
@@ -59,9 +59,9 @@ def _mask_item(name: object, value: Any, key: bytes) -> Any:
 
 
 def _mask_text(text: str, key: bytes) -> str:
-    if len(text) < 8 or hash(text) in _CLEAN:  # nothing shorter is taken for a secret with its name
+    if len(text) < 8 or hash(text) in _CLEAN:  # a name and its secret are at least as long
         return text
-    from registry.text.privacy.secrets import mask_secrets  # the rules are loaded where something is stored
+    from registry.text.privacy.secrets import mask_secrets  # only processes that store messages load the rules
 
     found = mask_secrets(text, key)
     if found == text:

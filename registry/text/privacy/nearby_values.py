@@ -1,6 +1,6 @@
-"""Find values near a word for a login or a secret: the odder a value's form, the looser its tie to the word may be.
+"""Find values near a name of a secret or a word for a login: the odder the value, the weaker may be the relation.
 
-A value is assigned to a name, in code too (`password = …`, 비밀번호는 …), or it stands near a cue ("password", 비번,
+A value is assigned to a name, in code too (`password = …`, 비밀번호는 …), or it is near a cue ("password", 비번,
 "login") in a sentence, a table or the next line. Plain words are secrets only in the sentences of `rules.toml`.
 """
 
@@ -10,14 +10,14 @@ from collections.abc import Container, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from registry.text.privacy.cues import BEFORE, NAMED, Cue, Secret, find_cues
+from registry.text.privacy.cues import BEFORE, NO_SECRET, Cue, Secret, find_cues
 from registry.text.privacy.pins import PIN, find_pins
 from registry.text.privacy.rules import Name
 from registry.text.privacy.values import (
     Form,
     form,
     is_code,
-    is_made,
+    is_generated,
     is_name,
     is_password,
     is_pin,
@@ -28,10 +28,10 @@ from registry.text.privacy.values import (
     is_word,
 )
 
-BEHIND = 160  # characters of a line behind a cue that are searched: about a long sentence
-REACH = 80  # characters between a name and a value that is made by a machine
-NEXT = 30  # characters between a value that is made by a machine and a name behind it
-MOST_CUES = 50  # of a line; a sentence has a few, and each value is compared with each
+BEHIND = 160  # characters of a line after a cue that are searched: about a long sentence
+REACH = 80  # characters between a name and a generated value after it
+NEXT = 30  # characters between a generated value and a name after it
+MOST_CUES = 50  # cues compared with the values of a line; a sentence has a few
 LONGEST_LIST = 4000  # characters of a list of digests that are searched for its head: about 60 lines
 LONGEST_SKIPPED = 1000  # characters of a value that is searched for cues once more
 
@@ -48,7 +48,7 @@ _ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the 
     r"(?! (?:폴더|파일|시트|메뉴|버튼|화면))"
     r"|(?P<bare>(?:\\,|[^\s\"'`,;(){}<>\[\]\\\u3000-\u9fff\uac00-\ud7a3]){6,}+)(?![(\[]))"
 )
-_ABOUT = re.compile(  # ends a name that does not hold the secret but tells of it
+_DESCRIBES = re.compile(  # the end of a name whose value only describes the secret
     r"(?:hash(?:ed)?|type|name|field|file|path|ur[il]|id|length|count|size|version|expir\w*|limit|policy|format|class"
     r"|digest|alias|variable|env|ref|label|hint|placeholder|prompt|column|header|param|regex|pattern|message)s?$",
     re.IGNORECASE,
@@ -63,12 +63,12 @@ _TOKEN = re.compile(
     r"|(?![~*]|(?:admin|root|guest|sa|pi)/)(?<![A-Za-z])[^\s\"'`“”‘’()<>\[\]{},;\u3000-\u9fff\uac00-\ud7a3]{4,}"
     r"|(?<![가-힣])[가-힣]{2,12}\d{1,8}+[!@#$%^&*?]{0,3}+(?!\.\d|에서|의|자리|글자)"  # no place, no length
 )
-_LEAD = re.compile(  # says that a value follows
+_ANNOUNCEMENT = re.compile(  # says that a value follows
     r"(?:\b(?:is|are|was|were|be|it['’]?s|as|to|says?|use[ds]?|try|with|then|now|still|just|always|[a-z]{4,}ly|mine)"
     r"[:,]?|[:=→]|[-=]>|\s[-–—/|])[ \t]{1,2}[\"'`“‘(*]{0,3}\Z|[\"'`“‘(]\Z",
     re.IGNORECASE,
 )
-_PLACE = re.compile(  # ahead of a product, a place or a thing
+_PLACE = re.compile(  # precedes a product, a place or a thing
     r"\b(?:for|on|in|at|from|by|of|via|vs\.?|than|since|until|into|per|an?|the|this|that)\s[\"'`“‘(]?\Z"
 )
 _ANOTHER = re.compile(  # between two secrets
@@ -79,14 +79,14 @@ _PRONOUN = re.compile(
     r"(?: [a-z]{3,12}ly| now| just| still)?:? [\"'`“‘]?\Z",
     re.IGNORECASE,
 )
-_TOLD = re.compile(  # a Korean particle or verb behind a value, none of a place, a time or company
+_PARTICLE = re.compile(  # a Korean particle or verb after a value, except those of place, time or company
     r"[\"'`”’)]?\s?(?![랑와과도의용]|에[서는도게]?(?![가-힣])|에서|부터|까지|처럼|버전)[가-힣]"
 )
 _PAIR = re.compile(r"(?:\S[ \t]{1,2}[-–—/|]|@[\w.-]+(?:,| and| with)|\blogin:)[ \t]{1,2}\Z|[:/]\Z")  # kim / …
-_MADE = re.compile(  # a Korean particle may follow it at once
+_GENERATED = re.compile(  # a Korean particle may follow it at once
     r"(?<![\w./+@&#-])(?!AAAA[BC]3Nz)(?:0x)?[A-Za-z0-9+/_-]{20,}+={0,2}(?![./#]|(?![가-힣])\w)"
 )
-_LABEL = re.compile(  # of a value; these say nothing about it: value, default, data, …
+_LABEL = re.compile(  # of a value, except those that say nothing about it: value, default, data, …
     r"(?<![\w.-])(?:(?<![a-z가-힣] )|(?=[\w.-]+\s?=))"
     r"(?!(?:value|val|default|data|content|body|string|text|result)\b)([\w.-]+)[\"'\])]{0,3}\s?[:=]\s?[\"'`(\[]{0,2}\Z"
 )
@@ -97,7 +97,7 @@ _HASHED = re.compile(
     r"|\bblob\b|merkle|prev(?:ious)? block|checked out|expected|actual",
     re.IGNORECASE,
 )
-_LISTED = re.compile(  # a file behind its digest, as git submodule and sha256sum print it, or a commit's subject
+_LISTED = re.compile(  # a file after its digest, as git submodule and sha256sum print it, or a commit's subject
     r"[ +-]{0,4}(?P<digest>[0-9a-fA-F-]{32,})[ \t]{1,4}(?:\*?[\w-]*[/._][\w.-]|(?<=[0-9a-f]{40} )[\w(\[])"
 )
 _GIT = re.compile(r"\bgit (?:rev-parse|hash-object|merge-base|ls-tree|log|show|rev-list|cat-file|write-tree)\b")
@@ -113,8 +113,8 @@ _LINE = re.compile(r"[^\n]+")
 _HEAD = re.compile(r"[ *\"']*[\w.-]+(?: [\w.-]+){0,2}[ *\"']*")  # a cell of a table's first line
 
 
-def find_near(text: str, names: Sequence[Name], *, has_odd: bool) -> Iterator[Secret]:
-    """Yield the likely secrets near the names, the surest first, and those that no name has to tell of."""
+def find_nearby(text: str, names: Sequence[Name], *, has_unmistakable: bool) -> Iterator[Secret]:
+    """Yield the likely secrets near the names, the surest first, then passwords that need no name."""
     cues = find_cues(text, names)
     lines: dict[int, list[Cue]] = {}
     for cue in cues:
@@ -123,12 +123,12 @@ def find_near(text: str, names: Sequence[Name], *, has_odd: bool) -> Iterator[Se
     for found in _find_assigned(text, cues):
         if not in_lock_file or not _is_digest(text, found, lines):
             yield found
-    strong = {start for start, held in lines.items() if any(cue.is_strong for cue in held)}
-    in_lines = (_find_in_line(text, start, held[:MOST_CUES], strong) for start, held in lines.items())
-    for found in chain(_find_made(text, cues), *in_lines):
+    strong = {start for start, of_line in lines.items() if any(cue.is_strong for cue in of_line)}
+    in_lines = (_find_in_line(text, start, of_line[:MOST_CUES], strong) for start, of_line in lines.items())
+    for found in chain(_find_generated(text, cues), *in_lines):
         if not _is_digest(text, found, lines):
             yield found
-    for line in _LINE.finditer(text) if has_odd else ():
+    for line in _LINE.finditer(text) if has_unmistakable else ():
         if not _CODE.search(line[0]):
             for start, stop in _values(text, line.start(), line.end()):
                 if is_unmistakable(text[start:stop]):
@@ -136,9 +136,9 @@ def find_near(text: str, names: Sequence[Name], *, has_odd: bool) -> Iterator[Se
 
 
 def _is_digest(text: str, found: Secret, cued: Container[int]) -> bool:
-    """Return whether a value is a digest in a list of them: ahead of a file, or below CHECKSUMS in a lock file.
+    """Return True for a digest in a list: before a file name, or below CHECKSUMS in a lock file.
 
-    It is none if a cue stands in the line above it, unless that line is of the list.
+    Return False if the line above has a cue, unless that line is in the list, too.
     """
     if found.end - found.start < 32 or not _HEX.fullmatch(text[found.start : found.end].lower().lstrip("+-")):
         return False
@@ -166,9 +166,9 @@ def _find_assigned(text: str, cues: Sequence[Cue]) -> Iterator[Secret]:
 
 
 def _is_assigned(found: re.Match[str], name: Name, value: str, *, is_quoted: bool) -> bool:
-    """Return whether the match is an assignment, and its value looks like the secret of the name."""
+    """Return True if the match is an assignment, and its value looks like the secret of the name."""
     is_call = found["call"] is not None and found["call"][0] == "(" and name.words.isascii()
-    if is_call or _ABOUT.search(found["more"]):
+    if is_call or _DESCRIBES.search(found["more"]):
         return False
     is_plain = found["plain"] is not None and not is_quoted
     if name.is_whole_word and (found["more"] or (is_plain and name.words != "pw")):
@@ -183,15 +183,15 @@ def _is_assigned(found: re.Match[str], name: Name, value: str, *, is_quoted: boo
     return is_secret(name, value, is_quoted=is_quoted)
 
 
-def tells_of_secret(name: str) -> bool:
-    """Return whether a name does not hold a secret but tells of it: `token_type`."""
-    return _ABOUT.search(name) is not None
+def describes_secret(name: str) -> bool:
+    """Return True for a name whose value only describes a secret: `token_type`."""
+    return _DESCRIBES.search(name) is not None
 
 
 def is_secret(name: Name, value: str, *, is_quoted: bool) -> bool:
-    """Return whether a value that is assigned to a name looks like its secret."""
+    """Return True if a value that is assigned to a name looks like its secret."""
     if name.needs_long:
-        return form(value) is Form.MADE
+        return form(value) is Form.GENERATED
     if _UUID.fullmatch(value):
         return name.words != "session id"
     if name.kind == "password" and is_short_hex(value):
@@ -207,13 +207,13 @@ def is_secret(name: Name, value: str, *, is_quoted: bool) -> bool:
     return len(value) >= 8 and (is_chosen or (is_random(value) and not is_name(value)))
 
 
-def _find_made(text: str, cues: Sequence[Cue]) -> Iterator[Secret]:
-    """Yield values made by a machine near a name of a secret, in code too, unless their own label tells otherwise."""
+def _find_generated(text: str, cues: Sequence[Cue]) -> Iterator[Secret]:
+    """Yield generated values near a name of a secret, in code too, unless their own label names something else."""
     near = [cue for cue in cues if cue.name.kind != "pin"]
     starts = [cue.start for cue in near]
-    for token in _MADE.finditer(text) if near else ():
+    for token in _GENERATED.finditer(text) if near else ():
         start, stop = token.span()
-        if not _RUN.search(token[0]) or not is_made(token[0]) or NAMED.search(text, max(0, start - 60), start):
+        if not _RUN.search(token[0]) or not is_generated(token[0]) or NO_SECRET.search(text, max(0, start - 60), start):
             continue
         line = text[max(text.rfind("\n", 0, start) + 1, start - BEHIND) : start]
         if _HEX.fullmatch(token[0].lower()) and (len(token[0]) < 32 or _HASHED.search(line)):
@@ -229,7 +229,7 @@ def _find_made(text: str, cues: Sequence[Cue]) -> Iterator[Secret]:
 
 
 def _find_in_line(text: str, start: int, cues: Sequence[Cue], strong: Container[int]) -> Iterator[Secret]:
-    """Yield what is said in a line with cues, in the lines below it, and in the column of a table."""
+    """Yield the secrets in a line with cues, in the lines below it, and in the column of a table."""
     stop = text.find("\n", cues[-1].end)
     stop = len(text) if stop < 0 else stop
     first = max(start, text.rfind(" ", start, max(start, cues[0].start - BEFORE)))  # a value is not cut
@@ -248,7 +248,7 @@ def _find_in_line(text: str, start: int, cues: Sequence[Cue], strong: Container[
 
 
 def _is_part_of_name(text: str, cue: Cue) -> bool:
-    """Return whether a cue is a part of a name in code: `password_age`, `user.password`."""
+    """Return True if a cue is a part of a name in code: `password_age`, `user.password`."""
     is_password = cue.name.kind == "password" and cue.name.words.isascii()
     is_pair = text[max(0, cue.start - 3) : cue.start].lower() == "id/"
     behind = text[cue.end : cue.end + 12]
@@ -266,7 +266,7 @@ def _is_part_of_name(text: str, cue: Cue) -> bool:
 def _find_in_sentence(text: str, first: int, last: int, cues: Sequence[Cue]) -> Iterator[Secret]:
     surest, behind = sorted(cues, key=lambda cue: cue.name.is_cue), last
     for start, stop in _values(text, first, last):
-        if NAMED.search(text[max(first, start - 48) : start]):
+        if NO_SECRET.search(text[max(first, start - 48) : start]):
             continue
         odd, tie = form(text[start:stop]), _tie(text, first, start, stop)
         is_another = odd >= Form.NUMBERED and _ANOTHER.search(text, behind, start) is not None
@@ -278,7 +278,7 @@ def _find_in_sentence(text: str, first: int, last: int, cues: Sequence[Cue]) -> 
 
 
 def _values(text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
-    """Yield the places of values that begin there and are odd enough."""
+    """Yield start and end of the values that begin between two positions and may be passwords."""
     for token in _TOKEN.finditer(text, first):
         if token.start() >= last:
             return
@@ -292,25 +292,25 @@ def _values(text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
 
 
 class _Tie(NamedTuple):
-    """Ties of a value to a name that is near, by the words around it."""
+    """The relation of a value to a nearby name, by the words around the value."""
 
-    is_told: bool
-    """A Korean particle or verb follows it."""
-    is_led: bool
-    """A word that leads to a value precedes it: "is", "to"."""
+    has_particle: bool
+    """A Korean particle or verb follows the value."""
+    is_announced: bool
+    """A word that announces a value precedes it: "is", "to"."""
     is_pair: bool
     """It follows a user's name: kim / …"""
     is_explicit: bool
-    """A pronoun stands for it: "it's …"."""
+    """A pronoun for the secret precedes it: "it's …"."""
     is_place: bool
-    """A preposition or an article precedes it: it is a place or a product."""
+    """A preposition or an article precedes it, so that it is a place or a product."""
 
 
 def _tie(text: str, first: int, start: int, stop: int) -> _Tie:
     before = text[max(first, start - 48) : start]
     return _Tie(
-        is_told=_TOLD.match(text, stop) is not None,
-        is_led=_LEAD.search(before) is not None,
+        has_particle=_PARTICLE.match(text, stop) is not None,
+        is_announced=_ANNOUNCEMENT.search(before) is not None,
         is_pair=_PAIR.search(before) is not None,
         is_explicit=_PRONOUN.search(before) is not None,
         is_place=_PLACE.search(before) is not None,
@@ -318,35 +318,35 @@ def _tie(text: str, first: int, start: int, stop: int) -> _Tie:
 
 
 def _needed(text: str, start: int, stop: int, cue: Cue, tie: _Tie) -> Form:
-    """Return the form that a value must have to be a secret by a cue."""
+    """Return the least form that makes a value the secret of a cue."""
     value, is_behind = text[start:stop], start >= cue.end
     if not (cue.end <= start <= cue.end + BEHIND or stop <= cue.start <= stop + BEFORE):
         return Form.NEVER
     if cue.name.kind == "secret":
         is_digest = value in (value.lower(), value.upper()) and (not cue.is_strong or _HEX.fullmatch(value.lower()))
         is_public = not is_behind and _PUBLIC.search(text, max(0, start - BEFORE), start)
-        return Form.NEVER if is_digest or is_public else Form.MADE
-    is_pair = tie.is_pair and (is_behind or (tie.is_told and text[start - 1] == " "))
-    if is_typed_korean(value) and (tie.is_told or is_pair or not cue.name.words.isascii()):
+        return Form.NEVER if is_digest or is_public else Form.GENERATED
+    is_pair = tie.is_pair and (is_behind or (tie.has_particle and text[start - 1] == " "))
+    if is_typed_korean(value) and (tie.has_particle or is_pair or not cue.name.words.isascii()):
         return Form.WORD
     if is_behind and tie.is_place:
-        return Form.MADE
+        return Form.GENERATED
     # names of a computer and a Wi-Fi look like passwords: they are none unless a strong cue says so
     if _COMPUTER.fullmatch(value) and not (is_behind and cue.is_strong):
         return Form.NEVER
-    is_led = tie.is_told or tie.is_led or 0 <= start - cue.end < 3
+    is_announced = tie.has_particle or tie.is_announced or 0 <= start - cue.end < 3
     if cue.is_strong:
         is_likely = is_behind and sum(map(str.isdigit, value)) > 1
-        return Form.NUMBERED if is_led or is_likely else Form.ODD
+        return Form.NUMBERED if is_announced or is_likely else Form.ODD
     if is_pair or tie.is_explicit:
         return Form.NUMBERED
     if _WIFI.fullmatch(value):
         return Form.NEVER
-    return Form.ODD if is_led else Form.STRANGE
+    return Form.ODD if is_announced else Form.STRANGE
 
 
 def _find_below(text: str, stop: int, strong: Container[int], *, is_strong: bool) -> Iterator[Secret]:
-    """Yield a value in the next lines: alone, announced, or one that can be nothing but a password."""
+    """Yield the passwords in the next lines: values alone in a line, announced, or of the form STRANGE."""
     for line in _LINE.finditer(text, stop, min(len(text), stop + BEHIND)):
         if line.start() in strong or _CODE.search(line[0]):
             return
@@ -355,14 +355,14 @@ def _find_below(text: str, stop: int, strong: Container[int], *, is_strong: bool
             is_alone = not before.strip(" >*-") and not text[end : line.end()].strip(" .!?")
             if _HEX.fullmatch(text[start:end]) and not is_alone:
                 continue  # a digest, a commit
-            is_led = is_alone or _LEAD.search(before) or _TOLD.match(text, end)
-            needed = Form.NUMBERED if is_strong and is_led else Form.STRANGE
-            if form(text[start:end]) >= needed and not NAMED.search(before):
+            is_announced = is_alone or _ANNOUNCEMENT.search(before) or _PARTICLE.match(text, end)
+            needed = Form.NUMBERED if is_strong and is_announced else Form.STRANGE
+            if form(text[start:end]) >= needed and not NO_SECRET.search(before):
                 yield Secret("password", start, end)
 
 
 def _find_in_column(text: str, cue: Cue, first: int, last: int) -> Iterator[Secret]:
-    """Yield the likely passwords in a table's column with a cue as its head."""
+    """Yield the likely passwords or PINs in a table's column whose head is a cue."""
     head = text[first:last]
     sign = next((sign for sign in "|\t," if sign in head), None)
     if sign is None or not all(map(_HEAD.fullmatch, head.strip(" |\r").split(sign))):
