@@ -48,7 +48,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     """
     keep_private(private_files_of(settings.home))
     use_own_rules(settings.home)
-    use_prices(settings.home, are_on=settings.prices == "on")
+    use_prices(settings.home, are_shown=settings.prices == "on")
     limits = Limits(lock_s=10.0, statement_s=settings.timeout_s)
     keeping = StorageRules(settings.unmasked_projects, settings.never_keep)
     registry = await asyncio.to_thread(Registry, settings.url, limits, keeping, settings.database_read_url)

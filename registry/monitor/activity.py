@@ -22,7 +22,7 @@ class Share(NamedTuple):
 def messages_by_day(tx: ReadTransaction, start: datetime, utc_offset_minutes: int) -> dict[str, int]:
     """Count messages by day, such as `2026-03-01`, at a UTC offset, from the day of an instant to today.
 
-    Each day is counted in the index of times: to work out the day of every message takes longer.
+    Each day is a range of the time index: computing the day of every message takes longer.
     """
     offset = timedelta(minutes=utc_offset_minutes)
     first = (start + offset).replace(hour=0, minute=0, second=0, microsecond=0) - offset
@@ -57,17 +57,17 @@ def messages_by_hour(
         hour = func.to_char(_local_time(utc_offset_minutes), "IDHH24")
     else:
         hour = func.strftime("%w%H", literal_column("conversation.timestamp"), f"{utc_offset_minutes} minutes")
-    query = select(hour.label("hour"), func.count()).where(*said_since(start)).group_by("hour")
+    query = select(hour.label("hour"), func.count()).where(*undeleted_since(start)).group_by("hour")
     return {((int(text[0]) + 6) % 7, int(text[1:])): count for text, count in tx.execute(query)}
 
 
 def shares(tx: ReadTransaction, start: datetime) -> tuple[list[Share], list[Share]]:
-    """Count messages since an instant by client and by project, those with most first."""
+    """Count messages since an instant by client and by project, the largest counts first."""
     columns = conversation.c.source, conversation.c.channel_number
-    said = select(*columns, func.count().label("messages")).where(*said_since(start)).group_by(*columns).subquery()
-    query = select(said.c.source, channel.c.project_path, said.c.messages)
+    sums = select(*columns, func.count().label("messages")).where(*undeleted_since(start)).group_by(*columns).subquery()
+    query = select(sums.c.source, channel.c.project_path, sums.c.messages)
     of_source, of_project = Counter[str | None](), Counter[str | None]()
-    for source, path, messages in tx.execute(query.join_from(said, channel, channel.c.number == said.c.channel_number)):
+    for source, path, messages in tx.execute(query.join_from(sums, channel, channel.c.number == sums.c.channel_number)):
         of_source[source] += messages
         of_project[path] += messages
     return _most_first(of_source), _most_first(of_project)
@@ -77,7 +77,7 @@ def _most_first(counts: Counter[str | None]) -> list[Share]:
     return sorted((Share(*one) for one in counts.items()), key=lambda one: (-one.messages, one.name or ""))
 
 
-def said_since(start: datetime | None) -> list[ColumnElement[bool]]:
+def undeleted_since(start: datetime | None) -> list[ColumnElement[bool]]:
     """Return the conditions for messages since an instant that are not deleted."""
     since = [conversation.c.timestamp >= start] if start else []
     return [*since, conversation.c.deleted.is_(False)]
@@ -99,7 +99,7 @@ def _local_time(utc_offset_minutes: int) -> ColumnElement[Any]:
 def recall_figures(tx: ReadTransaction, utc_offset_minutes: int) -> dict[str, Any]:
     """Return `most_recalled` and `longest` sessions, messages by `hours` at a UTC offset, and `tokens`.
 
-    Tokens delivered are estimated as a model counts them, those kept are words: only large differences mean something.
+    Delivered tokens are estimated as a model counts them, kept ones are words: compare only their orders of magnitude.
     """
     counted = func.coalesce(func.sum(channel.c.token_count), 0), func.coalesce(func.sum(channel.c.tokens_delivered), 0)
     kept, delivered = tx.execute(select(*counted).where(channel.c.deleted.is_(False))).one()
@@ -117,9 +117,9 @@ def recall_figures(tx: ReadTransaction, utc_offset_minutes: int) -> dict[str, An
 def top_sessions(
     tx: ReadTransaction, by: ColumnElement[int], since: datetime | None = None, limit: int = 10
 ) -> list[dict[str, Any]]:
-    """Return the sessions with most of a count, of those that went on since an instant."""
-    there = [by > 0, channel.c.deleted.is_(False), *([channel.c.updated_at >= since] if since else [])]
-    query = select(channel).where(*there).order_by(by.desc(), channel.c.number).limit(limit)
+    """Return the sessions with the largest values of a column, of those with activity since an instant."""
+    conditions = [by > 0, channel.c.deleted.is_(False), *([channel.c.updated_at >= since] if since else [])]
+    query = select(channel).where(*conditions).order_by(by.desc(), channel.c.number).limit(limit)
     return [
         {
             "channel": row.name,

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from registry.errors import InvalidRequest
 
-_NAMED = re.compile(r"(?:[-@]20\d\d-?\d\d-?\d\d|-v\d+:\d+|-(?:minimal|low|medium|high|xhigh|thinking))+$")
+_VARIANT = re.compile(r"(?:[-@]20\d\d-?\d\d-?\d\d|-v\d+:\d+|-(?:minimal|low|medium|high|xhigh|thinking))+$")
 
 
 class Price(BaseModel):
@@ -41,46 +41,46 @@ class Price(BaseModel):
 
 
 @dataclass(slots=True)
-class _Used:
-    """The settings of this process: the folder with the user's own prices, and whether costs are shown."""
+class _PriceSettings:
+    """The folder with the user's own prices, and whether costs are shown, in this process."""
 
     home: Path | None = None
-    are_on: bool = True
+    are_shown: bool = True
 
 
-_used = _Used()
+_settings = _PriceSettings()
 
 
-def use_prices(home: Path, *, are_on: bool) -> None:
-    """Take the user's own prices from a folder, or show no costs."""
-    _used.home, _used.are_on = home, are_on
+def use_prices(home: Path, *, are_shown: bool) -> None:
+    """Set the folder with the user's own prices, and whether costs are shown."""
+    _settings.home, _settings.are_shown = home, are_shown
     _prices.cache_clear()
     price_of.cache_clear()
 
 
-def are_on() -> bool:
-    return _used.are_on
+def are_shown() -> bool:
+    return _settings.are_shown
 
 
 @cache
 def price_of(model: str, day: date) -> Price | None:
-    """Return the price of a model on a day; on days before its first price that one. None: it has none."""
-    name = _NAMED.sub("", model.lower().rpartition("/")[2])
+    """Return the price of a model on a day, before its first price the first one; None if it has no price."""
+    name = _VARIANT.sub("", model.lower().rpartition("/")[2])
     fitting = [price for price in _prices()[0] if any(fnmatchcase(name, pattern) for pattern in price.models)]
     return next((price for price in reversed(fitting) if price.since <= day), next(iter(fitting), None))
 
 
 def check_prices() -> None:
-    """Raise InvalidRequest if the user's own prices cannot be read; until then the known ones hold."""
+    """Raise InvalidRequest if the user's own prices cannot be read, so that only the built-in ones are used."""
     if problem := _prices()[1]:
         raise InvalidRequest("prices.toml could not be read.", problem)
 
 
 @cache
 def _prices() -> tuple[tuple[Price, ...], str]:
-    """Return all prices, and why the user's own cannot be read."""
+    """Return all prices, and the reason if the user's own cannot be read, else ""."""
     known = _read(Path(__file__).with_suffix(".toml"))
-    own = _used.home / "prices.toml" if _used.home else None
+    own = _settings.home / "prices.toml" if _settings.home else None
     if own is None or not own.is_file():
         return known, ""
     try:
@@ -98,7 +98,7 @@ def _read(file: Path) -> tuple[Price, ...]:
 
 
 def in_dollars(cost: float | None) -> str:
-    """Format a cost; "–" where nothing has a price."""
+    """Format a cost; "–" if it is unknown."""
     if cost is None:
         return "–"
     return f"${cost:,.2f}" if cost >= 0.01 or not cost else "<$0.01"

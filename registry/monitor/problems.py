@@ -1,4 +1,4 @@
-"""Find recurring problems: errors that several conversations name, also across projects."""
+"""Find recurring problems: errors that several conversations mention, also across projects."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -16,52 +16,52 @@ from registry.storage.tables import channel, conversation
 from registry.text.analysis.analyzer import analyze
 from registry.text.problems import find_problems
 
-SHOWN, SESSIONS = 50, 10
-_SIGNS = ("error", "exception", "failed", "panicked", "fatal", "오류", "에러", "econnrefused", "eaddrinuse", "enoent")
+MAX_PROBLEMS, MAX_SESSIONS = 50, 10
+_WORDS = ("error", "exception", "failed", "panicked", "fatal", "오류", "에러", "econnrefused", "eaddrinuse", "enoent")
 
-_OF_MESSAGE = conversation.c.number, conversation.c.id, conversation.c.channel_number, conversation.c.timestamp
-_OF_CHANNEL = channel.c.name, channel.c.title, channel.c.first_message_preview, channel.c.project_name
+_MESSAGE_COLUMNS = conversation.c.number, conversation.c.id, conversation.c.channel_number, conversation.c.timestamp
+_CHANNEL_COLUMNS = channel.c.name, channel.c.title, channel.c.first_message_preview, channel.c.project_name
 _BEGINNING = func.substr(conversation.c.text, 1, 20_000).label("text")  # characters
 _BY_NUMBERS = (
-    select(*_OF_MESSAGE, *_OF_CHANNEL, _BEGINNING)
+    select(*_MESSAGE_COLUMNS, *_CHANNEL_COLUMNS, _BEGINNING)
     .join_from(conversation, channel, channel.c.number == conversation.c.channel_number)
     .where(is_one_of(conversation.c.number), conversation.c.deleted.is_(False))
 )
 
 
-class Named(NamedTuple):
-    """A message, with its channel, and the line in which it names a problem."""
+class Mention(NamedTuple):
+    """A message with its channel, and the line of it that mentions a problem."""
 
     message: MessageRow
     line: str
 
 
 def recurring_problems(tx: ReadTransaction) -> list[dict[str, Any]]:
-    """Return the problems that at least two conversations name, those of most projects first.
+    """Return the problems that at least two conversations mention, those of most projects first.
 
     Each: `problem`, an example of its `line`, its `projects`, the number of `sessions` and the latest of them with the
-    message that names it, `first_seen` and `last_seen`.
+    message that mentions it, `first_seen` and `last_seen`.
     """
-    tokens = sorted({analyze(sign)[0] for sign in _SIGNS})
+    tokens = sorted({analyze(word)[0] for word in _WORDS})
     # only the newest messages that mention an error
     numbers = sorted(index_of(tx).holders(tx, [tokens]), reverse=True)[:2000]
-    found: dict[str, list[Named]] = defaultdict(list)
+    found: dict[str, list[Mention]] = defaultdict(list)
     for row in sorted(tx.execute(_BY_NUMBERS, given(numbers)).all(), key=attrgetter("timestamp", "number")):
         for problem, line in find_problems(row.text).items():
-            found[problem].append(Named(row, line))
-    told = [
-        _as_item(problem, named)
-        for problem, named in found.items()
-        if len({one.message.channel_number for one in named}) > 1
+            found[problem].append(Mention(row, line))
+    items = [
+        _as_item(problem, mentions)
+        for problem, mentions in found.items()
+        if len({one.message.channel_number for one in mentions}) > 1
     ]
-    told.sort(key=lambda one: (len(one["projects"]), one["sessions"], one["last_seen"]), reverse=True)
-    return told[:SHOWN]
+    items.sort(key=lambda one: (len(one["projects"]), one["sessions"], one["last_seen"]), reverse=True)
+    return items[:MAX_PROBLEMS]
 
 
-def _as_item(problem: str, named: Iterable[Named]) -> dict[str, Any]:
-    ordered = sorted(named, key=lambda one: one.message.timestamp, reverse=True)
+def _as_item(problem: str, mentions: Iterable[Mention]) -> dict[str, Any]:
+    ordered = sorted(mentions, key=lambda one: one.message.timestamp, reverse=True)
     latest = {one.message.channel_number: one.message for one in reversed(ordered)}
-    newest = sorted(latest.values(), key=attrgetter("timestamp"), reverse=True)[:SESSIONS]
+    newest = sorted(latest.values(), key=attrgetter("timestamp"), reverse=True)[:MAX_SESSIONS]
     return {
         "problem": problem,
         "line": ordered[0].line,

@@ -28,7 +28,7 @@ Times = Mapping[int, Mapping[str, float | None]]  # the percentiles of the runs 
 
 
 class Cell(NamedTuple):
-    """Runs with the same operation, error code and duration, and if asked for client."""
+    """The number of runs with the same operation, error code and duration, and optionally client."""
 
     operation: str
     error_code: str | None
@@ -37,8 +37,8 @@ class Cell(NamedTuple):
     client: str | None = None
 
 
-class Point(NamedTuple):
-    """The runs of one bucket of time, which begins `at` (seconds since 1970)."""
+class BucketCounts(NamedTuple):
+    """Counts of the runs of one bucket of time, which begins at `at` (seconds since 1970)."""
 
     at: int
     runs: int
@@ -58,8 +58,8 @@ def execution_statistics(
     """Return counts, success rate and p50/p95/p99 in ms: in total, per operation, by error code, over time.
 
     `bucket_s`: seconds of one point of the series; `without_source`: a source whose runs are not counted.
-    `in_detail`: by client, too, the busiest first, and each point with percentiles, of runs that are kept one by one.
-    `rolled_up` is there when some of the runs are no longer kept one by one: how many.
+    `in_detail`: also by client, the busiest first, and with percentiles of each point; both without rolled-up runs.
+    The answer has `rolled_up`, their number, if there are any.
     """
     conditions = execution_conditions({"from_": from_, "to": to, "without_source": without_source})
     rolled = rolled_cells(tx, from_, to, without_source)
@@ -81,23 +81,23 @@ def execution_statistics(
 
 def _counted(
     tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]], bucket_s: int
-) -> tuple[list[Cell], list[Point], Times]:
-    """Count the runs in the database: their cells, and the points of the series."""
+) -> tuple[list[Cell], list[BucketCounts], Times]:
+    """Count the runs in the database, by group and by bucket."""
     columns = (execution.c.operation, execution.c.error_code, execution.c.duration_rounded)
     query = select(*columns, func.count()).where(*conditions).group_by(*columns)
     bucket = bucket_of(tx, bucket_s)
     failed = func.count(func.nullif(func.nullif(execution.c.error_code, ErrorCode.NOT_FOUND.value), GUESSED))
     points = select(bucket, func.count(), failed, func.sum(execution.c.duration_ms)).where(*conditions)
     points = points.group_by(bucket).order_by(bucket)
-    return [Cell(*row) for row in tx.execute(query)], [Point(*row) for row in tx.execute(points)], {}
+    return [Cell(*row) for row in tx.execute(query)], [BucketCounts(*row) for row in tx.execute(points)], {}
 
 
 def _one_by_one(
     tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]], bucket_s: int
-) -> tuple[list[Cell], list[Point], Times]:
-    """Return the same with clients, and p50, p95 and p99 in ms of each bucket, by its start.
+) -> tuple[list[Cell], list[BucketCounts], Times]:
+    """Count the runs in Python, also by client, with p50, p95 and p99 in ms of each bucket, by its start.
 
-    One pass over few runs: to group them three times in the database takes longer.
+    One pass over few runs is faster than grouping them three times in the database.
     """
     columns = execution.c.operation, execution.c.error_code, execution.c.client, execution.c.duration_ms
     groups: dict[tuple[str, str | None, str | None], list[float]] = defaultdict(list)
@@ -115,13 +115,13 @@ def _one_by_one(
             for (operation, code, client), some in groups.items()
             for ms, count in Counter(float(f"{ms:.1e}") for ms in some).items()
         ],
-        [Point(at, len(some), failed[at], sum(some)) for at, some in buckets.items()],
+        [BucketCounts(at, len(some), failed[at], sum(some)) for at, some in buckets.items()],
         {at: percentiles(((ms, 1) for ms in some), len(some)) for at, some in buckets.items()},
     )
 
 
 def figures_of(cells: Sequence[Cell]) -> dict[str, Any]:
-    """Count the runs by outcome, with percentiles of their durations: a guess and nothing found are no failures."""
+    """Count the runs by outcome, with percentiles of their durations; `guessed` and `not_found` are no failures."""
     runs = Counter[str | None]()
     for cell in cells:
         runs[cell.error_code] += cell.runs
@@ -165,11 +165,11 @@ def bucket_of(tx: ReadTransaction, bucket_s: int) -> ColumnElement[int]:
     return (seconds // bucket_s * bucket_s).label("bucket")
 
 
-def _series(points: Sequence[Point], times: Times) -> list[dict[str, Any]]:
-    by_bucket: dict[int, Point] = {}
+def _series(points: Sequence[BucketCounts], times: Times) -> list[dict[str, Any]]:
+    by_bucket: dict[int, BucketCounts] = {}
     for point in points:
-        held = by_bucket.get(point.at)
-        by_bucket[point.at] = Point(point.at, *map(add, held[1:], point[1:])) if held else point
+        found = by_bucket.get(point.at)
+        by_bucket[point.at] = BucketCounts(point.at, *map(add, found[1:], point[1:])) if found else point
     return [
         {
             "at": format_time(datetime.fromtimestamp(point.at, UTC)),
@@ -183,7 +183,7 @@ def _series(points: Sequence[Point], times: Times) -> list[dict[str, Any]]:
 
 
 def is_countable(tx: ReadTransaction, wanted: Filters) -> bool:
-    """Return whether a period has so few executions, 100 000, that a figure may read every one."""
+    """Return True if a period has at most 100 000 executions, so that a figure may read each of them."""
     rows = select(execution.c.number).where(*execution_conditions(wanted)).limit(100_001).subquery()
     return tx.execute(select(func.count()).select_from(rows)).scalar_one() <= 100_000
 
@@ -202,18 +202,18 @@ _KEY = ("hour", "operation", "source", "error_code", "duration_ms")
 
 
 def roll_up(tx: WriteTransaction, before: datetime, most: int) -> int:
-    """Count up to `most` of the oldest runs that began before an instant, and remove them; return how many."""
+    """Replace up to `most` of the oldest runs before an instant by counts per hour; return how many."""
     oldest = select(execution.c.number).where(execution.c.started_at < before)
     oldest = oldest.order_by(execution.c.started_at, execution.c.number).limit(most)
     # Another server may do the same: its rows are skipped.
     numbers = tx.execute(oldest.with_for_update(skip_locked=True)).scalars().all()
     if numbers:
-        tx.execute(_added(tx, numbers))
+        tx.execute(_add_to_rollup(tx, numbers))
         tx.execute(delete(execution).where(execution.c.number.in_(numbers)))
     return len(numbers)
 
 
-def _added(tx: WriteTransaction, numbers: Sequence[int]) -> Any:
+def _add_to_rollup(tx: WriteTransaction, numbers: Sequence[int]) -> Any:
     error_code = func.coalesce(execution.c.error_code, "")
     key = (_hour(tx), execution.c.operation, execution.c.source, error_code, execution.c.duration_rounded)
     counted = select(*key, func.count(), func.sum(execution.c.duration_ms))
@@ -237,7 +237,7 @@ def _hour(tx: ReadTransaction) -> ColumnElement[Any]:
 def rolled_cells(
     tx: ReadTransaction, from_: datetime | None, to: datetime | None, without_source: str | None = None
 ) -> list[Cell]:
-    """Return the counted runs of the hours that begin within a period."""
+    """Return the rolled-up runs of the hours that begin within a period."""
     table = execution_rollup.c
     groups = (table.operation, table.error_code, table.duration_ms)
     query = select(*groups, func.sum(table.runs)).where(*_within(from_, to, without_source)).group_by(*groups)
@@ -246,13 +246,13 @@ def rolled_cells(
 
 def rolled_points(
     tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_s: int, without_source: str | None = None
-) -> list[Point]:
-    """Return the counted runs of each hour, as points at the start of the bucket that the hour begins in."""
+) -> list[BucketCounts]:
+    """Return the rolled-up runs of each hour, at the start of the bucket in which the hour begins."""
     table = execution_rollup.c
     failed = case((table.error_code.not_in(["", ErrorCode.NOT_FOUND.value, GUESSED]), table.runs), else_=0)
     sums = (cast(func.sum(table.runs), Integer), cast(func.sum(failed), Integer), func.sum(table.total_ms))
     query = select(table.hour, *sums).where(*_within(from_, to, without_source)).group_by(table.hour)
-    return [Point(int(hour.timestamp()) // bucket_s * bucket_s, *sums) for hour, *sums in tx.execute(query)]
+    return [BucketCounts(int(hour.timestamp()) // bucket_s * bucket_s, *sums) for hour, *sums in tx.execute(query)]
 
 
 def _within(from_: datetime | None, to: datetime | None, without_source: str | None) -> list[ColumnElement[bool]]:

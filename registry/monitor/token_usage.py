@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple, get_args
 from sqlalchemy import BigInteger, ColumnElement, String, and_, case, cast, exists, func, or_, select
 
 from registry.domain import Role
-from registry.monitor.activity import day_of_message, said_since
-from registry.monitor.prices import are_on, price_of
+from registry.monitor.activity import day_of_message, undeleted_since
+from registry.monitor.prices import are_shown, price_of
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, conversation
 
@@ -26,18 +26,18 @@ KINDS = {
     "cache_write": "cache_creation_input_tokens",
     "reasoning": "reasoning_tokens",
 }
-"""The kinds of tokens, and what messages call them. Input is without the cache, output includes the reasoning."""
+"""The kinds of tokens, and their names in messages. Input excludes the cache, output includes the reasoning."""
 
 
 class Span(NamedTuple):
-    """The messages that count: from an instant to another (both included), of one channel or of all."""
+    """Selects the messages to sum: from one instant to another (both included), of one channel or of all."""
 
     start: datetime | None = None
     end: datetime | None = None
     channel_number: int | None = None
 
     def conditions(self) -> list[ColumnElement[bool]]:
-        found = said_since(self.start)
+        found = undeleted_since(self.start)
         if self.end:
             found.append(conversation.c.timestamp <= self.end)
         if self.channel_number is not None:
@@ -60,25 +60,25 @@ class Usage(NamedTuple):
 
 
 def read_usage(tx: ReadTransaction, span: Span, utc_offset_minutes: int, *, by_session: bool = False) -> list[Usage]:
-    """Return the token counts of a span; days follow the UTC offset."""
-    told = _counted(tx, span, utc_offset_minutes)
+    """Return the token counts of the selected messages; days follow the UTC offset."""
+    counted = _counted(tx, span, utc_offset_minutes)
     session = (channel.c.name, func.coalesce(channel.c.title, channel.c.first_message_preview)) if by_session else ()
-    model = func.coalesce(told.c.model, channel.c.meta["model"].as_string())
-    keys = (told.c.day, told.c.source, channel.c.project_path, model, *session)
-    sums = [cast(func.sum(_as_count(told.c[kind])), BigInteger) for kind in KINDS]
-    query = select(*keys, func.count(), *sums).join_from(told, channel, channel.c.number == told.c.channel_number)
+    model = func.coalesce(counted.c.model, channel.c.meta["model"].as_string())
+    keys = (counted.c.day, counted.c.source, channel.c.project_path, model, *session)
+    sums = [cast(func.sum(_as_count(counted.c[kind])), BigInteger) for kind in KINDS]
+    query = select(*keys, func.count(), *sums).join_from(counted, channel, channel.c.number == counted.c.channel_number)
     found = []
-    for day, source, project, named, *rest in tx.execute(query.where(told.c.copy == 1).group_by(*keys)).all():
+    for day, source, project, named, *rest in tx.execute(query.where(counted.c.copy == 1).group_by(*keys)).all():
         name, title = rest[:2] if by_session else (None, None)
         answers, *counts = rest[-len(KINDS) - 1 :]
-        price = price_of(named, date.fromisoformat(str(day))) if named and are_on() else None
+        price = price_of(named, date.fromisoformat(str(day))) if named and are_shown() else None
         dollars = price.dollars(dict(zip(KINDS, counts, strict=True))) if price else None
         found.append(Usage(str(day), source, project, name, title, named, answers, tuple(counts), dollars))
     return found
 
 
 def usage_of_channel(tx: ReadTransaction, number: int) -> dict[str, Any]:
-    """Return the sums of one conversation; those of messages that it shares with another count in both."""
+    """Return the sums of one conversation; messages that it shares with another one count in both."""
     return total(read_usage(tx, Span(channel_number=number), 0))
 
 
@@ -96,15 +96,15 @@ def _counted(tx: ReadTransaction, span: Span, utc_offset_minutes: int) -> Any:
     return select(*of_message, *named).where(*span.conditions(), is_counted).subquery()
 
 
-def _as_count(told: ColumnElement[str]) -> ColumnElement[int]:
-    """Return a count as a number; 0 for anything else, since whoever logs a message may write what they like."""
-    # of a longer number sums would overflow
-    is_count = and_(func.length(told) <= 12, func.ltrim(told, "0123456789") == "", told != "")
-    return case((is_count, cast(told, BigInteger)), else_=0)
+def _as_count(counted: ColumnElement[str]) -> ColumnElement[int]:
+    """Convert a count to a number; anything else is 0, because a caller may log any value."""
+    # sums of longer numbers would overflow
+    is_count = and_(func.length(counted) <= 12, func.ltrim(counted, "0123456789") == "", counted != "")
+    return case((is_count, cast(counted, BigInteger)), else_=0)
 
 
 def answers_without_counts(tx: ReadTransaction, span: Span) -> list[dict[str, Any]]:
-    """Count answers by client for whose turn no tokens are known, most first: an answer's count may be with a call."""
+    """Count the answers in turns without any token count, by client, most first: a tool call may have the count."""
     columns, other = conversation.c, conversation.alias()
     counted = other.c.payload["usage"].as_string().is_not(None)
     of_turn = exists().where(other.c.channel_number == columns.channel_number, other.c.turn == columns.turn, counted)
@@ -117,7 +117,7 @@ def answers_without_counts(tx: ReadTransaction, span: Span) -> list[dict[str, An
 
 
 def total(usages: Sequence[Usage]) -> dict[str, Any]:
-    """Sum token counts and cost. `cost_usd`: null if nothing has a price; what has none adds nothing."""
+    """Sum token counts and cost. `cost_usd`: of the models with a price; null if none has one."""
     costs = [usage.dollars for usage in usages if usage.dollars is not None]
     nothing = (0,) * len(KINDS)
     sums = map(sum, zip(nothing, *(usage.tokens for usage in usages), strict=True))
@@ -143,6 +143,6 @@ def grouped(usages: Sequence[Usage], by: By) -> list[dict[str, Any]]:
 
 
 def unpriced(usages: Iterable[Usage]) -> list[str]:
-    """Return the models without a price; none where no costs are shown."""
+    """Return the models without a price; an empty list if costs are not shown."""
     without = (usage for usage in usages if usage.dollars is None and any(usage.tokens))
-    return sorted({usage.model or "unknown" for usage in without}) if are_on() else []
+    return sorted({usage.model or "unknown" for usage in without}) if are_shown() else []

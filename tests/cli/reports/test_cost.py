@@ -33,7 +33,7 @@ def spent(ctxr: Ctxr) -> Iterator[Ctxr]:
     """A registry with one answer that has token counts. Other tests use the prices that the program knows."""
     assert ctxr("log", "-", given=SAID).exit_code == 0
     yield ctxr
-    use_prices(Path(), are_on=True)
+    use_prices(Path(), are_shown=True)
 
 
 @pytest.mark.parametrize(

@@ -259,13 +259,13 @@ async def test_a_token_for_one_channel_sees_the_tokens_of_that_alone(orchestrato
 @pytest.fixture
 def home_of_prices(tmp_path: Path) -> Iterator[Path]:
     yield tmp_path
-    use_prices(tmp_path / "none", are_on=True)
+    use_prices(tmp_path / "none", are_shown=True)
 
 
 def test_ones_own_price_replaces_the_known_one_from_its_day_on(home_of_prices: Path) -> None:
     own = '[[price]]\nmodels = ["*claude-opus-4-5*", "house-*"]\nsince = 2026-02-01\ninput = 1\noutput = 2\n'
     (home_of_prices / "prices.toml").write_text(own, encoding="utf-8")
-    use_prices(home_of_prices, are_on=True)
+    use_prices(home_of_prices, are_shown=True)
     known, ours = (price_of("claude-opus-4-5-20251101", date(2026, month, 1)) for month in (1, 2))
     assert known
     assert ours
