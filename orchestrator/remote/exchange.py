@@ -86,16 +86,15 @@ async def push(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
     while unsent := await registry.read(find):
         after = min(row.number for row in unsent.messages[unsent.known :])
         ids = await _send(registry, remote, replace(unsent, key=key), done)
-        noted = dict(ids)
-
-        def note(tx: WriteTransaction, noted: Mapping[int, str | None] = noted, sent: notes.Unsent = unsent) -> None:
-            notes.note_messages(tx, url, noted)
-            note_edits_sent(tx, url, dict.fromkeys(sent.grown))
-            notes.note_answer(tx, url)
-
-        await registry.write(note)
+        await registry.write(partial(_note_sent, url=url, ids=ids, grown=unsent.grown))
     await registry.write(lambda tx: notes.note_all_sent(tx, url, sent))
     await _push_edits(registry, remote, key, done)
+
+
+def _note_sent(tx: WriteTransaction, url: str, ids: Mapping[int, str | None], grown: Sequence[int]) -> None:
+    notes.note_messages(tx, url, ids)
+    note_edits_sent(tx, url, dict.fromkeys(grown))
+    notes.note_answer(tx, url)
 
 
 async def _push_edits(registry: Registry, remote: RemoteRegistry, key: bytes, done: Exchanged) -> None:
@@ -136,6 +135,7 @@ async def _push_grown(registry: Registry, remote: RemoteRegistry, number: int, e
 async def _send(
     registry: Registry, remote: RemoteRegistry, unsent: notes.Unsent, done: Exchanged
 ) -> dict[int, str | None]:
+    """Send the new messages of a batch; return their ids there by number, None for a refused message."""
     new = unsent.messages[unsent.known :]
     try:
         answer = await remote.log(await _conversation(unsent))
@@ -143,10 +143,9 @@ async def _send(
         if len(new) > 1 and not isinstance(exc, ChannelRefused):
             return await _send_one_by_one(registry, remote, unsent, done)
         logger.warning("Not taken elsewhere: %s", exc)
-        done.refused, done.why = done.refused + len(new), str(exc)
-        return {row.number: None for row in new}
+        answer = {"stored_ids": [], "not_kept": str(exc)}
     stored = answer["stored_ids"][unsent.known :]
-    if not stored:  # not stored there: private, forgotten, or excluded by a rule
+    if not stored:  # refused, or not stored there: private, forgotten, or excluded by a rule
         done.refused, done.why = done.refused + len(new), answer.get("not_kept")
         return {row.number: None for row in new}
     name, number = str(answer["channel"]), unsent.channel.number
