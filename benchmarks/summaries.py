@@ -28,8 +28,8 @@ SET = "three_lives"
 REFERENCES = Path(__file__).with_name("summary_references.json")
 _WORD = re.compile(r"[가-힣]+|[a-z0-9_]+")
 
-Talk = Sequence[Mapping[str, Any]]
-Writer = Callable[[Talk, int], str]
+Transfer = Sequence[Mapping[str, Any]]
+Writer = Callable[[Transfer, int], str]
 
 
 def units(text: str) -> list[str]:
@@ -57,12 +57,12 @@ def rouge_l(text: str, reference: str) -> float:
     return row[-1] / len(theirs)
 
 
-def lead(talk: Talk, most: int) -> str:
+def lead(talk: Transfer, most: int) -> str:
     """The beginning."""
     return truncate("\n".join(one["text"] for one in talk), most)
 
 
-def frequent(talk: Talk, most: int) -> str:
+def frequent(talk: Transfer, most: int) -> str:
     """The sentences whose words are said most often, in the order of the talk."""
     said = [sentence for one in talk for sentence in sentences_in(one["text"])]
     often = Counter(unit for sentence in said for unit in units(sentence))
@@ -82,7 +82,7 @@ class Group:
     """Conversations, and what others wrote of each."""
 
     name: str
-    talks: Mapping[str, Talk]
+    talks: Mapping[str, Transfer]
     references: Mapping[str, str]
 
 
@@ -107,7 +107,7 @@ def published(folder: Path) -> Iterator[Group]:
         yield Group(file.name, talks, {one: text for one, text in told.items() if one in talks})
 
 
-def _talks(sessions: Sequence[Session]) -> dict[str, Talk]:
+def _talks(sessions: Sequence[Session]) -> dict[str, Transfer]:
     return {one.id: [{"role": said.role, "text": said.text} for said in one.messages] for one in sessions}
 
 

@@ -24,9 +24,9 @@ from sources.writing import (
     Call,
     Json,
     NewSession,
-    Talk,
-    TalkPart,
     Tools,
+    Transfer,
+    TransferPart,
     Writer,
     calls_for,
     json_lines,
@@ -45,29 +45,29 @@ def _flat(folder: str) -> str:
 _CLAUDE_CODE_TOOLS = Tools(read=("Read", "file_path"), run=("Bash", "command"))
 
 
-def _claude_code(talk: Talk, version: str, paths: Paths, _: Path) -> NewSession:
+def _claude_code(chat: Transfer, version: str, paths: Paths, _: Path) -> NewSession:
     """Build `projects/<folder>/<session>.jsonl`: records, each linked to the one before, and the title."""
     session_id = str(uuid4())
-    folder = CLAUDE_CODE.history_in(paths) / "projects" / _flat(talk.folder)
+    folder = CLAUDE_CODE.history_in(paths) / "projects" / _flat(chat.folder)
     common = {
         "isSidechain": False,
         "userType": "external",
-        "cwd": talk.folder,
+        "cwd": chat.folder,
         "sessionId": session_id,
         "version": version,
         "gitBranch": "",
     }
     records = (
         {**common, "type": message["role"], "message": message, "timestamp": at}
-        for part, at in with_times(talk.messages)
+        for part, at in with_times(chat.messages)
         for message in _claude_code_messages(part)
     )
-    title = {"type": "custom-title", "customTitle": talk.title, "sessionId": session_id}
-    text = json_lines([*link_records(records, "uuid", "parentUuid"), *([title] if talk.title else [])])
+    title = {"type": "custom-title", "customTitle": chat.title, "sessionId": session_id}
+    text = json_lines([*link_records(records, "uuid", "parentUuid"), *([title] if chat.title else [])])
     return NewSession(session_id, folder / f"{session_id}.jsonl", text)
 
 
-def _claude_code_messages(part: TalkPart) -> Iterator[Json]:
+def _claude_code_messages(part: TransferPart) -> Iterator[Json]:
     """Yield a message for each block, with one id for all blocks of an answer, then a message for each result."""
     if part.role is Role.USER:
         yield {"role": "user", "content": part.text}
@@ -94,7 +94,7 @@ _CODEX_CONTENT = {Role.USER: ("input_text", "user_message"), Role.ASSISTANT: ("o
 _CODEX_TOOLS = Tools(read=("read_file", "path"), run=("shell_command", "command"))
 
 
-def _codex(talk: Talk, version: str, paths: Paths, _: Path) -> NewSession:
+def _codex(chat: Transfer, version: str, paths: Paths, _: Path) -> NewSession:
     """Build `sessions/Y/M/D/rollout-<time>-<id>.jsonl`: metadata, then each message for the model and for display."""
     session_id, started = str(_uuid7()), now().astimezone()
     folder = CODEX.history_in(paths) / "sessions" / f"{started:%Y/%m/%d}"
@@ -104,18 +104,18 @@ def _codex(talk: Talk, version: str, paths: Paths, _: Path) -> NewSession:
         "id": session_id,
         "session_id": session_id,
         "timestamp": began,
-        "cwd": talk.folder,
+        "cwd": chat.folder,
         "originator": "context-registry",
         "cli_version": version,
         "source": "cli",
     }
     records = [{"timestamp": began, "type": "session_meta", "payload": meta}]
-    for message, at in with_times(talk.messages):
+    for message, at in with_times(chat.messages):
         records += ({"timestamp": at, "type": kind, "payload": payload} for kind, payload in _codex_payloads(message))
     return NewSession(session_id, path, json_lines(records))
 
 
-def _codex_payloads(message: TalkPart) -> Iterator[tuple[str, Json]]:
+def _codex_payloads(message: TransferPart) -> Iterator[tuple[str, Json]]:
     content, event = _CODEX_CONTENT[message.role]
     if message.text:
         block = {"type": content, "text": message.text}
@@ -138,23 +138,23 @@ def _uuid7() -> UUID:
 _COPILOT_TOOLS = Tools(read=("view", "path"), run=("bash", "command"))
 
 
-def _copilot(talk: Talk, version: str, paths: Paths, _: Path) -> NewSession:
+def _copilot(chat: Transfer, version: str, paths: Paths, _: Path) -> NewSession:
     """Build `session-state/<id>/events.jsonl`, the events of an ended session, and `workspace.yaml` next to it."""
     session_id, began = str(uuid4()), format_time(now())
     folder = COPILOT_CLI.history_in(paths) / "session-state" / session_id
     note: Json = {
         "id": session_id,
-        "cwd": talk.folder,
-        "name": talk.title,
-        "user_named": bool(talk.title),
+        "cwd": chat.folder,
+        "name": chat.title,
+        "user_named": bool(chat.title),
         "created_at": began,
         "updated_at": began,
     }
     flat = "".join(f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in note.items())
     start = {"sessionId": session_id, "version": 1, "producer": "copilot-agent", "copilotVersion": version}
     events = [
-        _copilot_event("session.start", began, startTime=began, context={"cwd": talk.folder}, **start),
-        *_copilot_events(talk),
+        _copilot_event("session.start", began, startTime=began, context={"cwd": chat.folder}, **start),
+        *_copilot_events(chat),
     ]
     text = json_lines(link_records(events, "id", "parentId"))
     return NewSession(session_id, folder / "events.jsonl", text, {folder / "workspace.yaml": flat})
@@ -164,9 +164,9 @@ def _copilot_event(kind: str, at: str, **data: Any) -> Json:
     return {"type": kind, "data": data, "timestamp": at}
 
 
-def _copilot_events(talk: Talk) -> Iterator[Json]:
+def _copilot_events(chat: Transfer) -> Iterator[Json]:
     turn = -1
-    for message, at in with_times(talk.messages):
+    for message, at in with_times(chat.messages):
         if message.role is Role.USER:
             turn += 1
             text = {"content": message.text, "transformedContent": message.text}
@@ -177,7 +177,7 @@ def _copilot_events(talk: Talk) -> Iterator[Json]:
             yield _copilot_event("assistant.turn_end", at, turnId=str(turn))
 
 
-def _copilot_answer(message: TalkPart) -> Iterator[tuple[str, Json]]:
+def _copilot_answer(message: TransferPart) -> Iterator[tuple[str, Json]]:
     calls = calls_for(message, _COPILOT_TOOLS)
     requests = [
         {"toolCallId": id_, "name": call.name, "arguments": call.params, "type": "function"} for id_, call in calls
@@ -192,29 +192,29 @@ def _copilot_answer(message: TalkPart) -> Iterator[tuple[str, Json]]:
 _GEMINI_TOOLS = Tools(read=("read_file", "file_path"), run=("run_shell_command", "command"))
 
 
-def _gemini(talk: Talk, version: str, paths: Paths, _: Path) -> NewSession:
+def _gemini(chat: Transfer, version: str, paths: Paths, _: Path) -> NewSession:
     """Build `tmp/<project>/chats/session-<time>-<id>.jsonl`. Raises InvalidRequest if the project is unknown there."""
     session_id, started, home = str(uuid4()), now(), GEMINI_CLI.history_in(paths)
-    slot = text_at(read_json(read_small_text(home / "projects.json")), "projects", talk.folder)
+    slot = text_at(read_json(read_small_text(home / "projects.json")), "projects", chat.folder)
     if not slot:
         raise InvalidRequest(
-            "Gemini CLI doesn't know this folder yet.", f"Start gemini once in {talk.folder}, then try again"
+            "Gemini CLI doesn't know this folder yet.", f"Start gemini once in {chat.folder}, then try again"
         )
     # The name must not end in the beginning of the session's id: version 0.61 deletes such files at its next start,
     # after a session was resumed.
     path = home / "tmp" / slot / "chats" / f"session-{started:%Y-%m-%dT%H-%M}-{uuid4().hex[:8]}.jsonl"
     header = {
         "sessionId": session_id,
-        "projectHash": sha256(talk.folder.encode()).hexdigest(),
+        "projectHash": sha256(chat.folder.encode()).hexdigest(),
         "startTime": format_time(started),
         "lastUpdated": format_time(started),
         "kind": "main",
     }
-    return NewSession(session_id, path, json_lines([header, *_gemini_records(talk)]))
+    return NewSession(session_id, path, json_lines([header, *_gemini_records(chat)]))
 
 
-def _gemini_records(talk: Talk) -> Iterator[Json]:
-    for message, at in with_times(talk.messages):
+def _gemini_records(chat: Transfer) -> Iterator[Json]:
+    for message, at in with_times(chat.messages):
         is_question = message.role is Role.USER
         content: Any = [{"text": message.text}] if is_question else message.text
         record = {"id": str(uuid4()), "timestamp": at, "type": "user" if is_question else "gemini", "content": content}
@@ -240,27 +240,27 @@ def _gemini_tool_call(id_: str, call: Call, at: str) -> Json:
 _OPENCODE_TOOLS = Tools(read=("read", "filePath"), run=("bash", "command"))
 
 
-def _opencode(client: Client, talk: Talk, version: str, paths: Paths, drafts: Path) -> NewSession:
+def _opencode(client: Client, chat: Transfer, version: str, paths: Paths, drafts: Path) -> NewSession:
     """Build the JSON document of `opencode export`, which the client imports into its own database."""
     ids, model = _Ids(), _chosen_model(client, paths)
     session_id = ids.new("ses", descending=True)
-    times_ms = [round(at.timestamp() * 1000) for at in times_of(talk.messages)]
+    times_ms = [round(at.timestamp() * 1000) for at in times_of(chat.messages)]
     info = {
         "id": session_id,
         "slug": session_id[-8:].lower(),
         "projectID": "global",
-        "directory": talk.folder,
-        "title": talk.title,
+        "directory": chat.folder,
+        "title": chat.title,
         "version": version,
         "time": {"created": times_ms[0], "updated": times_ms[-1]},
     }
     messages, question = [], ""
-    for message, at in zip(talk.messages, times_ms, strict=True):
+    for message, at in zip(chat.messages, times_ms, strict=True):
         message_id = ids.new("msg")
         question = message_id if message.role is Role.USER else question
         part = {"sessionID": session_id, "messageID": message_id}
         parts = [{"id": ids.new("prt"), **part, **given} for given in _opencode_parts(message, at)]
-        about = {**_opencode_info(message, at, talk.folder, question, model), "id": message_id, "sessionID": session_id}
+        about = {**_opencode_info(message, at, chat.folder, question, model), "id": message_id, "sessionID": session_id}
         messages.append({"info": about, "parts": parts})
     text = json.dumps({"info": info, "messages": messages}, ensure_ascii=False)
     return NewSession(session_id, drafts / f"{session_id}.json", text)
@@ -281,7 +281,7 @@ def _chosen_model(client: Client, paths: Paths) -> dict[str, str]:
     raise InvalidRequest(f"{client.name} has no model chosen yet.", f"Choose one in {client.source}, then try again")
 
 
-def _opencode_parts(message: TalkPart, at: int) -> Iterator[Json]:
+def _opencode_parts(message: TransferPart, at: int) -> Iterator[Json]:
     if message.text:
         yield {"type": "text", "text": message.text}
     for id_, call in calls_for(message, _OPENCODE_TOOLS):
@@ -295,7 +295,7 @@ def _opencode_state(call: Call, at: int) -> Json:
     return {"status": "completed", "output": call.result, "title": call.name, "metadata": {}, **common}
 
 
-def _opencode_info(message: TalkPart, at: int, folder: str, question: str, model: dict[str, str]) -> Json:
+def _opencode_info(message: TransferPart, at: int, folder: str, question: str, model: dict[str, str]) -> Json:
     if message.role is Role.USER:
         return {"role": "user", "time": {"created": at}, "agent": "build", "model": model}
     return {
@@ -325,25 +325,25 @@ class _Ids:
         return f"{kind}_{value:012x}" + "".join(secrets.choice(digits + ascii_letters) for _ in range(14))
 
 
-def _qwen(talk: Talk, version: str, paths: Paths, _: Path) -> NewSession:
+def _qwen(chat: Transfer, version: str, paths: Paths, _: Path) -> NewSession:
     """Build `projects/<folder>/chats/<session>.jsonl`: records, each linked to the one before, and the title."""
     session_id = str(uuid4())
-    folder = QWEN_CODE.history_in(paths) / "projects" / _flat(talk.folder)
+    folder = QWEN_CODE.history_in(paths) / "projects" / _flat(chat.folder)
     path = folder / "chats" / f"{session_id}.jsonl"
-    common = {"sessionId": session_id, "cwd": talk.folder, "version": version}
+    common = {"sessionId": session_id, "cwd": chat.folder, "version": version}
     records = [
         {"timestamp": time, **record}
-        for message, time in with_times(talk.messages)
+        for message, time in with_times(chat.messages)
         for record in _qwen_records(message)
     ]
-    if talk.title:
-        title = {"subtype": "custom_title", "systemPayload": {"customTitle": talk.title, "titleSource": "auto"}}
+    if chat.title:
+        title = {"subtype": "custom_title", "systemPayload": {"customTitle": chat.title, "titleSource": "auto"}}
         records.append({"timestamp": format_time(now()), "type": "system", **title})
     linked = link_records(({**common, **record} for record in records), "uuid", "parentUuid")
     return NewSession(session_id, path, json_lines(linked))
 
 
-def _qwen_records(message: TalkPart) -> Iterator[Json]:
+def _qwen_records(message: TransferPart) -> Iterator[Json]:
     if message.role is Role.USER:
         yield {"type": "user", "message": {"role": "user", "parts": [{"text": message.text}]}}
         return

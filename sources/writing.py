@@ -43,7 +43,7 @@ _COMMANDS = ("command", "cmd", "CommandLine")
 
 
 @dataclass(frozen=True, slots=True)
-class TalkPart:
+class TransferPart:
     """A question, or a part of its answer: a text, followed by tool calls."""
 
     role: Role
@@ -53,13 +53,13 @@ class TalkPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class Transfer:
     """A conversation to be continued in another client, beginning with a question.
 
     `folder`: the working folder in which the client is started.
     """
 
-    messages: Sequence[TalkPart]
+    messages: Sequence[TransferPart]
     title: str
     folder: str
 
@@ -92,7 +92,7 @@ class Writer:
     program: str
     tested: str
     resume: tuple[str, ...]
-    make: Callable[[Talk, str, Paths, Path], NewSession]
+    make: Callable[[Transfer, str, Paths, Path], NewSession]
     imports: tuple[str, ...] = ()
 
     def command_for(self, session_id: str) -> list[str]:
@@ -104,7 +104,7 @@ class Writer:
         return [self.program, *(argument.format(path) for argument in self.imports)] if self.imports else []
 
 
-def calls_for(message: TalkPart, tools: Tools, prefix: str = "call_") -> list[tuple[str, Call]]:
+def calls_for(message: TransferPart, tools: Tools, prefix: str = "call_") -> list[tuple[str, Call]]:
     """Convert the calls of a message to the client's own tools, each with a new id."""
     return [(f"{prefix}{uuid4().hex[:24]}", _with_client_tool(call, tools)) for call in message.calls]
 
@@ -132,7 +132,7 @@ def link_records(records: Iterable[Json], id_name: str, parent_name: str) -> Ite
         parent = record_id
 
 
-def times_of(messages: Sequence[TalkPart]) -> Iterator[datetime]:
+def times_of(messages: Sequence[TransferPart]) -> Iterator[datetime]:
     """Yield a time for each message; if it has none, that of the previous message."""
     last = next((message.timestamp for message in messages if message.timestamp), None) or now()
     for message in messages:
@@ -140,6 +140,6 @@ def times_of(messages: Sequence[TalkPart]) -> Iterator[datetime]:
         yield last
 
 
-def with_times(messages: Sequence[TalkPart]) -> Iterator[tuple[TalkPart, str]]:
+def with_times(messages: Sequence[TransferPart]) -> Iterator[tuple[TransferPart, str]]:
     """Yield each message with its time in ISO 8601."""
     return zip(messages, map(format_time, times_of(messages)), strict=True)

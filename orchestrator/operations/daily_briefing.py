@@ -73,7 +73,7 @@ WRITE_IN = {"en": " Write in English.", "ko": " 한국어로 쓰세요.", "": ""
 
 
 @dataclass(frozen=True, slots=True)
-class TalkOfDay:
+class ChatOfDay:
     """A channel's messages of the day."""
 
     title: str
@@ -83,19 +83,19 @@ class TalkOfDay:
 
 
 @dataclass(frozen=True, slots=True)
-class TalksOfDay:
+class ChatsOfDay:
     """The day's conversations, and an earlier briefing of exactly these messages."""
 
-    talks: list[TalkOfDay]
+    chats: list[ChatOfDay]
     earlier: dict[str, Any] | None = None
     by: str = WRITER
 
     @property
     def ids(self) -> list[str]:
-        return [message["id"] for talk in self.talks for message in talk.messages]
+        return [message["id"] for chat in self.chats for message in chat.messages]
 
 
-def read_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> TalksOfDay:
+def read_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> ChatsOfDay:
     zone = timezone(timedelta(minutes=request.query.utc_offset_minutes))
     start = datetime.combine(request.query.date, time(), zone)
     # at most the last 1000 messages of a channel
@@ -107,8 +107,8 @@ def read_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> TalksOf
     if not by_channel:
         raise NotFound("No conversations on that day", f"date: given {request.query.date}")
     known = channels_by_number(tx, list(by_channel))
-    talks = [
-        TalkOfDay(
+    chats = [
+        ChatOfDay(
             preview_of(row.title or row.first_message_preview or row.name, 80),
             row.project_name or "General",
             row.source,
@@ -116,7 +116,7 @@ def read_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> TalksOf
         )
         for number, row in known.items()
     ]
-    day = TalksOfDay(sorted(talks, key=lambda talk: (talk.project == "General", talk.project)))
+    day = ChatsOfDay(sorted(chats, key=lambda chat: (chat.project == "General", chat.project)))
     return replace(day, earlier=find_briefing(tx, _channel(request), day.ids))
 
 
@@ -132,60 +132,60 @@ def _channel(request: BriefingRequest) -> str:
 
 async def write_text(run: Run, request: BriefingRequest, state: GeneralState) -> GeneralState:
     """Write the briefing: decisions, open questions, then the work by project and client."""
-    day: TalksOfDay = state["data"]
+    day: ChatsOfDay = state["data"]
     if day.earlier:
         about = day.earlier["metadata"]
         run.recorder.explain(by=about["by"], why="the same messages have a briefing already")
         return {"transformed_data": about["text"]}
     task = f"{TASK} The day is {request.query.date}.{WRITE_IN[request.query.language]}"
     material = "\n\n".join(
-        f"# {talk.title} (project {talk.project}, client {talk.source})\n{transcript(talk.messages)}"
-        for talk in day.talks
+        f"# {chat.title} (project {chat.project}, client {chat.source})\n{transcript(chat.messages)}"
+        for chat in day.chats
     )
     text, by = await written_by(run.writer, run.recorder, task, material, 1500)
-    language = request.query.language or language_of(message for talk in day.talks for message in talk.messages)
-    text = text or compose_text(day.talks, str(request.query.date), language)
-    run.recorder.explain(by=by, talks=len(day.talks), characters=len(text))
+    language = request.query.language or language_of(message for chat in day.chats for message in chat.messages)
+    text = text or compose_text(day.chats, str(request.query.date), language)
+    run.recorder.explain(by=by, chats=len(day.chats), characters=len(text))
     return {"transformed_data": text, "data": replace(day, by=by)}
 
 
-def compose_text(talks: list[TalkOfDay], date: str, language: str) -> str:
+def compose_text(chats: list[ChatOfDay], date: str, language: str) -> str:
     words = WORDS[language]
-    points = [(talk, points_of(talk.messages, language)) for talk in talks]
-    for talk, found in points:
-        later = _decided_later(talk, points)
+    points = [(chat, points_of(chat.messages, language)) for chat in chats]
+    for chat, found in points:
+        later = _decided_later(chat, points)
         found["decided"] = [
             line for line in found.get("decided", ()) if not any(are_about_the_same(line, other) for other in later)
         ]
     lines = [f"# {words['title'].format(date=date)}"]
     for kind in ("decided", "open"):
         section = [
-            f"- **{talk.project}** · {talk.source}: {line}" for talk, found in points for line in found.get(kind, ())
+            f"- **{chat.project}** · {chat.source}: {line}" for chat, found in points for line in found.get(kind, ())
         ]
         lines += ["", f"## {words[kind]}", "", *section] if section else []
     lines += ["", f"## {words['worked']}"]
     project = ""
-    for talk, found in points:
-        if talk.project != project:
-            project = talk.project
+    for chat, found in points:
+        if chat.project != project:
+            project = chat.project
             lines += ["", f"### {project}", ""]
-        lines += _work_of(talk, found, words)
+        lines += _work_of(chat, found, words)
     return "\n".join(lines) + "\n"
 
 
-def _decided_later(talk: TalkOfDay, points: Sequence[tuple[TalkOfDay, Mapping[str, list[str]]]]) -> list[str]:
+def _decided_later(chat: ChatOfDay, points: Sequence[tuple[ChatOfDay, Mapping[str, list[str]]]]) -> list[str]:
     """Return the decisions of later conversations of the same project."""
     return [
         line
         for other, found in points
-        if other.project == talk.project and other.messages[0]["timestamp"] > talk.messages[0]["timestamp"]
+        if other.project == chat.project and other.messages[0]["timestamp"] > chat.messages[0]["timestamp"]
         for line in found.get("decided", ())
     ]
 
 
-def _work_of(talk: TalkOfDay, found: Mapping[str, list[str]], words: Mapping[str, str]) -> Iterator[str]:
-    count = len(talk.messages)
-    yield f"- {talk.title} ({talk.source}, {words['message' if count == 1 else 'messages'].format(count=count)})"
+def _work_of(chat: ChatOfDay, found: Mapping[str, list[str]], words: Mapping[str, str]) -> Iterator[str]:
+    count = len(chat.messages)
+    yield f"- {chat.title} ({chat.source}, {words['message' if count == 1 else 'messages'].format(count=count)})"
     for kind in ("asked", "told", "changed", "answered"):
         if found.get(kind):
             yield f"  - {words[kind]}: {' · '.join(found[kind])}"
@@ -248,7 +248,7 @@ async def _note_outcome(run: Run, briefing: Mapping[str, Any], action: ExternalA
 
 def _store_briefing(tx: WriteTransaction, run: Run, request: BriefingRequest, state: GeneralState) -> dict[str, Any]:
     """Store the briefing: its text, the ids of its messages, and its deliveries."""
-    day: TalksOfDay = state["data"]
+    day: ChatsOfDay = state["data"]
     if earlier := find_briefing(tx, _channel(request), day.ids):
         return earlier
     result_id, text = new_id("brief"), state["transformed_data"]
@@ -271,7 +271,7 @@ OPERATION = Operation(
     request=BriefingRequest,
     level=Level.WRITE,
     syncs_first=True,
-    steps=Steps[BriefingRequest, TalksOfDay](query=read_day, shorten=write_text, publish=publish, write=to_result),
+    steps=Steps[BriefingRequest, ChatsOfDay](query=read_day, shorten=write_text, publish=publish, write=to_result),
     labels={
         "date": ("day", "날짜"),
         "again": ("handed on again", "다시 전달"),

@@ -28,7 +28,7 @@ from registry.storage.records.extract_results import RESUMED, drop_result, impor
 from sources.clients import CLIENTS
 from sources.purging import count_missing_files
 from sources.writers import WRITERS
-from sources.writing import Talk, Writer
+from sources.writing import Transfer, Writer
 
 
 class ResumeQuery(QueryShape):
@@ -99,7 +99,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
     if not messages:
         raise NotFound("Nothing in it can go on.", f"{row.name!r} holds no question of the user's")
     title = row.title or preview_of(messages[-1].text, 60)
-    made = writer.make(Talk(messages, title, folder), version, shelf.paths, shelf.drafts)
+    made = writer.make(Transfer(messages, title, folder), version, shelf.paths, shelf.drafts)
     run.recorder.explain(kept=len(messages), dropped=left_out, reason="last and max_tokens")
     return {
         **about,

@@ -110,12 +110,12 @@ def _texts(lines: Iterable[bytes | None], too_long: Counter[str]) -> Iterator[st
 
 def _session_of(store: Path, key: str, chat: AiderChat) -> FoundSession:
     """Return a chat, identified by its file and its start, because it has no id."""
-    talk = dialogue_of(chat, f"{sha256(os.fsencode(store)).hexdigest()[:8]}-{key}")
+    parser = dialogue_of(chat, f"{sha256(os.fsencode(store)).hexdigest()[:8]}-{key}")
     skipped: tuple[Skipped, ...] = ()
-    if not any(draft.role in (Role.USER, Role.ASSISTANT) for draft in talk.drafts):
-        talk.drafts.clear()
+    if not any(draft.role in (Role.USER, Role.ASSISTANT) for draft in parser.drafts):
+        parser.drafts.clear()
         skipped = (Skipped(f"chat of {key}", "no conversation in it"),)
-    return FoundSession(key, chat.fingerprint, talk.build(folders=[str(store.parent)], began=chat.began), skipped)
+    return FoundSession(key, chat.fingerprint, parser.build(folders=[str(store.parent)], began=chat.began), skipped)
 
 
 # Parsing. The user's lines begin with `#### `. The program's lines begin with `> ` and end in two spaces, unlike
@@ -145,19 +145,19 @@ def _began(line: str) -> datetime | None:
 
 def dialogue_of(chat: AiderChat, session_id: str) -> Conversation:
     """Parse a chat. Only its first message gets a time: the start of the chat."""
-    talk = Conversation(session_id)
+    parser = Conversation(session_id)
     for role, text in _blocks(chat.lines):
         if role is Role.USER:
-            talk.say(Role.USER, text)
+            parser.say(Role.USER, text)
         elif role is Role.ASSISTANT:
             for thought in _THINKING.finditer(text):
-                talk.say(Role.THINKING, thought[2])
-            talk.say(Role.ASSISTANT, _THINKING.sub("", text))
+                parser.say(Role.THINKING, thought[2])
+            parser.say(Role.ASSISTANT, _THINKING.sub("", text))
         else:
-            _add_notices(talk, text.splitlines())
-    if talk.drafts:
-        talk.drafts[0].at = chat.began
-    return talk
+            _add_notices(parser, text.splitlines())
+    if parser.drafts:
+        parser.drafts[0].at = chat.began
+    return parser
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[tuple[Role, str]]:
@@ -188,11 +188,11 @@ def _kind_of(line: str, previous: Role, is_notice_open: bool) -> tuple[Role, str
     return Role.ASSISTANT, line, False
 
 
-def _add_notices(talk: Conversation, lines: list[str]) -> None:
+def _add_notices(parser: Conversation, lines: list[str]) -> None:
     """Add the program's edits as calls, and its other lines as one injected message."""
-    talk.model = next((named[1] for named in map(_MODEL.match, lines) if named), talk.model)
+    parser.model = next((named[1] for named in map(_MODEL.match, lines) if named), parser.model)
     for line in lines:
         if edited := _EDITED.match(line):
-            draft = talk.call("", "edit", {"file_path": edited[1].strip()})
+            draft = parser.call("", "edit", {"file_path": edited[1].strip()})
             draft.set_result(line, drafts.COMPLETED, "")
-    talk.inject("\n".join(line for line in lines if not _EDITED.match(line)))
+    parser.inject("\n".join(line for line in lines if not _EDITED.match(line)))

@@ -29,7 +29,7 @@ class Continue(FileReader):
 
     def parser(self, store: Path) -> ParseFile:
         created = cache(lambda: _times_in(store / "sessions"))
-        return lambda file: parse_records(file, ContinueTalk(file.session_id, created=created().get(file.session_id)))
+        return lambda file: parse_records(file, ContinueChat(file.session_id, created=created().get(file.session_id)))
 
 
 def _times_in(folder: Path) -> dict[str, object]:
@@ -39,7 +39,7 @@ def _times_in(folder: Path) -> dict[str, object]:
 
 
 @dataclass(slots=True)
-class ContinueTalk(Conversation):
+class ContinueChat(Conversation):
     """Builds a session from its document. `created`: its time, used if no message has one. Pure."""
 
     created: object = None

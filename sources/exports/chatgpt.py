@@ -42,13 +42,13 @@ def read(record: Record, unknown: Counter[str]) -> Session:
     messages = {name: mapping(value_at(node, "message")) for name, node in mapping(record.get("mapping")).items()}
     nodes = _nodes(mapping(record.get("mapping")), messages)
     usual_model = string(record.get("default_model_slug"))
-    talk = _Reading(identity(record), unknown=unknown, nodes=nodes, _usual_model=usual_model)
+    parser = _Reading(identity(record), unknown=unknown, nodes=nodes, _usual_model=usual_model)
     for name, is_live in provider.walk(nodes, string(record.get("current_node"))):
-        talk.message(name, messages[name], is_live=is_live)
+        parser.message(name, messages[name], is_live=is_live)
     title = string(record.get("title"))
-    provider.unique_ids(talk.drafts)
+    provider.unique_ids(parser.drafts)
     began = drafts.moment(record.get("create_time")) or record.get("update_time")
-    return talk.build("" if title in ("New chat", "New Chat") else title, model=usual_model, began=began)
+    return parser.build("" if title in ("New chat", "New Chat") else title, model=usual_model, began=began)
 
 
 def _nodes(given: Record, messages: Mapping[str, Record]) -> dict[str, provider.TreeNode]:

@@ -32,14 +32,14 @@ def read(record: Record, unknown: Counter[str]) -> Session:
     """Parse a conversation; count unknown contents in `unknown`."""
     messages = _by_id(objects(record.get("chat_messages")))
     nodes = _nodes(messages)
-    talk = _Reading(identity(record), unknown=unknown, _usual_model=string(record.get("model")))
+    parser = _Reading(identity(record), unknown=unknown, _usual_model=string(record.get("model")))
     for name, is_live in provider.walk(nodes, string(record.get("current_leaf_message_uuid"))):
-        before = len(talk.drafts)
-        talk.begin(name, nodes[name].at)
-        talk.read(messages[name])
-        supersede(() if is_live else talk.drafts[before:])
-    provider.unique_ids(talk.drafts)
-    return talk.build(
+        before = len(parser.drafts)
+        parser.begin(name, nodes[name].at)
+        parser.read(messages[name])
+        supersede(() if is_live else parser.drafts[before:])
+    provider.unique_ids(parser.drafts)
+    return parser.build(
         record.get("name"),
         record.get("summary"),
         project=text_at(record, "project", "name"),

@@ -57,14 +57,14 @@ def version(record: Record) -> str:
 
 
 def read(record: Record, unknown: Counter[str]) -> Session:
-    talk = Conversation(identity(record), unknown=unknown)
+    parser = Conversation(identity(record), unknown=unknown)
     for prompt in sorted(objects(record.get("prompts")), key=lambda prompt: string(prompt.get("time"))):
-        talk.begin(prompt.get("time"), prompt.get("time"))
+        parser.begin(prompt.get("time"), prompt.get("time"))
         typed = string(prompt.get("title")).removeprefix(_PROMPTED)
-        talk.say(Role.USER, typed, attachments=strings(prompt.get("attachedFiles")))
-        talk.say(Role.ASSISTANT, string(prompt.get("answer")), ":answer")
-    unique_ids(talk.drafts)
-    return talk.build()
+        parser.say(Role.USER, typed, attachments=strings(prompt.get("attachedFiles")))
+        parser.say(Role.ASSISTANT, string(prompt.get("answer")), ":answer")
+    unique_ids(parser.drafts)
+    return parser.build()
 
 
 def text_of(html: str) -> str:

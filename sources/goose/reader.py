@@ -55,15 +55,15 @@ class Goose(DatabaseReader):
             (row["id"],),
         )
         model = text_at(read_json(row.get("model_config_json")), "model_name")
-        talk = GooseDialogue(key, string(row.get("working_dir")), model, described=row)
+        parser = GooseDialogue(key, string(row.get("working_dir")), model, described=row)
         for native_id, role, content, created, metadata in messages:
             parts = read_json(content)
             damaged += not isinstance(parts, list)
             message = {"role": role, "content": parts, "created": created, "metadata": read_json(metadata)}
-            talk.read({**message, "id": native_id})
+            parser.read({**message, "id": native_id})
         skipped = (Skipped(f"{damaged} x message of session {key}", "not a list of parts"),) if damaged else ()
         name = f"session {key}"
-        return found_session(key, fingerprint, talk.session(), skipped + talk.skipped(f" of {name}"), name)
+        return found_session(key, fingerprint, parser.session(), skipped + parser.skipped(f" of {name}"), name)
 
 
 @dataclass(slots=True)

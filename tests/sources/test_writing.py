@@ -12,7 +12,7 @@ from registry.domain import Role
 from sources.base import Paths
 from sources.readers import READERS
 from sources.writers import WRITERS
-from sources.writing import Call, Talk, TalkPart
+from sources.writing import Call, Transfer, TransferPart
 from tests.sources.reading import found
 
 FOUND = Call("grep", {"pattern": "retr"}, "RETRIES = 5")
@@ -25,12 +25,12 @@ OWN = {  # what a client calls reading a file and running a command; a rollout o
     "gemini-cli": ("read_file", "file_path", "run_shell_command", "failed"),
     "qwen-code": ("read_file", "file_path", "run_shell_command", "failed"),
 }
-TALK = Talk(
+TALK = Transfer(
     (
-        TalkPart(Role.USER, "몇 번 재시도하지?"),
-        TalkPart(Role.ASSISTANT, "I look.", calls=(READ, FAILED)),
-        TalkPart(Role.ASSISTANT, "", calls=(FOUND,)),
-        TalkPart(Role.ASSISTANT, "Five times."),
+        TransferPart(Role.USER, "몇 번 재시도하지?"),
+        TransferPart(Role.ASSISTANT, "I look.", calls=(READ, FAILED)),
+        TransferPart(Role.ASSISTANT, "", calls=(FOUND,)),
+        TransferPart(Role.ASSISTANT, "Five times."),
     ),
     "Retries",
     "/home/ann/shop",

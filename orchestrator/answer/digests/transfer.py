@@ -12,7 +12,7 @@ from registry.domain import Role, parse_time, preview_of
 from registry.ingest.own_calls import NOTE
 from registry.text.privacy.secrets import map_texts
 from sources.kit.drafts import FAILED, REJECTED, content_text, shortened
-from sources.writing import Call, TalkPart
+from sources.writing import Call, TransferPart
 
 TOOL_WIDTH = 300
 """Characters of a tool call that is transferred as a line of the answer."""
@@ -22,14 +22,14 @@ _LONGEST_NAME = 64
 
 def select_for_transfer(
     stored: Sequence[Mapping[str, Any]], last: int | None, max_tokens: int, origin: str
-) -> tuple[list[TalkPart], int]:
+) -> tuple[list[TransferPart], int]:
     """Return the last turns that fit, whole, and the number of messages left out, which a note before them summarises.
 
     Only a last turn that is too long by itself is cut; its tool calls become lines. `stored`: all messages in order.
     `origin`: a sentence on the conversation's origin.
     """
     turns = list(_turns(stored))
-    selected: list[list[TalkPart]] = []
+    selected: list[list[TransferPart]] = []
     room = max_tokens
     for turn in reversed(turns[-last:] if last else turns):
         parts = list(_parts_of_turn(turn))
@@ -59,17 +59,17 @@ def _turns(stored: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, An
         yield turn
 
 
-def _parts_of_turn(turn: Sequence[Mapping[str, Any]]) -> Iterator[TalkPart]:
+def _parts_of_turn(turn: Sequence[Mapping[str, Any]]) -> Iterator[TransferPart]:
     """Yield the question, and the answer in parts: a text and the tool calls after it."""
     question, *answer = turn
-    yield TalkPart(Role.USER, question["text"], parse_time(question["timestamp"]))
-    part: TalkPart | None = None
+    yield TransferPart(Role.USER, question["text"], parse_time(question["timestamp"]))
+    part: TransferPart | None = None
     for message in answer:
         call = _call(message)
         if part is None or (part.calls and call is None):
             if part:
                 yield part
-            part = TalkPart(Role.ASSISTANT, "", parse_time(message["timestamp"]))
+            part = TransferPart(Role.ASSISTANT, "", parse_time(message["timestamp"]))
         if call:
             part = replace(part, calls=(*part.calls, call))
         else:
@@ -78,13 +78,13 @@ def _parts_of_turn(turn: Sequence[Mapping[str, Any]]) -> Iterator[TalkPart]:
         yield part
 
 
-def _as_text(turn: Sequence[Mapping[str, Any]], max_tokens: int) -> list[TalkPart]:
+def _as_text(turn: Sequence[Mapping[str, Any]], max_tokens: int) -> list[TransferPart]:
     """Return the question and the answer as one text each, cut to `max_tokens`."""
     question, *answer = turn
-    texts = [(Role.USER, question["text"], question)]
+    texts = [(Role.USER, question["text"], question["timestamp"])]
     if answer:
-        texts.append((Role.ASSISTANT, "\n\n".join(map(_text, answer)), answer[0]))
-    return [TalkPart(role, truncate(text, max_tokens), parse_time(first["timestamp"])) for role, text, first in texts]
+        texts.append((Role.ASSISTANT, "\n\n".join(map(_text, answer)), answer[0]["timestamp"]))
+    return [TransferPart(role, truncate(text, max_tokens), parse_time(at)) for role, text, at in texts]
 
 
 def _text(message: Mapping[str, Any]) -> str:
@@ -103,16 +103,16 @@ def _call(message: Mapping[str, Any]) -> Call | None:
     return Call(name[:_LONGEST_NAME], params if isinstance(params, dict) else {"input": params}, result, failed)
 
 
-def _tokens(part: TalkPart) -> int:
+def _tokens(part: TransferPart) -> int:
     calls = (call.result + json.dumps(call.params, ensure_ascii=False, default=str) for call in part.calls)
     return tokens_in(part.text) + sum(map(tokens_in, calls))
 
 
-def _note(stored: Sequence[Mapping[str, Any]], left_out: int, origin: str, first: TalkPart) -> TalkPart:
+def _note(stored: Sequence[Mapping[str, Any]], left_out: int, origin: str, first: TransferPart) -> TransferPart:
     state = state_of(stored)
     state_lines = [f"- {name.replace('_', ' ')}: {_format_value(value)}" for name, value in state.items()]
     lines = [f"{NOTE} {origin} {left_out} earlier messages are left out here; the tool extract has them.", *state_lines]
-    return TalkPart(Role.USER, "\n".join(lines), first.timestamp)
+    return TransferPart(Role.USER, "\n".join(lines), first.timestamp)
 
 
 def _format_value(value: object) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from registry.domain import Session
-from sources.continue_dev.reader import ContinueTalk
+from sources.continue_dev.reader import ContinueChat
 from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.continue_dev.continue_files import working_history
@@ -30,7 +30,7 @@ ITEM = st.fixed_dictionaries(
 
 
 def _read(records: list[Record]) -> list[Session]:
-    talk = ContinueTalk("s")
+    talk = ContinueChat("s")
     talk.read({"workspaceDirectory": "/home/ann/shop", "history": records})
     return [talk.session()]
 
