@@ -241,9 +241,9 @@ class Orchestrator:
             # LangSmith, a dependency of LangGraph, would send every state to its servers if the host program's
             # environment enables it.
             with langsmith.tracing_context(enabled=False):
-                limit = None if request.takes_long else self._timeout_s
+                timeout_s = None if request.takes_long else self._timeout_s
                 slot = self._question_slots if operation.syncs_first else nullcontext()
-                async with asyncio.timeout(limit), slot:
+                async with asyncio.timeout(timeout_s), slot:
                     output = await run_graph(self._graph, request, run, PROGRESS_LISTENER.get())
         except TimeoutError as exc:
             effect = "be completed; asking" if operation.syncs_first else "be stored; sending it"

@@ -61,7 +61,7 @@ def compose(request: ExtractRequest, data: Extraction, limit: SizeLimit | None) 
 
 
 def _is_guess(data: Extraction) -> bool:
-    """Return True for an unsure answer with alternatives, if the user named no time, place or client."""
+    """Return True for an unsure answer with alternatives, if the user named no time, project or client."""
     is_unsure = data.confidence is Confidence.LOW and not data.parsed.is_narrowed
     return is_unsure and bool(data.candidates) and bool(data.ranked)
 
@@ -108,29 +108,19 @@ def _text_weight(data: Extraction) -> TextWeight:
 
 
 def _answer(request: ExtractRequest, data: Extraction, tokens: int, weigh: TextWeight) -> dict[str, Any]:
+    """Return the answer with the messages that fit `tokens`: the whole conversation, or a selection of its turns."""
     few = request.query.limit if _is_choice(data) else max(2, tokens // 30)  # a message also has an id and a time
     budget = Budget(min(request.query.limit, few), tokens)
     is_continuation = (data.parsed.is_continuation and not _is_choice(data)) or not (data.ranked or data.saved_ranking)
-    everything = _whole_conversation(data, budget) if is_continuation else None
-    if everything is not None:
-        selection = Selection(everything, len(data.turns))
-    else:
+    selection = _whole_conversation(data, budget) if is_continuation else None
+    if selection is None:
         end = data.end if is_continuation else []
         ranked = [_best_turn(data)] if _is_choice(data) and not request.is_shortened else data.ranked
         is_all = request.is_shortened or data.saved_ranking or ranked is not data.ranked
         until = [inf] * len(ranked) if is_all else _token_limits(data)
-        selection = select(
-            ranked,
-            end,
-            data.hits,
-            budget,
-            weigh,
-            is_continuation=is_continuation,
-            until=until,
-            is_first_page=not data.saved_ranking,
-        )
-    places = {seq: place for place, seq in enumerate(data.seqs)}
-    shown = _mark_messages(data, with_gaps(selection.messages, places), is_continuation=is_continuation)
+        is_first_page = not data.saved_ranking
+        selection = select(ranked, end, data.hits, budget, weigh, until=until, is_first_page=is_first_page)
+    shown = _mark_messages(data, with_gaps(selection.messages, data.seqs), is_continuation=is_continuation)
     result = _result(data, shown, stands=is_continuation)
     _add_left_out(result, data, selection, shown)
     return result
@@ -157,11 +147,12 @@ def _defer_early_turns(data: Extraction) -> Extraction:
     )
 
 
-def _whole_conversation(data: Extraction, budget: Budget) -> list[MessageDict] | None:
-    """Return the whole conversation if it fits; else None."""
+def _whole_conversation(data: Extraction, budget: Budget) -> Selection | None:
+    """Return the whole conversation if it was read and fits; else None."""
     if data.saved_ranking or len(data.seqs) > sum(map(len, data.end)):
         return None
-    return select_all(data.end, budget._replace(tokens=min(budget.tokens, MAX_WHOLE_TOKENS)))
+    messages = select_all(data.end, budget._replace(tokens=min(budget.tokens, MAX_WHOLE_TOKENS)))
+    return None if messages is None else Selection(messages, len(data.turns))
 
 
 def _mark_messages(data: Extraction, messages: list[MessageDict], *, is_continuation: bool) -> list[MessageDict]:
@@ -244,9 +235,9 @@ def _tokens_left(left: int, data: Extraction, shown: Sequence[MessageDict]) -> i
 def _save_ranking(result: dict[str, Any], data: Extraction, taken: int) -> None:
     """Record the rest of the ranking with the first page; each later page continues where the previous one ended."""
     if data.saved_ranking:
-        place = {"x": data.saved_ranking.result_id, "o": data.saved_ranking.offset + taken}
+        position = {"x": data.saved_ranking.result_id, "o": data.saved_ranking.offset + taken}
         if not taken:  # a turn has more hits than a page; the best were shown
-            place["h"] = 1 + max(data.hits.get(message["number"], -1) for message in result["messages"])
+            position["h"] = 1 + max(data.hits.get(message["number"], -1) for message in result["messages"])
     else:
         shown = {message["turn"] for message in result["messages"]}
         numbers = {message["number"] for message in result["messages"]}
@@ -260,6 +251,6 @@ def _save_ranking(result: dict[str, Any], data: Extraction, taken: int) -> None:
             rest = [first, *rest]
         if not rest:
             return
-        place = {"x": result["extract_id"], "o": 0}
+        position = {"x": result["extract_id"], "o": 0}
         result["ranking"] = {"turns": rest, "hits": list(data.hits)}
-    result["metadata"]["next_cursor"] = encode_cursor(place)
+    result["metadata"]["next_cursor"] = encode_cursor(position)

@@ -64,8 +64,8 @@ def fit_sessions(sessions: Sequence[SessionDict], max_tokens: int) -> list[Sessi
     """
     shown = [{**_identifying_fields(session), "matches": []} for session in sessions]
     left = max_tokens - sum(map(tokens_of, shown))
-    for place, piece in _in_display_order(sessions):
-        session, is_first = shown[place], place == 0 and not shown[0]["matches"]
+    for index, piece in _in_display_order(sessions):
+        session, is_first = shown[index], index == 0 and not shown[0]["matches"]
         cost = tokens_of(piece)
         if (cost > left and not is_first) or _is_shown(session, piece["sequence"]):
             continue
@@ -87,16 +87,16 @@ def fit_sessions(sessions: Sequence[SessionDict], max_tokens: int) -> list[Sessi
 def _in_display_order(sessions: Sequence[SessionDict]) -> Iterator[tuple[int, SessionDict]]:
     """Yield (index of the session, match or line) in the order in which they are added."""
     matches = [
-        (rank, place, {name: value for name, value in match.items() if name != "context"})
-        for place, session in enumerate(sessions)
+        (rank, index, {name: value for name, value in match.items() if name != "context"})
+        for index, session in enumerate(sessions)
         for rank, match in enumerate(session["matches"])
     ]
-    yield from ((place, piece) for rank, place, piece in matches if rank == 0)
-    for place, session in enumerate(sessions):
+    yield from ((index, piece) for rank, index, piece in matches if rank == 0)
+    for index, session in enumerate(sessions):
         for match in session["matches"][:1]:
             lines = sorted(match.get("context", ()), key=partial(_distance, match))
-            yield from ((place, line) for line in lines)
-    yield from ((place, piece) for rank, place, piece in sorted(matches, key=lambda one: one[:2]) if rank)
+            yield from ((index, line) for line in lines)
+    yield from ((index, piece) for rank, index, piece in sorted(matches, key=lambda one: one[:2]) if rank)
 
 
 def _distance(match: SessionDict, line: SessionDict) -> tuple[int, int]:

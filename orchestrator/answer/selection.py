@@ -55,9 +55,9 @@ class _Chosen:
         is_first = not self.messages
         taken: dict[int, MessageDict] = {}
         left = self._budget.tokens - self.tokens
-        for place, message in enumerate(wanted):
+        for at, message in enumerate(wanted):
             is_full = len(self.messages) + len(taken) >= self._budget.messages
-            room = min(most, left // (len(wanted) - place) if is_first else left)
+            room = min(most, left // (len(wanted) - at) if is_first else left)
             if is_full or (not is_first and room < min(45, tokens_in(message["text"]))):
                 if is_first:
                     break
@@ -81,37 +81,34 @@ def select(
     budget: Budget,
     weigh: TextWeight,
     *,
-    is_continuation: bool,
     until: Sequence[float],
     is_first_page: bool = True,
 ) -> Selection:
-    """Select from `ranked` (turns, best first) and, to continue a conversation, from `end` (its last turns, in order).
+    """Take the last turns, then the best turns until one does not fit whole, then more of the last turns.
 
-    `hits`: rank of each message found, by number. `until`: for each turn of `ranked`, the tokens of the answer up to
-    which it is added.
+    `ranked`: turns, best first. `end`: the last turns in order, if the request is to continue. `hits`: rank of each
+    message found, by number. `until`: for each turn of `ranked`, the tokens of the answer up to which it is added.
     """
     chosen = _Chosen(budget, weigh)
     most = int(0.45 * budget.tokens)  # for one message
     tail = [_essential_messages(turn, hits) for turn in end]
-    if is_continuation:
-        _take_end(chosen, tail, most, leaving=0.4 if ranked else 0.0)
+    _take_end(chosen, tail, most, leaving=0.4 if ranked else 0.0)
     taken = 0
-    for one, limit in zip(ranked, until, strict=True):
+    for turn, limit in zip(ranked, until, strict=True):
         if chosen.tokens >= limit:
             break
-        is_whole = chosen.take(_hits_first(_essential_messages(one, hits), hits, budget), most)
-        found = [message for message in one if message["number"] in hits and message["turn"] == one[0]["turn"]]
+        is_whole = chosen.take(_hits_first(_essential_messages(turn, hits), hits, budget), most)
+        found = [message for message in turn if message["number"] in hits and message["turn"] == turn[0]["turn"]]
         if not is_whole and is_first_page:  # the next page omits the messages of this one
             for message in sorted(found, key=lambda message: hits[message["number"]]):
                 if not chosen.take([message], most):
                     break
         is_shown = all(message["number"] in chosen.messages for message in found)
-        if not (is_shown and (is_whole or not taken)):
+        if is_shown and (is_whole or not taken):
+            taken += 1
+        if not (is_shown and is_whole):
             break
-        taken += 1
-        if not is_whole:
-            break
-    if is_continuation and taken == len(ranked):
+    if taken == len(ranked):
         _take_end(chosen, tail, most)
     return Selection(sorted(chosen.messages.values(), key=time_key), taken)
 
@@ -171,12 +168,13 @@ def time_key(message: Mapping[str, Any]) -> tuple[str, int]:
     return message["timestamp"], message["number"]
 
 
-def with_gaps(messages: Sequence[MessageDict], places: Mapping[int, int]) -> list[MessageDict]:
-    """Mark each message with the number of messages left out before it; `places`: index of each message, by seq."""
+def with_gaps(messages: Sequence[MessageDict], seqs: Sequence[int]) -> list[MessageDict]:
+    """Mark each message with the number of messages left out before it; `seqs`: of all messages, in order."""
+    indexes = {seq: index for index, seq in enumerate(seqs)}
     marked: list[MessageDict] = []
     before = -1
     for message in messages:
-        at = places.get(message["seq"], before + 1)
+        at = indexes.get(message["seq"], before + 1)
         gap = at - before - 1
         marked.append({**message, "gap_before": gap} if gap > 0 else message)
         before = max(at, before)

@@ -78,14 +78,14 @@ def _best_sessions(
     of_first = (one for one in found.verdicts if one.ranked.candidate.channel_id in first)
     by_channel = _by_channel(of_first, 1) | _by_channel(found.hits)
     best = {number: [one.ranked.candidate.seq for one in some[: query.matches]] for number, some in by_channel.items()}
-    places = {number: best[number] for number, _ in page if best.get(number)}
-    rows = read_messages_around(tx, places, query.context_window)
+    seqs = {number: best[number] for number, _ in page if best.get(number)}
+    rows = read_messages_around(tx, seqs, query.context_window)
     shown = [
         {
             **items[number],
             "score": round(score, 3),
             "match_count": len(by_channel.get(number, ())),
-            "matches": _matches(found, places[number], rows[number], query.context_window) if number in places else [],
+            "matches": _matches(found, seqs[number], rows[number], query.context_window) if number in seqs else [],
         }
         for number, score in page
         if number in items
@@ -106,10 +106,10 @@ def _session_items(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, dic
     return {number: channel_item(row, tags[number]) for number, row in rows.items()}
 
 
-def _matches(found: JudgedSearch, places: Sequence[int], rows: Sequence[Any], window: int) -> list[dict[str, Any]]:
+def _matches(found: JudgedSearch, seqs: Sequence[int], rows: Sequence[Any], window: int) -> list[dict[str, Any]]:
     """Return a channel's best messages; the first one with its neighbours."""
     at = {row.seq: row for row in rows}
-    best = [at[place] for place in places if place in at]
+    best = [at[seq] for seq in seqs if seq in at]
     around = [
         {**_line(row), "text": passage(row.text, _best_wording(found.result, row.number), NEIGHBOUR_WIDTH)}
         for row in rows
@@ -134,8 +134,8 @@ def _line(row: Any) -> dict[str, Any]:
 
 def pagination(total: int, limit: int, offset: int, shown: int) -> dict[str, Any]:
     """Return the pagination; with `next_offset` if fewer sessions than the limit fit."""
-    place = {"total": total, "limit": limit, "offset": offset, "has_more": offset + shown < total}
-    return place | ({"next_offset": offset + shown} if place["has_more"] and shown < limit else {})
+    page = {"total": total, "limit": limit, "offset": offset, "has_more": offset + shown < total}
+    return page | ({"next_offset": offset + shown} if page["has_more"] and shown < limit else {})
 
 
 def fit_client(run: Run, sessions: Sequence[Any]) -> list[Any]:

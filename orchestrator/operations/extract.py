@@ -48,10 +48,10 @@ from registry.text.ranking.confidence import Confidence
 
 
 def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction | NothingFound:
-    """Resolve the channel (given, or best match) and read the messages that answer."""
+    """Read the answer from the channel (given, or best match), and say which part of the request to drop next."""
     request = request.for_selection()
     query = request.query
-    ranking = _ranking_place(query.cursor)
+    ranking = _ranking_position(query.cursor)
     if ranking:
         return _next_page(tx, run, request, ranking)
     row = existing_channel(tx, request.channel) if request.channel else None
@@ -74,16 +74,20 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction |
         error = empty_scope_error(lookup) if relaxation == AT_ANY_TIME and not run.attempt else not_found
         return NothingFound(error, "" if run.attempt else relaxation)
     if run.attempt == AT_ANY_TIME:
-        span = format_span(scope, query.utc_offset_minutes)
-        note = f"Nothing of it is from {span}, so that time was given up."
-        relaxed = " and ".join(filter(None, ["time", data.relaxed]))
-        # in a request to continue, the time was only mentioned in passing
-        confidence = data.confidence if parsed.is_continuation else Confidence.LOW
-        run.recorder.explain(understood=describe_request(parsed, data.result, relaxed=relaxed))
-        return replace(data, relaxed=relaxed, confidence=confidence, note=note)
+        return _note_other_time(lookup, data)
     is_enough = row is not None or not parsed.is_continuation or _is_sure(data)
     holds_as_is = relaxation == AT_ANY_TIME and not data.relaxed and is_enough
     return replace(data, relaxation="" if run.attempt or holds_as_is else relaxation)
+
+
+def _note_other_time(lookup: Lookup[ExtractQuery], data: Extraction) -> Extraction:
+    span = format_span(lookup.scope, lookup.query.utc_offset_minutes)
+    note = f"Nothing of it is from {span}, so that time was given up."
+    relaxed = " and ".join(filter(None, ["time", data.relaxed]))
+    # in a request to continue, the time was only mentioned in passing
+    confidence = data.confidence if lookup.parsed.is_continuation else Confidence.LOW
+    lookup.run.recorder.explain(understood=describe_request(lookup.parsed, data.result, relaxed=relaxed))
+    return replace(data, relaxed=relaxed, confidence=confidence, note=note)
 
 
 def _search(lookup: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | None) -> Extraction:
@@ -142,7 +146,7 @@ def _is_sure(data: Extraction) -> bool:
     return confidence_in(data.result, data.channel.number, scores) is not Confidence.LOW
 
 
-def _ranking_place(cursor: str | None) -> dict[str, Any] | None:
+def _ranking_position(cursor: str | None) -> dict[str, Any] | None:
     """Return the position in a stored ranking, if the cursor names one."""
     for shape in ({"x": str, "o": int}, {"x": str, "o": int, "h": int}):
         with suppress(InvalidRequest):  # it is another kind of cursor, or invalid, which is reported later
@@ -150,18 +154,18 @@ def _ranking_place(cursor: str | None) -> dict[str, Any] | None:
     return None
 
 
-def _next_page(tx: ReadTransaction, run: Run, request: ExtractRequest, place: dict[str, Any]) -> Extraction:
-    saved = get_result(tx, storable(place["x"]))
-    if "turns" not in saved.metadata or place["o"] < 0:
+def _next_page(tx: ReadTransaction, run: Run, request: ExtractRequest, position: dict[str, Any]) -> Extraction:
+    saved = get_result(tx, storable(position["x"]))
+    if "turns" not in saved.metadata or position["o"] < 0:
         raise InvalidRequest("The cursor is not valid.", "cursor: allowed: the next_cursor of the last answer")
     row = get_channel(tx, saved.channel)
     run.recorder.channel = row.name
-    turns = [(row.number, turn) for turn in saved.metadata["turns"]][place["o"] :]
+    turns = [(row.number, turn) for turn in saved.metadata["turns"]][position["o"] :]
     run.recorder.explain(channel=row.name, by=f"the ranking kept with {saved.id}", candidates=len(turns))
     parsed, _ = parse_in_scope(tx, request.query.text or "", request.query.utc_offset_minutes, Scope())
     hits = {number: at for at, number in enumerate(saved.metadata["hits"])}
     ranked = read_turns(tx, turns[: 2 * request.query.limit], request.query)
-    given = {number for number, at in hits.items() if at < place.get("h", 0)}
+    given = {number for number, at in hits.items() if at < position.get("h", 0)}
     ranked[:1] = [[message for message in turn if message["number"] not in given] for turn in ranked[:1]]
     rest = [[message for message in turn if message["id"] not in saved.items] for turn in ranked]
     return Extraction(
@@ -171,7 +175,7 @@ def _next_page(tx: ReadTransaction, run: Run, request: ExtractRequest, place: di
         turns=turns,
         hits=hits,
         seqs=seqs_of(tx, row.number, request.query.roles),
-        saved_ranking=SavedRanking(saved.id, place["o"]),
+        saved_ranking=SavedRanking(saved.id, position["o"]),
     )
 
 
@@ -207,7 +211,6 @@ async def shorten(run: Run, request: ExtractRequest, state: GeneralState) -> Gen
 def _as_digest(result: dict[str, Any], data: Extraction, tokens: int) -> dict[str, Any]:
     """Shorten the messages; count those that still do not fit as left out."""
     short = digest_of(result["messages"], tokens)
-    places = {seq: place for place, seq in enumerate(data.seqs)}
     metadata = {**result["metadata"], "filtered_count": len(short)}
     shown_ids = {message["id"] for message in short}
     if cut := [message for message in result["messages"] if message["id"] not in shown_ids]:
@@ -216,7 +219,7 @@ def _as_digest(result: dict[str, Any], data: Extraction, tokens: int) -> dict[st
             "messages": before["messages"] + len(cut),
             "tokens": before["tokens"] + sum(tokens_in(message["text"]) for message in cut),
         }
-    return {**result, "messages": with_gaps(short, places), "metadata": metadata}
+    return {**result, "messages": with_gaps(short, data.seqs), "metadata": metadata}
 
 
 def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: GeneralState) -> dict[str, Any]:

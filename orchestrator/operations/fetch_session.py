@@ -21,7 +21,7 @@ from registry.errors import InvalidRequest, NotFound
 from registry.monitor.token_usage import usage_of_channel
 from registry.storage.conversations.channels import ChannelRow, item_of, model_facts
 from registry.storage.conversations.message_windows import Window, read_window
-from registry.storage.conversations.messages import MessageRow, get_message, message_place, messages_of
+from registry.storage.conversations.messages import MessageRow, get_message, message_position, messages_of
 from registry.storage.conversations.references import aliases_of, links_of, resolve_session
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import Page, cursor_of, decode_cursor, encode_cursor
@@ -69,17 +69,17 @@ def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetch
 
 
 def _read_rows(tx: ReadTransaction, row: ChannelRow, query: FetchQuery) -> tuple[Window, str]:
-    if wanted := query.message_id or _piece_place(query.cursor).get("m"):
+    if wanted := query.message_id or _piece_position(query.cursor).get("m"):
         return Window([_message_of(tx, row, wanted)]), "the message's id"
     if query.cursor is not None:
         page = read_window(tx, row.number, Page(200, query.cursor or None, "asc"))
         return page, "the session from its beginning, page by page"
-    before = message_place(tx, row.number, query.before - 1) if query.before else None
+    before = message_position(tx, row.number, query.before - 1) if query.before else None
     last = messages_of(tx, row.number, limit=query.message_limit, before=before)
     return Window(last), "the session's last messages"
 
 
-def _piece_place(cursor: str | None) -> dict[str, Any]:
+def _piece_position(cursor: str | None) -> dict[str, Any]:
     try:
         return decode_cursor(cursor, m=str, o=int) if cursor else {}
     except InvalidRequest:
@@ -113,7 +113,7 @@ async def keep_fetched(run: Run, request: FetchRequest, data: Fetched) -> dict[s
     """Return the messages in order with their sequence numbers; with `is_folded`, shorten tool and thinking texts."""
     query = request.query
     messages = [{**_deliver(query, message), "sequence": message["seq"] + 1} for message in data.messages]
-    if query.message_id is not None or _piece_place(query.cursor):
+    if query.message_id is not None or _piece_position(query.cursor):
         return {"session": data.session, **_piece_result(run, query, data.session, messages[0])}
     if query.is_folded:
         for message in messages:
@@ -146,7 +146,7 @@ def _piece_result(run: Run, query: FetchQuery, session: dict[str, Any], message:
     """Return one message, or the part of it that fits, with a cursor to the rest."""
     if query.max_tokens is None:
         return {"messages": [message]}
-    offset = min(max(_piece_place(query.cursor).get("o", 0), 0), len(message["text"]))
+    offset = min(max(_piece_position(query.cursor).get("o", 0), 0), len(message["text"]))
     tokens = delivery.tokens_for(run.limit, query.max_tokens)
 
     def answer(text: str) -> dict[str, Any]:

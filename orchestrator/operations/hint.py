@@ -94,8 +94,8 @@ def _with_prompt(tx: ReadTransaction, run: Run, query: HintQuery, excluded: list
         recorder.explain(reason=DISMISSED)
         return NO_HINT
     best = choice.hits[0].ranked.candidate
-    places = [best.turn, *range(best.seq - MAX_CURE_DISTANCE, best.seq + MAX_CURE_DISTANCE + 1)]
-    rows = read_messages_around(tx, {channel.number: places})[channel.number]
+    positions = [best.turn, *range(best.seq - MAX_CURE_DISTANCE, best.seq + MAX_CURE_DISTANCE + 1)]
+    rows = read_messages_around(tx, {channel.number: positions})[channel.number]
     around = list(map(message_dict, by_numbers(tx, [row.number for row in rows])))
     scores = {one.ranked.candidate.number: one.score for one in choice.channel_verdicts}
     text, quoted_ids = hint_of(channel, around, scores, found.query)
@@ -106,11 +106,11 @@ def _before_act(tx: ReadTransaction, run: Run, query: HintQuery, act: Act, exclu
     recorder = run.recorder
     scope = Scope(project=query.folder, exclude_numbers=excluded, roles=(Role.USER, Role.TOOL))
     found = _lookup(tx, run, act.subject[:1000], scope).find()  # characters; more do not improve the results
-    places: dict[int, set[int]] = defaultdict(set)
+    positions: dict[int, set[int]] = defaultdict(set)
     for one in found.ranked[:15]:
         candidate = one.candidate
-        places[candidate.channel_id].update(range(candidate.seq, candidate.seq + MAX_CURE_DISTANCE + 1))
-    around = read_messages_around(tx, {number: sorted(seqs) for number, seqs in places.items()})
+        positions[candidate.channel_id].update(range(candidate.seq, candidate.seq + MAX_CURE_DISTANCE + 1))
+    around = read_messages_around(tx, {number: sorted(seqs) for number, seqs in positions.items()})
     rows = by_numbers(tx, [row.number for some in around.values() for row in some])
     messages = sorted(map(message_dict, rows), key=lambda one: (one["timestamp"], one["number"]))
     recorder.explain(by="failed commands and commented edits of the project's chats", candidates=len(messages))

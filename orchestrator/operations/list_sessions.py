@@ -18,7 +18,7 @@ from orchestrator.state import Operation, Run, Steps
 from orchestrator.tool import WHEN, Alias, Caller, Effect, Outcome, ProjectName, Tool, ToolArguments, select_fields
 from registry.access import Level
 from registry.domain import format_time, now, parse_time, preview_of
-from registry.storage.conversations.channels import places_among_recent, some_channels
+from registry.storage.conversations.channels import positions_among_recent, some_channels
 from registry.storage.database import ReadTransaction
 
 
@@ -41,15 +41,15 @@ def list_sessions(tx: ReadTransaction, run: Run, request: ListRequest) -> Listed
 
 
 def _number(tx: ReadTransaction, query: ListQuery, items: Iterable[dict[str, Any]]) -> None:
-    """Set `index`, the number in references such as `#3`: the place among all sessions."""
+    """Set `index`, the number in references such as `#3`: the position among all sessions."""
     if not (query.project or query.source or query.tag or query.tagged_only or query.until):
-        for place, one in enumerate(items, query.offset + 1):
-            one["index"] = place
+        for number, one in enumerate(items, query.offset + 1):
+            one["index"] = number
         return
-    places = places_among_recent(tx, 1000)
+    positions = positions_among_recent(tx, 1000)
     for one in items:
-        if one["channel"] in places:
-            one["index"] = places[one["channel"]]
+        if one["channel"] in positions:
+            one["index"] = positions[one["channel"]]
 
 
 async def keep_list(run: Run, request: ListRequest, data: Listed) -> dict[str, Any]:
@@ -62,8 +62,8 @@ async def keep_list(run: Run, request: ListRequest, data: Listed) -> dict[str, A
     bounds = {"from": query.since, "to": query.until}
     span = {name: format_time(at) for name, at in bounds.items() if at}
     understood = {"understood": span} if span else {}
-    place = pagination(data.total, query.limit, query.offset, len(items))
-    return {"sessions": items, "pagination": place, **understood}
+    page = pagination(data.total, query.limit, query.offset, len(items))
+    return {"sessions": items, "pagination": page, **understood}
 
 
 class ListArguments(ToolArguments):

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from registry.domain import format_time, parse_time
-from registry.storage.conversations.messages import place_of_message
+from registry.storage.conversations.messages import numbers_of_message
 from registry.storage.database import Database, ReadTransaction
 from registry.storage.exchange import edits
 
@@ -34,7 +34,7 @@ def _requests(tx: ReadTransaction, edit: edits.Edit) -> list[dict[str, Any]]:
     if edit.field == edits.GROWN:  # the message itself is sent
         return []
     if edit.message_id:
-        found = place_of_message(tx, edit.message_id)
+        found = numbers_of_message(tx, edit.message_id)
         if found is None or edits.is_edit_known(tx, *found, edit):
             return []
         return [{"operation": _OPERATION_IF_DELETED[edit.value], "query": {"id": edit.message_id}}]

@@ -60,7 +60,7 @@ def read_rows(
     """Return a page's rows, ordered by a time column and the number, and the next page's cursor, without the total."""
     query = select(*(columns or (moment.table,))).where(*conditions)
     if page.cursor:
-        query = query.where(is_past(moment, place_of(page.cursor), page.order))
+        query = query.where(is_past(moment, position_of(page.cursor), page.order))
     ordering = [c.asc() if page.order == "asc" else c.desc() for c in (moment, moment.table.c.number)]
     rows = tx.execute(query.order_by(*ordering).limit(page.limit + 1)).all()
     page_rows = rows[: page.limit]
@@ -79,7 +79,7 @@ def cursor_of(at: datetime, number: int) -> str:
     return encode_cursor({"at": format_time(at), "n": number})
 
 
-def place_of(cursor: str) -> tuple[datetime, int]:
+def position_of(cursor: str) -> tuple[datetime, int]:
     """Return the position that `cursor_of` encoded; InvalidRequest for anything else."""
     place = decode_cursor(cursor, at=str, n=int)
     if not 0 <= place["n"] < 2**63:

@@ -25,8 +25,6 @@ BEGINNING, END = 20, 100
 """First and last messages that are read of a longer session."""
 LISTED_WIDTH = 300
 """Characters of a summary in a list."""
-FOUND_WIDTH = 120
-"""Characters of a summary next to matches of a search."""
 MAX_MADE = 50
 """Summaries made for one answer; the others are made for later answers."""
 _MAX_MESSAGE = 4000
@@ -76,8 +74,8 @@ def make_summary(row: ChannelRow, messages: Sequence[MessageRow]) -> MadeSummary
 
 def _client_summary(messages: Sequence[MessageRow]) -> str:
     """Return the client's own summary, if its last compaction is near the end."""
-    for place, message in reversed(list(enumerate(messages))):
-        if "compaction" in message.payload and len(message.text) > _MIN_COMPACTION and place > len(messages) * 2 / 3:
+    for index, message in reversed(list(enumerate(messages))):
+        if "compaction" in message.payload and len(message.text) > _MIN_COMPACTION and index > len(messages) * 2 / 3:
             return truncate(" ".join(_PREAMBLE.sub("", message.text).split()), MAX_TOKENS)
     return ""
 

@@ -77,7 +77,7 @@ _OPEN = re.compile(
 class _Sentence(NamedTuple):
     text: str
     role: str
-    place: int
+    position: int
     tokens: frozenset[str]
     weight: float
 
@@ -115,16 +115,16 @@ def points_of(messages: Sequence[Mapping[str, Any]], language: str, times: int =
     users = [one for one in sentences if one.role == Role.USER]
     answers = [one for one in sentences if one.role == Role.ASSISTANT]
     statements = [one for one in sentences if not _ASKS.search(one.text) and not one.text.endswith(":")]
-    last = [one for one in sentences if one.place == sentences[-1].place]
-    closing = [one for one in last[-1:] if one.text.endswith(("?", "？")) and one.place]
-    postponed = [one for one in statements if one.place >= sentences[-1].place * 3 / 4 and _OPEN.search(one.text)]
-    first = [one for one in users if one.place == users[0].place] if users else []
+    last = [one for one in sentences if one.position == sentences[-1].position]
+    closing = [one for one in last[-1:] if one.text.endswith(("?", "？")) and one.position]
+    postponed = [one for one in statements if one.position >= sentences[-1].position * 3 / 4 and _OPEN.search(one.text)]
+    first = [one for one in users if one.position == users[0].position] if users else []
     begin = [first[0]._replace(text=" ".join(one.text for one in first))] if first else []
     asking = sorted((one for one in users if _ASKS.search(one.text) and one not in first), key=_by_weight)
     candidates = {
         "open": [*closing, *postponed],
         "asked": [*begin, *asking],
-        "decided": sorted((one for one in statements if _DECIDES.search(one.text)), key=lambda one: -one.place),
+        "decided": sorted((one for one in statements if _DECIDES.search(one.text)), key=lambda one: -one.position),
         "changed": sorted((one for one in statements if _CHANGES.search(one.text)), key=_by_weight),
         "told": sorted((one for one in statements if one.role == Role.USER and len(one.tokens) > 3), key=_by_weight),
         "answered": sorted(
@@ -169,15 +169,15 @@ def sentences_in(text: str) -> Iterator[str]:
 def _weigh_sentences(messages: Sequence[Mapping[str, Any]]) -> list[_Sentence]:
     """Return all sentences, weighed by how often their words occur in the conversation."""
     cut = [
-        (sentence, message["role"], place, _tokens(sentence))
-        for place, message in enumerate(messages)
+        (sentence, message["role"], position, _tokens(sentence))
+        for position, message in enumerate(messages)
         for sentence in sentences_in(message["text"])
         if not _OFFERS.search(sentence)
     ]
     often = Counter(token for *_, tokens in cut for token in tokens)
     return [
-        _Sentence(text, role, place, tokens, sum(often[token] for token in tokens) / (len(tokens) + 4))
-        for text, role, place, tokens in cut
+        _Sentence(text, role, position, tokens, sum(often[token] for token in tokens) / (len(tokens) + 4))
+        for text, role, position, tokens in cut
     ]
 
 
@@ -194,7 +194,7 @@ def _choose(ordered: Iterable[_Sentence], used: list[_Sentence], most: int) -> l
         if len(taken) < most and not any(_repeats(one, other) for other in (*used, *taken)):
             taken.append(one)
     used += taken
-    return [preview_of(one.text, SENTENCE_WIDTH) for one in sorted(taken, key=lambda one: one.place)]
+    return [preview_of(one.text, SENTENCE_WIDTH) for one in sorted(taken, key=lambda one: one.position)]
 
 
 def _repeats(one: _Sentence, other: _Sentence) -> bool:

@@ -36,11 +36,11 @@ def alternatives_of(
     further = [(row, score / best) for row, score in candidates[1:5] if score >= MIN_SCORE_SHARE * best]
     if sure is Confidence.MEDIUM:
         return [alternative(row, score=score) for row, score in further]
-    places: dict[int, list[int]] = {row.number: [] for row, _ in further}
+    seqs: dict[int, list[int]] = {row.number: [] for row, _ in further}
     for one in found.ranked:
-        if places.get(one.candidate.channel_id) == []:
-            places[one.candidate.channel_id] = list(range(one.candidate.seq, one.candidate.seq + 4))
-    lines = read_messages_around(tx, {number: some for number, some in places.items() if some})
+        if seqs.get(one.candidate.channel_id) == []:
+            seqs[one.candidate.channel_id] = list(range(one.candidate.seq, one.candidate.seq + 4))
+    lines = read_messages_around(tx, {number: some for number, some in seqs.items() if some})
     shown = {number: with_last_answer([dict(row._mapping) for row in rows]) for number, rows in lines.items()}
     room = min(MAX_CHOICE_TOKENS, MAX_CHOICES_TOKENS // max(len(further), 1))
     return [alternative(row, shown.get(row.number, ()), found, score, room) for row, score in further]

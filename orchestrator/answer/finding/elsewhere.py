@@ -24,12 +24,15 @@ TITLE_WIDTH = 60
 
 
 class OtherTimeMatch(NamedTuple):
-    """A matching conversation of another time: the time and the message of its match; no message if only the title
-    matches."""
+    """A matching conversation of another time, and its best message; no message if only the title matches."""
 
     channel: ChannelRow
-    at: datetime
     message: MessageRow | None = None
+
+    @property
+    def at(self) -> datetime:
+        at: datetime = self.message.timestamp if self.message else self.channel.updated_at
+        return at
 
     def format(self, utc_offset_minutes: int | None) -> str:
         """Format it for a sentence."""
@@ -54,14 +57,8 @@ def nearest_other_time(lookup: Lookup[Query]) -> OtherTimeMatch | None:
     ]
     best = {one.ranked.candidate.channel_id: one.ranked.candidate.number for one in reversed(verdicts)}
     lines = {row.channel_number: row for row in by_numbers(tx, [best[number] for number in close if number in best])}
-    abouts = [_other_time_match(row, lines.get(row.number)) for row in channels_by_number(tx, close).values()]
-    return min(abouts, key=lambda one: (_distance_to_scope(one.at, lookup.scope), one.channel.number), default=None)
-
-
-def _other_time_match(row: ChannelRow, message: MessageRow | None) -> OtherTimeMatch:
-    if message is None:
-        return OtherTimeMatch(row, row.updated_at)
-    return OtherTimeMatch(row, message.timestamp, message)
+    matches = [OtherTimeMatch(row, lines.get(row.number)) for row in channels_by_number(tx, close).values()]
+    return min(matches, key=lambda one: (_distance_to_scope(one.at, lookup.scope), one.channel.number), default=None)
 
 
 def _distance_to_scope(at: datetime, scope: Scope) -> timedelta:
@@ -69,9 +66,9 @@ def _distance_to_scope(at: datetime, scope: Scope) -> timedelta:
     return min((abs(at - end) for end in ends), default=timedelta())
 
 
-def other_time_note(about: OtherTimeMatch | None, scope: Scope, utc_offset_minutes: int | None) -> str:
+def other_time_note(other_time: OtherTimeMatch | None, scope: Scope, utc_offset_minutes: int | None) -> str:
     """Return the note of an answer that matches the time but not the words."""
-    nearest = f" Nearest: {about.format(utc_offset_minutes)}." if about else ""
+    nearest = f" Nearest: {other_time.format(utc_offset_minutes)}." if other_time else ""
     return f"Nothing about it from {format_span(scope, utc_offset_minutes)}: this is what was said then.{nearest}"
 
 
@@ -95,12 +92,12 @@ def empty_scope_error(lookup: Lookup[Query]) -> NotFound:
     times = nearest_times(lookup.tx, lookup.scope)
     nearest = ", ".join(f"{at.astimezone(zone):%Y-%m-%d %H:%M}" for at in times)
     when = format_span(lookup.scope, offset)
-    about = nearest_other_time(lookup) if lookup.parsed.search.when_words else None
+    other_time = nearest_other_time(lookup) if lookup.parsed.search.when_words else None
     details = [
         f"No conversations found for query: '{text}'" if text else "No conversations found",
         f"nothing from {when}" if when else "",
         f"nearest: {nearest}" if nearest else "",
-        f"about it: {about.format(offset)}" if about else "",
+        f"about it: {other_time.format(offset)}" if other_time else "",
     ]
     return NotFound("No matching conversations found", "; ".join(filter(None, details)))
 

@@ -19,7 +19,7 @@ from registry.search.sessions import read_messages_around
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import by_numbers, messages_of, seqs_of, turns_of
 from registry.storage.database import ReadTransaction
-from registry.storage.paging import place_of
+from registry.storage.paging import position_of
 from registry.text.ranking.confidence import Confidence
 from registry.text.request.understanding import ParsedRequest
 
@@ -99,7 +99,7 @@ def read_answer(
     if change.turn:
         shares[change.turn[1]] = 1.0
     end = _last_turns(lookup, row)
-    rank_of = {one.ranked.candidate.number: place for place, one in enumerate(judged)}
+    rank_of = {one.ranked.candidate.number: rank for rank, one in enumerate(judged)}
     ranked = read_turns(tx, turns[: 2 * query.limit], query)
     best_seqs = {one.ranked.candidate.seq for one in judged if one.score >= MIN_SCORE_SHARE * best}
     return Extraction(
@@ -137,13 +137,13 @@ def read_last_messages(
     elif is_chosen and names_time:  # any conversation of that time may be the one
         others = [one for one in latest_channels(lookup, relaxed=relaxed) if one.number != row.number]
     lookup.run.recorder.channel = row.name
-    before = place_of(query.cursor) if query.cursor else None
+    before = position_of(query.cursor) if query.cursor else None
     rows = messages_of(
         tx, row.number, limit=query.limit + 1, roles=query.roles, from_=scope.from_, to=scope.to, before=before
     )
     if not rows:
         raise empty_scope_error(replace(lookup, scope=replace(scope, channel_number=row.number)))
-    about = nearest_other_time(lookup) if relaxed and names_time else None
+    other_time = nearest_other_time(lookup) if relaxed and names_time else None
     lookup.run.recorder.explain(channel=row.name, by="the channel's last messages", candidates=len(rows))
     shown = [message_dict(one) for one in rows[-query.limit :]]
     recent = [message_dict(one) for one in messages_of(tx, row.number, limit=MAX_END)]
@@ -154,10 +154,10 @@ def read_last_messages(
         recent=recent,
         seqs=seqs_of(tx, row.number, query.roles),
         relaxed=relaxed,
-        note=other_time_note(about, scope, query.utc_offset_minutes) if relaxed and names_time else "",
+        note=other_time_note(other_time, scope, query.utc_offset_minutes) if relaxed and names_time else "",
         has_older=len(rows) > query.limit,
         is_paged=True,
-        candidates=with_nearest_time(alternatives_in_time(tx, others, scope, query.roles), about, row),
+        candidates=with_nearest_time(alternatives_in_time(tx, others, scope, query.roles), other_time, row),
     )
 
 
@@ -176,9 +176,9 @@ def _add_following(
     """Add the two messages after each of these hits (seqs) to its turn, and a third if the second is the user's: the
     solution of an error may be in the next turn."""
     seqs: Sequence[int] = end["seqs"]
-    place = {seq: at for at, seq in enumerate(seqs)}
+    index = {seq: at for at, seq in enumerate(seqs)}
     shown = {message["seq"] for turn in ranked for message in turn}
-    following = {seq: seqs[place[seq] + 1 : place[seq] + 4] for seq in shown.intersection(hit_seqs) if seq in place}
+    following = {seq: seqs[index[seq] + 1 : index[seq] + 4] for seq in shown.intersection(hit_seqs) if seq in index}
     wanted = sorted({seq for some in following.values() for seq in some})
     if not (wanted and ranked):
         return ranked
@@ -209,8 +209,8 @@ def _last_turns(lookup: Lookup[ExtractQuery], row: ChannelRow) -> dict[str, Any]
     messages = [message for message in recent if message["role"] in roles]
     wanted = (MAX_WHOLE if is_continuation else MAX_END) - len(messages)
     if wanted and len(rows) == MAX_END:
-        place = rows[0].timestamp, rows[0].number
-        earlier = messages_of(tx, row.number, limit=wanted, roles=roles, before=place)
+        first = rows[0].timestamp, rows[0].number
+        earlier = messages_of(tx, row.number, limit=wanted, roles=roles, before=first)
         messages = [*map(message_dict, earlier), *messages]
     return {
         "end": _group_turns([message for message in messages if not message["payload"].get("injected")]),
@@ -227,10 +227,10 @@ def _group_turns(messages: Sequence[MessageDict]) -> list[list[MessageDict]]:
 
 
 def with_nearest_time(
-    candidates: list[dict[str, Any]], about: OtherTimeMatch | None, row: ChannelRow
+    candidates: list[dict[str, Any]], other_time: OtherTimeMatch | None, row: ChannelRow
 ) -> list[dict[str, Any]]:
     """Put the matching conversation of another time first among the alternatives."""
-    if about is None or about.channel.number == row.number:
+    if other_time is None or other_time.channel.number == row.number:
         return candidates
-    others = [one for one in candidates if one["channel"] != about.channel.name]
-    return [alternative(about.channel, [about.message._asdict()] if about.message else []), *others]
+    others = [one for one in candidates if one["channel"] != other_time.channel.name]
+    return [alternative(other_time.channel, [other_time.message._asdict()] if other_time.message else []), *others]

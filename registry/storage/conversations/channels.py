@@ -90,7 +90,7 @@ def recent_channels(tx: ReadTransaction, limit: int, *, is_as_listed: bool = Fal
     return list(tx.execute(_latest_first(select(channel)).limit(limit), execution_options=options))
 
 
-def places_among_recent(tx: ReadTransaction, most: int) -> dict[str, int]:
+def positions_among_recent(tx: ReadTransaction, most: int) -> dict[str, int]:
     """Return the list position of each of the latest channels, by name: `#3` is the third one."""
     names = tx.execute(_latest_first(select(channel.c.name)).limit(most)).scalars()
     return {name: place for place, name in enumerate(names, 1)}

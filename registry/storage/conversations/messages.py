@@ -74,7 +74,7 @@ def first_and_last(
     return found
 
 
-def message_place(tx: ReadTransaction, channel_number: int, seq: int) -> tuple[datetime, int]:
+def message_position(tx: ReadTransaction, channel_number: int, seq: int) -> tuple[datetime, int]:
     """Return the position (timestamp, number) of the message with that seq; NotFound if there is none."""
     query = select(conversation.c.timestamp, conversation.c.number).where(
         conversation.c.channel_number == channel_number, conversation.c.seq == seq
@@ -191,7 +191,7 @@ def get_message(tx: ReadTransaction, message_id: str, *, include_deleted: bool =
     return row
 
 
-def place_of_message(tx: ReadTransaction, message_id: str) -> tuple[int, int] | None:
+def numbers_of_message(tx: ReadTransaction, message_id: str) -> tuple[int, int] | None:
     """Return the numbers of a message's channel and of the message; None if there is none, or it is forgotten."""
     query = select(conversation.c.channel_number, conversation.c.number)
     row = tx.execute(query.where(conversation.c.id == message_id, conversation.c.forgotten.is_(False))).first()

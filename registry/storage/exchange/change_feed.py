@@ -31,7 +31,7 @@ GAP_TIMEOUT_S = 30.0  # seconds a missing number may still appear: longer than a
 
 @dataclass(frozen=True, slots=True)
 class FeedPosition:
-    """A listener's place in the feed: the numbers of the last message and the last execution it saw."""
+    """A listener's position in the feed: the numbers of the last message and the last execution it saw."""
 
     message: int = 0
     execution: int = 0
@@ -51,7 +51,7 @@ class Event:
     """A stored message or finished execution, and the position just after it. `kind` is "message" or "execution"."""
 
     kind: str
-    place: FeedPosition
+    position: FeedPosition
     item: dict[str, Any]
 
 
@@ -68,17 +68,17 @@ class Listener:
     queried again, for `GAP_TIMEOUT_S`.
     """
 
-    def __init__(self, place: FeedPosition) -> None:
-        self._messages = _Numbers(conversation, place.message)
-        self._executions = _Numbers(execution, place.execution)
+    def __init__(self, position: FeedPosition) -> None:
+        self._messages = _Numbers(conversation, position.message)
+        self._executions = _Numbers(execution, position.execution)
 
     def news(self, tx: ReadTransaction) -> list[Event]:
         """Return the events since the last call, messages before executions."""
         events = []
         for row in self._messages.news(tx):
-            events.append(Event("message", self._place(), message_item(row)))
+            events.append(Event("message", self._position(), message_item(row)))
         for row in self._executions.news(tx):
-            events.append(Event("execution", self._place(), execution_item(row)))
+            events.append(Event("execution", self._position(), execution_item(row)))
         return events
 
     def has_all_up_to(self, newest: FeedPosition) -> bool:
@@ -86,7 +86,7 @@ class Listener:
         is_whole = self._messages.is_whole and self._executions.is_whole
         return is_whole and self._messages.last >= newest.message and self._executions.last >= newest.execution
 
-    def _place(self) -> FeedPosition:
+    def _position(self) -> FeedPosition:
         return FeedPosition(self._messages.last, self._executions.last)
 
 

@@ -16,7 +16,7 @@ from registry.errors import RegistryError, StorageError
 from registry.registry import Registry
 from registry.storage.conversations.belonging import drop_view
 from registry.storage.conversations.channels import get_channel
-from registry.storage.conversations.messages import delete_message, message_place, restore_channel, restore_message
+from registry.storage.conversations.messages import delete_message, message_position, restore_channel, restore_message
 from registry.storage.conversations.references import edit_channel, existing_channel, resolve_session
 from registry.storage.database import WriteTransaction
 from registry.storage.paging import Page
@@ -41,7 +41,7 @@ REFUSED: list[Callable[[WriteTransaction], Any]] = [
     lambda tx: existing_channel(tx, "none"),
     lambda tx: resolve_session(tx, "channel"),
     lambda tx: resolve_session(tx, "#99"),
-    lambda tx: message_place(tx, 1, 99),
+    lambda tx: message_position(tx, 1, 99),
     lambda tx: delete_message(tx, "conv_none"),
     lambda tx: restore_message(tx, "conv_none"),
     lambda tx: restore_channel(tx, "none"),
