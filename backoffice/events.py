@@ -24,7 +24,7 @@ router = APIRouter(prefix="/bo", tags=["events"])
 
 
 class EventsQuery(QueryShape):
-    """The place to start from, for clients that cannot send a header."""
+    """The position to start from, for clients that cannot send a header."""
 
     after: str | None = Field(None, pattern=PLACE, description="the same; `Last-Event-ID` goes before it")
 
@@ -61,6 +61,6 @@ async def _lines(client: Client, start: FeedPosition) -> AsyncIterator[bytes]:
     async for happened in events.follow(client.registry, start, KEEP_ALIVE_S):
         for one in happened:
             data = as_json(one.item)
-            yield format_sse_event(event=one.kind, id=str(one.place), data_str=data)
+            yield format_sse_event(event=one.kind, id=str(one.position), data_str=data)
         if not happened:
             yield KEEPALIVE_COMMENT

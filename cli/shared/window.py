@@ -203,7 +203,7 @@ class ChatWindow:
         start_new_thread(connect, ())
 
     def _attach(self, process: socket | None, handshake: bytes) -> None:
-        """Send the open requests to a new process; fail them if there is none."""
+        """Send the open requests and the subscriptions to a new process; fail requests that cannot be sent to one."""
         self._connecting = None
         initialize = self._handshake.get("initialize", b"")
         if process and initialize != handshake and _parse(initialize).get("id") not in self._requests:

@@ -117,7 +117,7 @@ def _has_part_field(value: Any) -> bool:
 
 
 def parts_of(text: str) -> Iterator[str]:
-    """Split a text into parts of at most `PART` characters, after a line or a word if possible."""
+    """Split a text into parts of at most `MAX_PART` characters, after a line or a word if possible."""
     while len(text) > MAX_PART:
         cut = (text.rfind("\n", 0, MAX_PART) + 1) or (text.rfind(" ", 0, MAX_PART) + 1) or MAX_PART
         yield text[:cut]

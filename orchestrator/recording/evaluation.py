@@ -15,11 +15,11 @@ SEARCH_OPERATIONS = ("extract", "search", "search_sessions")  # operations that 
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CaseOutcome:
     """A test case, and the rank of the expected item in its answer (1 is first); None if it was not found."""
 
     case: Mapping[str, Any]
-    place: int | None
+    rank: int | None
 
     @property
     def operation(self) -> str:
@@ -33,16 +33,16 @@ class Outcome:
             "text": query.get("text"),
             "expected": self.case["message_id"],
             "channel": self.case["channel"],
-            "place": self.place,
+            "place": self.rank,
         }
 
 
 async def evaluate(
     orchestrator: Orchestrator, client: str | None = None, access: Access | None = None
-) -> list[Outcome]:
+) -> list[CaseOutcome]:
     """Run the test cases that a token may see, one after the other, and store the hit rates."""
     cases = await orchestrator.registry.seen_by(access).read(list_expectations)
-    outcomes = [Outcome(case, await _find_rank(orchestrator, case, client, access)) for case in cases]
+    outcomes = [CaseOutcome(case, await _find_rank(orchestrator, case, client, access)) for case in cases]
     if outcomes and not orchestrator.registry.is_read_only and not (access and access.is_restricted):
         about: dict[str, Any] = {"record_type": EVALUATION, "channel": "", "result_type": "figures"}  # for a chart
         about |= {"items": (), "metadata": _rates(outcomes), "timestamp": now()}
@@ -60,18 +60,18 @@ async def _find_rank(
 
 
 def _rank_in(found: Iterable[str], expected: str) -> int | None:
-    return next((place for place, one in enumerate(found, 1) if one == expected), None)
+    return next((rank for rank, one in enumerate(found, 1) if one == expected), None)
 
 
-def hit_rates(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def hit_rates(outcomes: Sequence[CaseOutcome]) -> dict[str, Any]:
     """Return how many cases were found, and how many at rank 1: in total and by operation."""
     operations = sorted({outcome.operation for outcome in outcomes})
     by_operation = {name: _rates([one for one in outcomes if one.operation == name]) for name in operations}
     return {**_rates(outcomes), "operations": by_operation}
 
 
-def _rates(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    found = [outcome.place for outcome in outcomes if outcome.place]
+def _rates(outcomes: Sequence[CaseOutcome]) -> dict[str, Any]:
+    found = [outcome.rank for outcome in outcomes if outcome.rank]
     return {
         "cases": len(outcomes),
         "found": len(found),

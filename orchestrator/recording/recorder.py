@@ -309,7 +309,7 @@ async def roll_up_older(registry: Database, days: int) -> int:
     return rolled
 
 
-def forgetting(registry: Database, days: int) -> AbstractAsyncContextManager[None]:
+def rolling_up(registry: Database, days: int) -> AbstractAsyncContextManager[None]:
     """Roll up older executions every hour while the context is open; 0 days: never."""
     return running(_roll_up_hourly(registry, days)) if days else nullcontext()
 

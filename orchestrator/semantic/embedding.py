@@ -15,7 +15,7 @@ from math import inf
 from statistics import fmean, pstdev
 
 from orchestrator.semantic.embedders import Embedder, TextRefused, Unavailable, Vectors, dimension_mismatch
-from orchestrator.semantic.meaning import Pause
+from orchestrator.semantic.meaning import Backoff
 from registry.domain import new_id, now
 from registry.errors import RegistryError
 from registry.registry import Registry
@@ -48,7 +48,7 @@ class Embedding:
     """Embeds the messages of a registry that lack a vector."""
 
     def __init__(self, registry: Registry, embedder: Embedder, *, is_on_demand: bool = False) -> None:
-        """`is_asked_for`: do not wait for another process that embeds."""
+        """`is_on_demand`: do not wait for another process that embeds."""
         self._registry, self._embedder, self._is_on_demand = registry, embedder, is_on_demand
         self._holder = new_id("exec")
 
@@ -176,7 +176,7 @@ async def embed_all(registry: Registry, embedder: Embedder, on_progress: Progres
 async def keep_embedding(registry: Registry, embedder: Embedder, news: asyncio.Event) -> None:
     """Embed new messages until cancelled, within a second after `news` is set."""
     work = Embedding(registry, embedder)
-    pause, above, scan_all_at = Pause(), 0, 0.0
+    pause, above, scan_all_at = Backoff(), 0, 0.0
     clock = asyncio.get_running_loop().time
     while True:
         try:

@@ -31,7 +31,7 @@ class QueryVector:
     note: str = ""
 
 
-class Pause:
+class Backoff:
     """Exponential backoff for a model that does not answer."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -59,7 +59,7 @@ class Meaning:
 
     def __init__(self, registry: Registry, embedder: Embedder, clock: Callable[[], float] = time.monotonic) -> None:
         self.registry, self.embedder = registry, embedder
-        self._pause = Pause(clock)
+        self._pause = Backoff(clock)
         self._last_error = ""
         self._warm_up_task: asyncio.Task[None] | None = None
         self._news = asyncio.Event()

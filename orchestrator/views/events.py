@@ -22,13 +22,13 @@ async def check_readable(registry: Registry) -> None:
     await registry.read(newest_position)
 
 
-async def start_of(registry: Registry, place: str | None) -> FeedPosition:
-    """Parse the given place; without one, return the newest."""
-    return FeedPosition.parse(place) if place else await registry.read(newest_position)
+async def start_of(registry: Registry, position: str | None) -> FeedPosition:
+    """Parse the given position; without one, return the newest."""
+    return FeedPosition.parse(position) if position else await registry.read(newest_position)
 
 
 async def follow(registry: Registry, start: FeedPosition, silence_s: float) -> AsyncIterator[list[Event]]:
-    """Yield events after a place, forever; an empty list after `silence_s` seconds without events."""
+    """Yield events after a position, forever; an empty list after `silence_s` seconds without events."""
     listener = Listener(start)
     yielded_at = time.monotonic()
     while True:
@@ -44,38 +44,38 @@ async def follow(registry: Registry, start: FeedPosition, silence_s: float) -> A
             await asyncio.sleep(wait_s)
 
 
-class _NewestPlace:
-    """Cache of the newest place for all listeners of this process.
+class _NewestPosition:
+    """Cache of the newest position for all listeners of this process.
 
     One listener reads at a time, so that they occupy only one of the reader threads.
     """
 
     def __init__(self) -> None:
         self.turn = asyncio.Lock()
-        self._place = FeedPosition()
+        self._position = FeedPosition()
         self._read_at = float("-inf")
 
     async def get(self, registry: Registry) -> FeedPosition:
-        """Return the place after the last event, at most POLL_S old."""
+        """Return the position after the last event, at most POLL_S old."""
         began = time.monotonic()
         if began - self._read_at >= change_feed.POLL_S:
-            self._place = await registry.read(newest_position)
+            self._position = await registry.read(newest_position)
             self._read_at = began
-        return self._place
+        return self._position
 
 
-_NEWEST: WeakKeyDictionary[Registry, _NewestPlace] = WeakKeyDictionary()
+_NEWEST: WeakKeyDictionary[Registry, _NewestPosition] = WeakKeyDictionary()
 
 
 async def _events_since(registry: Registry, listener: Listener) -> list[Event]:
-    newest = _NEWEST.setdefault(registry, _NewestPlace())
+    newest = _NEWEST.setdefault(registry, _NewestPosition())
     async with newest.turn:
         has_all = listener.has_all_up_to(await newest.get(registry))
         return [] if has_all else await registry.read(listener.news)
 
 
 def list_changes(tx: ReadTransaction, after: int) -> change_feed.Changes[dict[str, Any]]:
-    """Return messages in the order they were stored; `after`: the place of the last answer."""
+    """Return messages in the order they were stored; `after`: the `place` of the last answer."""
     return change_feed.changes_after(tx, after)
 
 

@@ -77,7 +77,7 @@ def add_suite_fixtures(product: Server[Any]) -> None:
     add_prompts(fixtures)
     for method, kind in LISTS.items():
         add_to_list(product, fixtures, method, kind)
-    for method, params in NAMED.items():
+    for method, params in PUBLIC_LABEL.items():
         add_named(product, fixtures, method, params)
     add_handshake_era_methods(product)
     product.middleware += [one for one in fixtures.middleware if type(one) not in map(type, product.middleware)]
@@ -92,7 +92,7 @@ LISTS = {
     "resources/list": "resources",
     "resources/templates/list": "resource_templates",
 }
-NAMED: Mapping[str, type[RequestParams]] = {
+PUBLIC_LABEL: Mapping[str, type[RequestParams]] = {
     "tools/call": CallToolRequestParams,
     "prompts/get": GetPromptRequestParams,
     "resources/read": ReadResourceRequestParams,

@@ -11,7 +11,7 @@ from backoffice.dependencies import SOURCE, Asking
 from backoffice.pages.rendering import address, render, see_other
 from backoffice.queries import Word
 from orchestrator.operations import operations
-from orchestrator.recording.evaluation import SEARCH_OPERATIONS, Outcome, evaluate, hit_rates, repeatable_request
+from orchestrator.recording.evaluation import SEARCH_OPERATIONS, CaseOutcome, evaluate, hit_rates, repeatable_request
 from orchestrator.requests.field_types import Mode, RoleName
 from orchestrator.views import runs as views
 from registry.domain import new_id
@@ -92,11 +92,11 @@ async def cases_page(request: Request, client: Asking) -> HTMLResponse:
 @router.post("/cases/run")
 async def run_cases(request: Request, client: Asking) -> HTMLResponse:
     outcomes = await evaluate(client.orchestrator, client.name, client.access)
-    return _cases(request, [{"case": one.case, "place": one.place} for one in outcomes], outcomes)
+    return _cases(request, [{"case": one.case, "place": one.rank} for one in outcomes], outcomes)
 
 
 def _cases(
-    request: Request, rows: Sequence[Mapping[str, Any]], outcomes: Sequence[Outcome] | None = None
+    request: Request, rows: Sequence[Mapping[str, Any]], outcomes: Sequence[CaseOutcome] | None = None
 ) -> HTMLResponse:
     rates = hit_rates(outcomes) if outcomes is not None else None
     return render(request, "flow/cases.html", rows=rows, rates=rates)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from orchestrator.recording import recorder
-from orchestrator.recording.recorder import forgetting, roll_up_older
+from orchestrator.recording.recorder import roll_up_older, rolling_up
 from orchestrator.service import Orchestrator
 from registry.domain import now
 from registry.monitor.statistics import roll_up
@@ -126,9 +126,9 @@ async def test_conversations_and_what_was_delivered_of_them_stay(
     await orchestrator.run({"operation": "extract", "channel": "c", "query": {"text": "fibonacci"}})
     assert await roll_up_older(registry, 1) == 0, "they are of today"
     monkeypatch.setattr(recorder, "now", lambda: now() + timedelta(days=3))
-    async with forgetting(registry, 0):
+    async with rolling_up(registry, 0):
         assert await left(registry) == 2
-    async with forgetting(registry, 1):
+    async with rolling_up(registry, 1):
         while await left(registry):
             pass
     assert len(await registry.get_conversations("c")) == 1
