@@ -50,7 +50,7 @@ Verify = Callable[[str], Awaitable[Access | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class AdmissionRules:
     """The server's admission settings.
 
     `is_open`: no credential is needed while no token exists. `secret`: the secret of this machine's user.
@@ -71,7 +71,7 @@ class Rules:
     per_minute: int = 0
 
 
-ON_LOOPBACK = Rules()
+ON_LOOPBACK = AdmissionRules()
 
 
 class Credential(NamedTuple):
@@ -135,7 +135,7 @@ def _signature(payload: str, secret: str) -> str:
 
 
 class Gate:
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: AdmissionRules) -> None:
         self.rules, self.sessions, self.quotas = rules, Sessions(), Quotas(rules.per_minute)
         self._recording: set[asyncio.Task[None]] = set()
         self._outage = Outage(

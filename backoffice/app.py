@@ -10,7 +10,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 
 from backoffice import channels, conversations, events, executions, health, kept, reference, spending
-from backoffice.admission import ON_LOOPBACK, Admission, Gate, Rules
+from backoffice.admission import ON_LOOPBACK, Admission, AdmissionRules, Gate
 from backoffice.connections import Connections
 from backoffice.errors import add_error_handlers
 from backoffice.health import NAME, Metrics, RequestCounter
@@ -45,7 +45,7 @@ def create_app(
     *,
     server_context: ServerContext = nullcontext,
     connections: Connections | None = None,
-    rules: Rules = ON_LOOPBACK,
+    rules: AdmissionRules = ON_LOOPBACK,
 ) -> FastAPI:
     """Return the backoffice over the configured registry, which is opened and closed with the server.
 
@@ -74,7 +74,7 @@ def use_orchestrator(app: FastAPI, orchestrator: Orchestrator, connections: Conn
 
 
 def assemble(
-    host: str, rules: Rules, lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None
+    host: str, rules: AdmissionRules, lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None
 ) -> FastAPI:
     """Return the application with its routes and middleware, but without an orchestrator."""
     app = Backoffice(

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query
 
-from backoffice.dependencies import Asking, Client, without_parameters
+from backoffice.dependencies import Asking, HttpClient, without_parameters
 from backoffice.queries import ChannelsQuery, DeletionQuery
 from backoffice.schemas import CHANNEL, ChannelItem, DeletedChannel, FoundChannel, ItemPage, ShownChannel
 from orchestrator.operations.tag import TagQuery
@@ -29,7 +29,7 @@ async def show_channels(client: Asking, query: Annotated[ChannelsQuery, Query()]
 
 
 async def find_channels(
-    client: Client,
+    client: HttpClient,
     query: ChannelsQuery,
     utc_offset_minutes: int | None = None,
     *,

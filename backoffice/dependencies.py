@@ -20,7 +20,7 @@ API = "api"  # the source of operations started through the API by callers that 
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class HttpClient:
     """Runs operations for one HTTP client, as far as its token allows."""
 
     orchestrator: Orchestrator
@@ -70,10 +70,10 @@ class Client:
         return self.registry
 
 
-async def _client(request: Request) -> Client:
+async def _client(request: Request) -> HttpClient:
     name = request.headers.get("user-agent", "")[:200] or None
     source = API if request.url.path.startswith("/bo/") else SOURCE
-    return Client(request.app.state.orchestrator, name, source, _access(request))
+    return HttpClient(request.app.state.orchestrator, name, source, _access(request))
 
 
 def _access(request: Request) -> Access | None:
@@ -115,7 +115,7 @@ async def _refuse_parameters(_given: Annotated[QueryShape, Query()]) -> None:
     """Refuse any query parameter."""
 
 
-Asking = Annotated[Client, Depends(_client)]
+Asking = Annotated[HttpClient, Depends(_client)]
 Local = Annotated[Machine, Depends(_machine)]
 CopyOf = Annotated[CopiedRegistry | None, Depends(_copied_registry)]
 without_parameters = Depends(_refuse_parameters)

@@ -8,7 +8,7 @@ from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from pydantic import Field
 
-from backoffice.dependencies import Asking, Client
+from backoffice.dependencies import Asking, HttpClient
 from orchestrator.requests.shapes import QueryShape
 from orchestrator.views import events
 from orchestrator.views.events import FeedPosition
@@ -57,7 +57,7 @@ async def stream_events(client: Asking, start: Annotated[FeedPosition, Depends(_
     return StreamingResponse(_lines(client, start), headers=HEADERS, media_type="text/event-stream")
 
 
-async def _lines(client: Client, start: FeedPosition) -> AsyncIterator[bytes]:
+async def _lines(client: HttpClient, start: FeedPosition) -> AsyncIterator[bytes]:
     async for happened in events.follow(client.registry, start, KEEP_ALIVE_S):
         for one in happened:
             data = as_json(one.item)

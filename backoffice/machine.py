@@ -132,11 +132,11 @@ class Machine:
 def _merged(synced: Sequence[dict[str, Any]], found: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
     """Return the stores that were read and those found on this machine, by source and path."""
     known = {(store["source"], store["path"]): store for store in synced}
-    return [_store(place, known.get(place, {}), is_here=place in found) for place in sorted(known.keys() | set(found))]
+    return [_store(key, known.get(key, {}), is_here=key in found) for key in sorted(known.keys() | set(found))]
 
 
-def _store(place: tuple[str, str], synced: dict[str, Any], *, is_here: bool) -> dict[str, Any]:
-    defaults = {"source": place[0], "path": place[1], "synced_at": None, "only_here": 0, "seen": 0, "parsed": 0}
+def _store(key: tuple[str, str], synced: dict[str, Any], *, is_here: bool) -> dict[str, Any]:
+    defaults = {"source": key[0], "path": key[1], "synced_at": None, "only_here": 0, "seen": 0, "parsed": 0}
     skipped = synced.get("skipped", [])
     return {
         **defaults,

@@ -39,15 +39,13 @@ COMMANDS = ("blame", "migrate", "note", "remember", "resume", "search")
 """Commands of the terminal that are called as the operation they run."""
 SHARED_MODULES = frozenset(
     (
-        *("channels", "chat", "connections", "conversation", "conversations", "copying", "edits", "errors"),
-        *("events", "executions", "files", "forgetting", "masking", "meaning", "messages", "problems", "prompts"),
-        *("queries", "remote", "rendering", "runs", "sessions", "snippets"),
-        *("sources", "state", "statistics", "store", "stores", "sync", "tokens", "tools", "transcript"),
-        *("writer", "writing"),
+        *("channels", "connections", "conversations", "errors", "events", "executions", "forgetting", "masking"),
+        *("meaning", "messages", "problems", "prompts", "remote", "runs", "sessions", "snippets", "store", "sync"),
+        *("tokens", "tools", "transcript", "writing"),
     )
 )
 """To be parted: take a name out when it stands for one module."""
-SHARED_CLASSES = frozenset((*("Client", "Damage", "Evidence", "Point", "Rules", "Span"),))
+SHARED_CLASSES = frozenset({"Span"})
 """To be parted: take a name out when it stands for one class."""
 
 

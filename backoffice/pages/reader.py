@@ -117,14 +117,14 @@ def counter(translate: Translate) -> Callable[[str, str, int], str]:
 
 
 COOKIE = "zone"
-ZoneState = Literal["told", "untold", "unknown"]
+ZoneState = Literal["sent", "unsent", "unknown"]
 
 
 def zone_state(request: Request) -> ZoneState:
     """Return whether the browser has sent its time zone; `unknown`: one without time zone data."""
     if not request.cookies.get(COOKIE):
-        return "untold"
-    return "told" if _zone_of(request) else "unknown"
+        return "unsent"
+    return "sent" if _zone_of(request) else "unknown"
 
 
 def as_instant(request: Request, name: str, given: str) -> str:

@@ -6,7 +6,7 @@ import secrets
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
-from backoffice.admission import OAUTH_CALLBACK, Rules, Verify, sign_in_code
+from backoffice.admission import OAUTH_CALLBACK, AdmissionRules, Verify, sign_in_code
 from cli.output import TerminalError
 from cli.running.addresses import LOOPBACK, local_address
 from orchestrator.outside.sign_in import SignIn
@@ -17,7 +17,7 @@ from registry.settings import Settings
 SECRET_FILE = "local-secret"  # noqa: S105, its name
 
 
-def rules_of(settings: Settings) -> Rules:
+def rules_of(settings: Settings) -> AdmissionRules:
     address = settings.public_url or f"{'https' if settings.tls_cert else 'http'}://{settings.host}:{settings.port}"
     verify: Verify | None = None
     sign_in: SignIn | None = None
@@ -31,7 +31,7 @@ def rules_of(settings: Settings) -> Rules:
             secret = settings.oauth_client_secret.get_secret_value()
             sign_in = SignIn(issuer, settings.oauth_client_id, secret, settings.public_url + OAUTH_CALLBACK)
     is_private = settings.host in LOOPBACK and not settings.public_url and not _needs_secret(settings)
-    return Rules(
+    return AdmissionRules(
         is_open=is_private and not settings.oauth_issuer,
         secret=_secret(settings),
         verify=verify,

@@ -36,7 +36,7 @@ class DamagedPart(StorageError):
 
 
 @dataclass(frozen=True, slots=True)
-class Damage:
+class BadPart:
     """A part that cannot be used, and why."""
 
     part: str
@@ -127,7 +127,7 @@ class Archive:
     path: Path
     about: dict[str, Any] = field(default_factory=dict)
     """The manifest; if it is lost, the first part's version, createdAt and revision."""
-    damaged: list[Damage] = field(default_factory=list)
+    damaged: list[BadPart] = field(default_factory=list)
     _locations: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     """For each part: offset, packed length and CRC-32."""
     _expected: dict[str, str] = field(default_factory=dict)
@@ -140,14 +140,14 @@ class Archive:
             archive._locations = _locations_from_directory(path)
             if not archive._locations:
                 archive._locations = _locations_from_headers(path)
-                archive.damaged.append(Damage(DIRECTORY, "is missing or damaged"))
+                archive.damaged.append(BadPart(DIRECTORY, "is missing or damaged"))
         except OSError as exc:
             raise StorageError("The backup cannot be read.", f"{path}: {exc.strerror}") from exc
         for name in (MANIFEST, ABOUT):
             with suppress(DamagedPart, ValueError):
                 archive.about = _parse_about(archive._bytes(name))
                 break
-            archive.damaged.append(Damage(name, "is missing or damaged"))
+            archive.damaged.append(BadPart(name, "is missing or damaged"))
         if not archive.about and not any(_is_part(name) for name in archive._locations):
             raise StorageError("This is no backup, or nothing of it is left.", f"{path}: damaged part: {MANIFEST}")
         if archive.about.get("version", VERSION) != VERSION:
@@ -165,7 +165,7 @@ class Archive:
         listed = [part["name"] for part in self.about.get("parts", ())]
         return listed or [name for name in self._locations if _is_part(name)]
 
-    def check(self, report_progress: Callable[[PartDone], None]) -> list[Damage]:
+    def check(self, report_progress: Callable[[PartDone], None]) -> list[BadPart]:
         """Read every part, and return the damaged ones."""
         lost = {damage.part for damage in self.damaged}
         for done, name in enumerate(self.names):
@@ -174,16 +174,16 @@ class Archive:
                 self.read(name)
             except DamagedPart as exc:
                 if name not in lost:
-                    self.damaged.append(Damage(name, exc.details.removeprefix(f"{name}: ")))
+                    self.damaged.append(BadPart(name, exc.details.removeprefix(f"{name}: ")))
         return self.damaged
 
-    def _manifest_mismatches(self) -> list[Damage]:
+    def _manifest_mismatches(self) -> list[BadPart]:
         """Return parts that are not in the manifest, and tables whose parts have another number of rows than stated."""
         if not (parts := self.about.get("parts")):
             return []
         listed = {part["name"] for part in parts}
         unlisted = [
-            Damage(name, "is not in the manifest") for name in self._locations if _is_part(name) and name not in listed
+            BadPart(name, "is not in the manifest") for name in self._locations if _is_part(name) and name not in listed
         ]
         rows = Counter[str]()
         for part in parts:
@@ -191,7 +191,7 @@ class Archive:
         expected = {f"registry/{table}.jsonl": count for table, count in self.about.get("rows", {}).items()}
         mismatches = ((name, count, rows[name]) for name, count in expected.items() if rows[name] != count)
         return unlisted + [
-            Damage(name, f"the manifest's parts hold {found} of {count} rows") for name, count, found in mismatches
+            BadPart(name, f"the manifest's parts hold {found} of {count} rows") for name, count, found in mismatches
         ]
 
     def read(self, name: str) -> bytes:

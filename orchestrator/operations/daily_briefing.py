@@ -145,7 +145,7 @@ async def write_text(run: Run, request: BriefingRequest, state: GeneralState) ->
     text, by = await written_by(run.writer, run.recorder, task, material, 1500)
     language = request.query.language or language_of(message for chat in day.chats for message in chat.messages)
     text = text or compose_text(day.chats, str(request.query.date), language)
-    run.recorder.explain(by=by, chats=len(day.chats), characters=len(text))
+    run.recorder.explain(by=by, talks=len(day.chats), characters=len(text))
     return {"transformed_data": text, "data": replace(day, by=by)}
 
 

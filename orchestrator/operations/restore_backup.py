@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from orchestrator.archive.container import MANIFEST, Archive, Damage, restore_stores
+from orchestrator.archive.container import MANIFEST, Archive, BadPart, restore_stores
 from orchestrator.operations.create_backup import free_names, write_registry
 from orchestrator.operations.validate_backup import NamedBackup, ValidateBackupQuery, existing_backup
 from orchestrator.requests.shapes import Request
@@ -47,7 +47,7 @@ class Rehearsed:
     archive: Archive
     file: Path
     counts: dict[str, int]
-    damaged: list[Damage]
+    damaged: list[BadPart]
     safety_copy: str | None
     folder: TemporaryDirectory[str] = field(repr=False)
 

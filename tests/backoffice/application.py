@@ -14,14 +14,14 @@ from unittest.mock import patch
 from fastapi import FastAPI
 from starlette.routing import BaseRoute
 
-from backoffice.admission import ON_LOOPBACK, Rules
+from backoffice.admission import ON_LOOPBACK, AdmissionRules
 from backoffice.app import assemble, create_app, use_orchestrator
 from orchestrator.service import Orchestrator
 from registry.settings import Settings
 
 
 def application(
-    orchestrator: Orchestrator, *, host: str = "127.0.0.1", rules: Rules = ON_LOOPBACK, **options: Any
+    orchestrator: Orchestrator, *, host: str = "127.0.0.1", rules: AdmissionRules = ON_LOOPBACK, **options: Any
 ) -> FastAPI:
     """Return the backoffice over an orchestrator that is open already and stays open."""
     app = with_known_routes(lambda: assemble(host, rules))

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from backoffice.admission import Rules
+from backoffice.admission import AdmissionRules
 from backoffice.middleware import Guard
 from orchestrator.service import Orchestrator
 from registry.settings import Settings
@@ -86,7 +86,9 @@ async def test_the_whole_application_is_guarded(http: httpx.AsyncClient) -> None
 async def test_scripts_of_an_allowed_origin_read_and_change_what_is_kept_and_no_others(
     orchestrator: Orchestrator,
 ) -> None:
-    rules = Rules(origins=Settings(allowed_origins="https://editor.example, http://localhost:3000").allowed_origins)
+    rules = AdmissionRules(
+        origins=Settings(allowed_origins="https://editor.example, http://localhost:3000").allowed_origins
+    )
     transport = httpx.ASGITransport(application(orchestrator, rules=rules))
     sent = {"channel": "c", "messages": [{"role": "user", "text": "hello"}]}
     asked = {"Access-Control-Request-Method": "PATCH", "Access-Control-Request-Headers": "authorization,content-type"}

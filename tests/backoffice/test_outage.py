@@ -12,7 +12,7 @@ import pytest
 from mcp.types import JSONRPCError, jsonrpc_message_adapter
 from psycopg.sql import SQL, Identifier
 
-from backoffice.admission import Rules
+from backoffice.admission import AdmissionRules
 from orchestrator.service import Orchestrator
 from orchestrator.views import events
 from registry.access import Access, Level
@@ -80,7 +80,7 @@ async def test_who_comes_from_another_machine_does_not_hear_it_either(
 ) -> None:
     place = database_url.partition("host=")[2]
     for is_open in (True, False):
-        app = application(orchestrator, rules=Rules(is_open=is_open))
+        app = application(orchestrator, rules=AdmissionRules(is_open=is_open))
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as http:
             with away(database_url):
@@ -91,7 +91,7 @@ async def test_who_comes_from_another_machine_does_not_hear_it_either(
 async def test_why_nobody_is_let_in_is_in_the_log_once(
     orchestrator: Orchestrator, caplog: pytest.LogCaptureFixture
 ) -> None:
-    transport = httpx.ASGITransport(application(orchestrator, rules=Rules(is_open=False)))
+    transport = httpx.ASGITransport(application(orchestrator, rules=AdmissionRules(is_open=False)))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as http:
         made = await orchestrator.registry.write(lambda tx: create_token(tx, "mine", Level.READ))
         shown = {"Authorization": f"Bearer {made.secret}"}
@@ -115,7 +115,7 @@ async def test_an_issuer_of_tokens_that_cannot_be_reached_is_in_the_log_once(
             raise StorageError("The issuer cannot be reached.", "no route")
         return Access("oauth:me", Level.READ) if token == "good" else None
 
-    transport = httpx.ASGITransport(application(orchestrator, rules=Rules(is_open=False, verify=verify)))
+    transport = httpx.ASGITransport(application(orchestrator, rules=AdmissionRules(is_open=False, verify=verify)))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as http:
         seen = [
             (await http.get("/bo/channels", headers={"Authorization": f"Bearer {token}"})).status_code

@@ -7,7 +7,7 @@ import pytest
 from fastapi import FastAPI
 
 from backoffice import quotas
-from backoffice.admission import Rules
+from backoffice.admission import AdmissionRules
 from orchestrator.service import Orchestrator
 from registry.access import Level
 from tests.backoffice.application import application
@@ -35,7 +35,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture
 def app(orchestrator: Orchestrator) -> FastAPI:
-    return application(orchestrator, rules=Rules(secret=SECRET, per_minute=3))
+    return application(orchestrator, rules=AdmissionRules(secret=SECRET, per_minute=3))
 
 
 async def test_a_token_that_asks_too_often_is_told_when_to_ask_again(hire: Hire, clock: Clock) -> None:

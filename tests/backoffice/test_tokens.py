@@ -13,7 +13,7 @@ import pytest
 from fastapi import FastAPI
 
 from backoffice import admission
-from backoffice.admission import Rules, sign_in_code
+from backoffice.admission import AdmissionRules, sign_in_code
 from orchestrator.service import Orchestrator
 from registry.access import Level
 from registry.domain import now
@@ -286,7 +286,7 @@ async def test_a_session_ends_when_its_token_is_revoked(
 
 async def test_a_session_is_known_to_another_process_until_it_ends(orchestrator: Orchestrator) -> None:
     """Two servers of one registry, or one before and after a restart."""
-    rules = Rules(is_open=False, secret="ours")
+    rules = AdmissionRules(is_open=False, secret="ours")
 
     async def signed_in(browser: httpx.AsyncClient) -> bool:
         return (await browser.get("/bo/channels")).status_code == 200
@@ -309,7 +309,7 @@ async def test_a_session_is_known_to_another_process_until_it_ends(orchestrator:
 
 
 async def test_a_session_lasts_twelve_hours(orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with browser_at(application(orchestrator, rules=Rules(is_open=False, secret="ours"))) as browser:
+    async with browser_at(application(orchestrator, rules=AdmissionRules(is_open=False, secret="ours"))) as browser:
         await browser.post("/login", data={"code": sign_in_code("ours")})
         for hours, status in ((11.9, 200), (12.1, 401)):
             later = now() + timedelta(hours=hours)
@@ -322,7 +322,7 @@ async def test_a_browser_signs_in_to_a_registry_that_is_read_only(
 ) -> None:
     token = (await make("me"))["authorization"].removeprefix("Bearer ")
     orchestrator.registry.is_read_only = True
-    async with browser_at(application(orchestrator, rules=Rules(is_open=False, secret="ours"))) as browser:
+    async with browser_at(application(orchestrator, rules=AdmissionRules(is_open=False, secret="ours"))) as browser:
         for shown in ({"token": token}, {"code": sign_in_code("ours")}):
             await browser.post("/login", data=shown)
             assert (await browser.get("/bo/channels")).status_code == 200
@@ -334,7 +334,7 @@ async def test_a_browser_signs_in_to_a_registry_that_is_read_only(
 
 
 async def test_a_secret_keeps_other_users_of_this_machine_out(orchestrator: Orchestrator) -> None:
-    async with browser_at(application(orchestrator, rules=Rules(is_open=False, secret="ours"))) as http:
+    async with browser_at(application(orchestrator, rules=AdmissionRules(is_open=False, secret="ours"))) as http:
         assert (await http.get("/bo/channels")).status_code == 401
         shown = {"authorization": "Bearer ours"}
         assert (await http.get("/settings", headers=shown)).status_code == 200

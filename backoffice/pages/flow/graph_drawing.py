@@ -10,7 +10,7 @@ UPPER, MIDDLE, LOWER = 56, 80, 104  # the edges of a node's box, and the line be
 RISE, ROUND, TIP = 16, 16, 4
 """The distance between two arcs on a side, the radius of their corners, and the room for an arrow's tip."""
 
-Edge = tuple[int, int]  # from one place in the row to another
+Edge = tuple[int, int]  # from one column to another
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from registry.domain import parse_time
 
 
-class Span(NamedTuple):
+class WaterfallBar(NamedTuple):
     """A step of a run or the gap between two steps; milliseconds from the start, and shares of the whole."""
 
     name: str
@@ -21,16 +21,16 @@ WAITING, BETWEEN, FINISHING = "before the first step", "between two steps", "aft
 MIN_GAP_MS = 1.0  # starts are recorded to the millisecond, so a shorter gap says nothing
 
 
-def waterfall(run: Mapping[str, Any]) -> list[Span]:
+def waterfall(run: Mapping[str, Any]) -> list[WaterfallBar]:
     """Split a run's duration into its steps and the gaps between them."""
     began, total = parse_time(run["started_at"]), max(run["duration_ms"] or 0.0, 0.001)
-    spans: list[Span] = []
+    bars: list[WaterfallBar] = []
     at = 0.0
 
     def add(name: str, start: float, end: float, *, is_gap: bool) -> None:
         if not is_gap or end - start >= MIN_GAP_MS:
             left, right = min(start / total, 1.0), min(end / total, 1.0)
-            spans.append(Span(name, is_gap, start, end - start, left, right - left))
+            bars.append(WaterfallBar(name, is_gap, start, end - start, left, right - left))
 
     for index, step in enumerate(run["steps"]):
         start = max((parse_time(step["started_at"]) - began).total_seconds() * 1000, at)
@@ -38,7 +38,7 @@ def waterfall(run: Mapping[str, Any]) -> list[Span]:
         at = start + (step["duration_ms"] or 0.0)
         add(step["node"], start, at, is_gap=False)
     add(FINISHING, at, total, is_gap=True)
-    return spans
+    return bars
 
 
 class StatePart(NamedTuple):

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from backoffice.channels import find_channels
-from backoffice.dependencies import SOURCE, Asking, Client
+from backoffice.dependencies import SOURCE, Asking, HttpClient
 from backoffice.pages.flow.graph_drawing import graph_drawing
 from backoffice.pages.flow.run import states, waterfall
 from backoffice.pages.reader import as_instant, as_local
@@ -36,7 +36,7 @@ async def executions_page(request: Request, client: Asking) -> HTMLResponse:
     return render(request, "flow/executions.html", running=client.running() if query.cursor is None else [], **listing)
 
 
-async def list_context(request: Request, client: Client, query: ExecutionsQuery) -> dict[str, Any]:
+async def list_context(request: Request, client: HttpClient, query: ExecutionsQuery) -> dict[str, Any]:
     if not query.source:
         query.without_source = SOURCE  # the operator's own reading is shown on request
     hidden = {} if query.operation or query.channel else WITHOUT_HINTS
@@ -184,7 +184,7 @@ def with_changes(request: Mapping[str, Any], text: str | None, drop: Sequence[st
     return {**others, "query": query}
 
 
-async def find_repairs(client: Client, request: Mapping[str, Any], conditions: Sequence[Condition]) -> list[Repair]:
+async def find_repairs(client: HttpClient, request: Mapping[str, Any], conditions: Sequence[Condition]) -> list[Repair]:
     """Search without each condition in turn, and return those that find a conversation."""
     found: list[Repair] = []
     narrowing = [one for one in conditions if one.kind != "word" and (one.text or one.drop)]

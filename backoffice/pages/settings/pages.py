@@ -13,7 +13,7 @@ from markupsafe import Markup
 from pydantic import BaseModel, Field
 
 from backoffice.connections import Connection, ConnectionPart
-from backoffice.dependencies import Asking, Client, CopyOf, Local, without_parameters
+from backoffice.dependencies import Asking, CopyOf, HttpClient, Local, without_parameters
 from backoffice.pages.rendering import address, render, see_other
 from backoffice.pages.viewer.channels import ROWS, given_query
 from backoffice.pages.viewer.markdown import code_html
@@ -86,7 +86,7 @@ async def backups_page(request: Request, client: Asking, _here: Local) -> HTMLRe
     return render(request, "flow/backups.html", backups=await _backups(client))
 
 
-async def _backups(client: Client) -> dict[str, dict[str, Any]]:
+async def _backups(client: HttpClient) -> dict[str, dict[str, Any]]:
     """Return the backups by the names of their files."""
     answer = await client.ask("list_backups", {}, is_recorded=False)
     return {PurePath(one["path"]).name: one for one in answer.get("backups", [])}

@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from backoffice.channels import Name
 from backoffice.conversations import Id
-from backoffice.dependencies import Asking, Client, for_everything
+from backoffice.dependencies import Asking, HttpClient, for_everything
 from backoffice.pages.rendering import address, channel_url, render, see_other
 from backoffice.pages.viewer.messages import shown_message
 from backoffice.queries import Word
@@ -94,7 +94,7 @@ async def restore_message(request: Request, client: Asking, message_id: Id) -> R
     return await _message(request, client, message_id)
 
 
-async def _message(request: Request, client: Client, message_id: str) -> Response:
+async def _message(request: Request, client: HttpClient, message_id: str) -> Response:
     """Return the message's part of the page; without a script, redirect to its page."""
     if "hx-request" not in request.headers:
         return see_other(f"/messages/{message_id}")

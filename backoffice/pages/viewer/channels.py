@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse, Response
 from pydantic import BaseModel, Field
 
 from backoffice.channels import find_channels
-from backoffice.dependencies import Asking, Client, CopyOf
+from backoffice.dependencies import Asking, CopyOf, HttpClient
 from backoffice.pages.reader import as_instant, as_local, day_names, day_of, utc_offset_minutes
 from backoffice.pages.rendering import address, channel_url, render, see_other
 from backoffice.queries import ChannelsQuery
@@ -66,7 +66,7 @@ async def channels_page(request: Request, client: Asking, elsewhere: CopyOf) -> 
 
 
 async def list_context(
-    request: Request, client: Client, query: RegistryQuery, given: Mapping[str, str]
+    request: Request, client: HttpClient, query: RegistryQuery, given: Mapping[str, str]
 ) -> dict[str, Any]:
     is_newest = not (query.q or query.cursor or query.deleted)
     shown = await client.view(views.list_header, is_newest=is_newest)

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from backoffice.channels import Name
 from backoffice.conversations import Id
-from backoffice.dependencies import Asking, Client, without_parameters
+from backoffice.dependencies import Asking, HttpClient, without_parameters
 from backoffice.pages.rendering import HEADERS, channel_url, render
 from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, given_query, list_context, snippet
 from backoffice.pages.viewer.markdown import image_in
@@ -89,7 +89,7 @@ def _stretch_address(channel: str, query: ConversationQuery, **cursor: str | Non
     return channel_url(channel, q=query.q, deleted="1" if query.deleted else None, **cursor)
 
 
-async def _hits(client: Client, channel: str, words: str, *, is_recorded: bool) -> list[dict[str, Any]]:
+async def _hits(client: HttpClient, channel: str, words: str, *, is_recorded: bool) -> list[dict[str, Any]]:
     """Return the messages that match the words, or contain them literally, in order."""
     query = {"text": words, "limit": MAX_HITS, "order": "asc"}
     found = await client.run("search", query, channel, is_recorded=is_recorded)

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from backoffice import quotas
-from backoffice.admission import Rules
+from backoffice.admission import AdmissionRules
 from orchestrator.remote import client
 from orchestrator.remote.client import RateLimited
 from orchestrator.service import Orchestrator
@@ -47,7 +47,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 async def test_under_a_small_limit_everything_arrives_though_late(
     laptops: Laptops, elsewhere: Orchestrator, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limited = httpx.ASGITransport(application(elsewhere, rules=Rules(per_minute=2)))
+    limited = httpx.ASGITransport(application(elsewhere, rules=AdmissionRules(per_minute=2)))
     for laptop, name in zip(laptops, ("kim", "kims-other"), strict=True):
         made = await elsewhere.registry.write(lambda tx, name=name: create_token(tx, name, Level.ADMIN))  # type: ignore[misc]
         laptop.token = made.secret
