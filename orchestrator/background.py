@@ -1,4 +1,4 @@
-"""Run background tasks while a context is open."""
+"""Run a background task while a context is open."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
@@ -7,11 +7,10 @@ from typing import Any
 
 
 @asynccontextmanager
-async def running(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    tasks = [asyncio.create_task(one) for one in work]
+async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    task = asyncio.create_task(work)
     try:
         yield
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
+        task.cancel()
+        await asyncio.wait([task])

@@ -1,6 +1,4 @@
-"""The permissions of a token. Pure; tokens are stored by `storage.tokens`, rows filtered by
-`storage.safety.visibility`.
-"""
+"""The permissions of a token. `storage.safety.tokens` stores tokens, `storage.safety.visibility` filters rows."""
 
 from __future__ import annotations
 

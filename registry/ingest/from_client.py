@@ -201,7 +201,7 @@ def _ingest_new(tx: WriteTransaction, source: str, sessions: Sequence[Session]) 
     made = make_channels(tx, described, source, received_at)
     new = {at: (name, session) for at, (name, session) in new.items() if name in made}
     to_save = [(made[name], session.messages, described[name]) for name, session in new.values()]
-    saved = save_new(tx, to_save, source=source, actor=Actor.READER, received_at=received_at)
+    saved = save_new(tx, to_save, source=source, received_at=received_at)
     return done | dict(zip(new, saved, strict=True))
 
 

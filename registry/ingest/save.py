@@ -89,15 +89,14 @@ def save_new(
     new: Sequence[tuple[ChannelRow, Sequence[Message], Mapping[str, Any]]],
     *,
     source: str,
-    actor: Actor,
     received_at: datetime,
 ) -> list[Saved]:
-    """Store messages in channels that were just made. None of them may be a call of our own tools."""
+    """Store messages from stores in channels that were just made. None of them may be a call of our own tools."""
     rows_of = []
     for into, messages, metadata in new:
         sent = list(map(Sent.of, messages))
         nothing_known = Recognition([None] * len(sent))
-        rows_of.append((into, _new_rows(into, sent, nothing_known, source, metadata, actor, received_at, None)))
+        rows_of.append((into, _new_rows(into, sent, nothing_known, source, metadata, Actor.READER, received_at, None)))
     if rows_of:
         _insert(tx, [row for _, rows in rows_of for row in rows])
         update_rows(tx, channel, [_channel_totals(into, rows) for into, rows in rows_of])

@@ -93,7 +93,7 @@ def recent_channels(tx: ReadTransaction, limit: int, *, is_as_listed: bool = Fal
 def positions_among_recent(tx: ReadTransaction, most: int) -> dict[str, int]:
     """Return the list position of each of the latest channels, by name: `#3` is the third one."""
     names = tx.execute(_latest_first(select(channel.c.name)).limit(most)).scalars()
-    return {name: place for place, name in enumerate(names, 1)}
+    return {name: position for position, name in enumerate(names, 1)}
 
 
 def _latest_first(query: Select[Any]) -> Select[Any]:
@@ -338,16 +338,16 @@ def keep_summaries(tx: WriteTransaction, made: Sequence[MadeSummary]) -> None:
 
 def recount_channel(tx: WriteTransaction, number: int) -> None:
     """Recompute a channel's counts and time span from its messages, after some were deleted or restored."""
-    alive = conversation.c.channel_number == number, conversation.c.deleted.is_(False)
+    undeleted = conversation.c.channel_number == number, conversation.c.deleted.is_(False)
     count, tokens, first, last = tx.execute(
         select(
             func.count(),
             func.coalesce(func.sum(conversation.c.length), 0),
             func.min(conversation.c.timestamp),
             func.max(conversation.c.timestamp),
-        ).where(*alive)
+        ).where(*undeleted)
     ).one()
-    question = select(conversation.c.text).where(*alive, conversation.c.role == Role.USER)
+    question = select(conversation.c.text).where(*undeleted, conversation.c.role == Role.USER)
     first_question = tx.execute(question.order_by(conversation.c.timestamp, conversation.c.number).limit(1)).scalar()
     changes: dict[str, Any] = {
         "message_count": count,

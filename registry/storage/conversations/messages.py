@@ -269,10 +269,10 @@ def delete_channel(tx: WriteTransaction, row: ChannelRow, *, soft: bool, until: 
     """
     within = conversation.c.channel_number == row.number
     if soft:
-        alive = [within, conversation.c.deleted.is_(False), *([conversation.c.timestamp <= until] if until else [])]
-        unindex(tx, tx.execute(select(conversation).where(*alive)).all())
+        to_delete = [within, conversation.c.deleted.is_(False), *([conversation.c.timestamp <= until] if until else [])]
+        unindex(tx, tx.execute(select(conversation).where(*to_delete)).all())
         tx.execute(update(channel).where(channel.c.number == row.number).values(deleted=True))
-        tx.execute(update(conversation).where(*alive).values(deleted=True, with_channel=True))
+        tx.execute(update(conversation).where(*to_delete).values(deleted=True, with_channel=True))
         recount_channel(tx, row.number)  # undeletes the channel if messages are left
     else:
         unindex(tx, tx.execute(select(conversation).where(within)).all())
@@ -293,8 +293,8 @@ def revise(tx: WriteTransaction, news: Sequence[tuple[MessageRow, Mapping[str, A
     unindex(tx, [row for row, _ in news])
     changed = {"number", "length", "analyzer_version"}.union(*(changes for _, changes in news))
     update_rows(tx, conversation, [{name: row[name] for name in changed} for row in revised])
-    alive = zip(revised, tokens, strict=True)
-    index_of(tx).add(tx, [message_entry(row, found) for row, found in alive if not row["deleted"]])
+    undeleted = [(row, found) for row, found in zip(revised, tokens, strict=True) if not row["deleted"]]
+    index_of(tx).add(tx, [message_entry(row, found) for row, found in undeleted])
 
 
 def unindex(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:

@@ -103,8 +103,8 @@ def _begin(tx: WriteTransaction, everything: bool) -> int | None:
     builds = _builds(tx)
     _run(tx, [f"DROP TABLE {name}" for name in builds if name != BUILD])
     if BUILD not in builds:
-        alive = conversation.c.deleted.is_(False)
-        is_old = select(conversation.c.number).where(alive, conversation.c.analyzer_version != ANALYZER_VERSION)
+        undeleted = conversation.c.deleted.is_(False)
+        is_old = select(conversation.c.number).where(undeleted, conversation.c.analyzer_version != ANALYZER_VERSION)
         if not everything and tx.execute(is_old.limit(1)).first() is None:
             return None
         _run(tx, [_STATEMENTS[tx.dialect.name].create])
@@ -143,10 +143,10 @@ def _replace_index(tx: WriteTransaction) -> None:
     statements = _STATEMENTS[tx.dialect.name]
     _run(tx, statements.lock)
     built = set(tx.execute(text(statements.entries)).scalars())
-    alive = set(tx.execute(select(conversation.c.number).where(conversation.c.deleted.is_(False))).scalars())
-    _add(tx, by_numbers(tx, sorted(alive - built)))
+    undeleted = set(tx.execute(select(conversation.c.number).where(conversation.c.deleted.is_(False))).scalars())
+    _add(tx, by_numbers(tx, sorted(undeleted - built)))
     # A message deleted for good has no text, so its entry cannot be removed; no search returns it.
-    rows = tx.execute(select(conversation).where(is_one_of(conversation.c.number, built - alive))).all()
+    rows = tx.execute(select(conversation).where(is_one_of(conversation.c.number, built - undeleted))).all()
     entries = [message_entry(row._asdict(), searched_tokens(row._asdict())) for row in rows]
     index_of(tx).remove(tx, entries, BUILD)
     # Softly deleted channels keep their titles, because they can be restored.

@@ -94,7 +94,7 @@ MAX_EXAMPLES = 5  # examples of each kind of damage
 BATCH_ROWS = 100  # rows in memory; a message may be megabytes long
 BUCKETS = 2**16  # hash buckets for index terms: 3 MB for any number of terms
 _REBUILD = "ctxr db reindex --all makes it anew"
-_CREATE_INSTANCES = "CREATE VIRTUAL TABLE temp.standing USING fts5vocab(main, message_index, instance)"
+_CREATE_INSTANCES = "CREATE VIRTUAL TABLE temp.instances USING fts5vocab(main, message_index, instance)"
 _ENTRIES = {"sqlite": "(SELECT id AS number FROM message_index_docsize)", "postgresql": "message_index"}
 _MISSING = """
     SELECT count(*) FROM conversation AS c
@@ -163,12 +163,12 @@ def _is_as_stored(role: object, message_text: object, digest: bytes) -> bool:
 
 
 def _counts(connection: Connection) -> Iterator[str]:
-    alive = (
+    stored_count = (
         select(func.count())
         .where(conversation.c.channel_number == channel.c.number, conversation.c.deleted.is_(False))
         .scalar_subquery()
     )
-    query = select(channel.c.name).where(channel.c.message_count != alive)
+    query = select(channel.c.name).where(channel.c.message_count != stored_count)
     wrong, shown = _count_and_examples(row.name for row in _rows(connection, query))
     if wrong:
         yield f"counts: {wrong} channels do not know how many messages they have: {shown}"
@@ -181,18 +181,18 @@ def _index(connection: Connection) -> Iterator[str]:
     stray = connection.scalar(text(_STRAY.format(entries=entries)))
     if missing or stray:
         yield f"index: {missing} messages are not in it, {stray} entries are of none; {_REBUILD}"
-    alive = select(conversation).where(conversation.c.deleted.is_(False))
-    is_old = connection.scalar(select(alive.where(conversation.c.analyzer_version != ANALYZER_VERSION).exists()))
+    undeleted = select(conversation).where(conversation.c.deleted.is_(False))
+    is_old = connection.scalar(select(undeleted.where(conversation.c.analyzer_version != ANALYZER_VERSION).exists()))
     if connection.dialect.name != "sqlite" or is_old:
         return
     sums = [0] * BUCKETS
-    for row in _rows(connection, alive):
+    for row in _rows(connection, undeleted):
         values = row._asdict()
         _add(sums, message_entry(values, searched_tokens(values)))
     for row in _rows(connection, select(channel).where(text(f"-channel.number IN {entries}"))):
         _add(sums, title_entry(row, {}))
     connection.execute(text(_CREATE_INSTANCES))
-    for row in _rows(connection, text("SELECT term, doc FROM temp.standing")):
+    for row in _rows(connection, text("SELECT term, doc FROM temp.instances")):
         sums[hash(row.term) % BUCKETS] -= hash((row.term, row.doc))
     wrong = BUCKETS - sums.count(0)
     if wrong:
