@@ -135,7 +135,7 @@ def _page(request: Request, envelope: Response, exc: Exception) -> Response:
     error = json.loads(bytes(envelope.body))["error"]
     if "hx-request" in request.headers:
         is_search = request.method == "GET" and "q" in request.query_params and "cursor" not in request.query_params
-        place = INTO_TARGET if is_search else INTO_NOTICE
-        return render(request, "problem.html", status=envelope.status_code, headers=place, error=error)
+        into = INTO_TARGET if is_search else INTO_NOTICE
+        return render(request, "problem.html", status=envelope.status_code, headers=into, error=error)
     heals = request.method == "GET" and isinstance(exc, StorageError)
     return render(request, "error.html", status=envelope.status_code, error=error, heals=heals)

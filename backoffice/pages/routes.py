@@ -35,9 +35,9 @@ MOVED = {
 
 async def redirect_moved(request: Request) -> Response:
     """Redirect to the page that an old address is a part of."""
-    place = MOVED[request.scope["route"].path]
+    path = MOVED[request.scope["route"].path]
     channel = request.path_params.get("channel")
-    return RedirectResponse(channel_url(channel) if channel else address(place, **request.query_params), 301)
+    return RedirectResponse(channel_url(channel) if channel else address(path, **request.query_params), 301)
 
 
 class Assets(StaticFiles):

@@ -19,7 +19,7 @@ from registry.access import Level
 from registry.errors import InvalidRequest, StorageError
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.migrations import HEAD
-from registry.storage.paging import invalidate_feed_places
+from registry.storage.paging import invalidate_feed_positions
 from registry.storage.safety.forgetting import forget_again, tombstones_of, wipe
 from registry.storage.safety.page_sessions import end_other_sessions, open_sessions
 from registry.storage.safety.tokens import revoke_again, revoked_tokens
@@ -129,7 +129,7 @@ def replace_all(tx: WriteTransaction, run: Run, request: RestoreBackupRequest, s
             tombstones = tombstones_of(tx)
             revoked, sessions = revoked_tokens(tx), open_sessions(tx)
             replace_everything(tx, data.file)
-            invalidate_feed_places(tx)
+            invalidate_feed_positions(tx)
             revoke_again(tx, revoked)
             end_other_sessions(tx, sessions)
             forgotten_again = forget_again(tx, tombstones)

@@ -116,8 +116,8 @@ async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound)
         data = await run.registry.read(lambda tx: _by_activity(tx, data, is_newest_first=request.query.order == "desc"))
     shown, total = await run.registry.read(lambda tx: list_found_sessions(tx, run, request.query, data, tokens))
     shown = fit_client(run, shown)
-    place = pagination(total, request.query.limit, request.query.offset, len(shown))
-    return {"sessions": shown, "pagination": place, **more}
+    page = pagination(total, request.query.limit, request.query.offset, len(shown))
+    return {"sessions": shown, "pagination": page, **more}
 
 
 def _by_activity(tx: ReadTransaction, data: SessionsFound, *, is_newest_first: bool) -> SessionsFound:

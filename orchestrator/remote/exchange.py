@@ -213,14 +213,14 @@ async def pull(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
     changes = await _new_changes(registry, remote)
     while True:
         await _store_missing(orchestrator, remote, changes.items, done)
-        await registry.write(partial(notes.note_answer, url=remote.notes_url, place=changes.place))
+        await registry.write(partial(notes.note_answer, url=remote.notes_url, place=changes.position))
         if changes.is_all:
             break
         changes = await _compare_if_replaced(registry, remote, await _changes_after(remote, changes))
     await _pull_edits(orchestrator, remote, done)
 
 
-async def check_place(registry: Registry, remote: RemoteRegistry) -> None:
+async def detect_replacement(registry: Registry, remote: RemoteRegistry) -> None:
     """Before a push without a pull, detect a replaced registry, so that missing messages are sent again."""
     await _new_changes(registry, remote)
 
@@ -228,16 +228,16 @@ async def check_place(registry: Registry, remote: RemoteRegistry) -> None:
 async def _new_changes(registry: Registry, remote: RemoteRegistry) -> Changes[dict[str, Any]]:
     """Return the changes since the last exchange, even if the registry had another address then."""
     remote.notes_url = await registry.read(lambda tx: notes.known_address(tx, remote.url))
-    changes = await remote.changes(await _place(registry, remote))
+    changes = await remote.changes(await _position(registry, remote))
     if changes.registry and changes.registry != await registry.read(lambda tx: notes.registry_at(tx, remote.notes_url)):
         address = await registry.write(lambda tx: notes.note_registry(tx, remote.url, changes.registry))
         if address != remote.notes_url:
             remote.notes_url = address
-            changes = await remote.changes(await _place(registry, remote))
+            changes = await remote.changes(await _position(registry, remote))
     return await _compare_if_replaced(registry, remote, changes)
 
 
-async def _place(registry: Registry, remote: RemoteRegistry) -> int:
+async def _position(registry: Registry, remote: RemoteRegistry) -> int:
     return (await registry.read(lambda tx: notes.sync_progress(tx, remote.notes_url))).place
 
 
@@ -258,7 +258,7 @@ async def _compare_if_replaced(
 
 async def _changes_after(remote: RemoteRegistry, before: Changes[dict[str, Any]]) -> Changes[dict[str, Any]]:
     """Return the next changes. Raises Unreachable if another registry answers: its feed positions differ."""
-    changes = await remote.changes(before.place)
+    changes = await remote.changes(before.position)
     if changes.registry != before.registry:
         raise Unreachable(f"{remote.url}: another registry answers there than a moment ago")
     return changes
@@ -266,19 +266,19 @@ async def _changes_after(remote: RemoteRegistry, before: Changes[dict[str, Any]]
 
 async def _pull_edits(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> None:
     registry = orchestrator.registry
-    place = (await registry.read(lambda tx: notes.sync_progress(tx, remote.notes_url))).edit_place
+    position = (await registry.read(lambda tx: notes.sync_progress(tx, remote.notes_url))).edit_place
     while True:
         try:
-            found = await remote.edits(place)
+            found = await remote.edits(position)
         except RemoteRefused as exc:  # not allowed by the token
             logger.warning("Names, tags and deletions stay there: %s", exc)
             return
         for edit in found.items:
             await _apply_here(orchestrator, remote, edit, done)
-        if found.place == place:
+        if found.position == position:
             return
-        place = found.place
-        await registry.write(partial(notes.note_answer, url=remote.notes_url, edit_place=place))
+        position = found.position
+        await registry.write(partial(notes.note_answer, url=remote.notes_url, edit_place=position))
         if found.is_all:
             return
 

@@ -124,7 +124,7 @@ class MessageRange(NamedTuple):
 
 def conversation(tx: ReadTransaction, name: str, wanted: MessageRange, *, has_outline: bool = True) -> dict[str, Any]:
     """Return a range of a conversation's messages with the facts for its page."""
-    place = str(newest_position(tx))
+    position = str(newest_position(tx))
     row = find_channel(tx, name)
     if row is None:
         raise NotFound("No such conversation", f"No channel {name!r} in the registry")
@@ -134,7 +134,7 @@ def conversation(tx: ReadTransaction, name: str, wanted: MessageRange, *, has_ou
     if row.deleted:
         [item] = described_deleted(tx, [item])
     return {
-        "place": place,
+        "place": position,
         "channel": item,
         "maybe_same_as": links_of(tx, row.number),
         "model": channels.model_facts(row),

@@ -38,9 +38,9 @@ def list_executions(tx: ReadTransaction, filters: dict[str, Any], page: dict[str
 
 
 def runs_page(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
-    place = str(newest_position(tx))
+    position = str(newest_position(tx))
     found = list_executions(tx, filters, page)
-    return {"place": place, "found": found, "sources": known_names(tx).sources}
+    return {"place": position, "found": found, "sources": known_names(tx).sources}
 
 
 def run_page(tx: ReadTransaction, execution_id: str, expected: str | None) -> dict[str, Any]:
@@ -240,7 +240,7 @@ class RecordedLookup:
 
 def _bits(word: QueryWord, terms: Sequence[Term]) -> int:
     """Return a bit mask of the terms that are tokens of a word."""
-    return sum(1 << place for place, term in enumerate(terms) if term.token in word.tokens)
+    return sum(1 << index for index, term in enumerate(terms) if term.token in word.tokens)
 
 
 def summarise_run(tx: ReadTransaction, view: RunView) -> Item:
@@ -264,19 +264,19 @@ def summarise_run(tx: ReadTransaction, view: RunView) -> Item:
     missing_words = [word for word in words if word not in answer["held"]] if answer and _is_half_matched(view) else []
     is_similar = any(one["similarity"] is not None for one in view.verdicts)
     holds_words = not words or answer is None or answer["deleted"] or bool(answer["held"]) or is_similar
-    is_good = run["status"] == "succeeded" and holds_words
-    in_trash = [] if is_good or not words else _in_trash(tx, words, answer)
+    is_sure = run["status"] == "succeeded" and holds_words
+    in_trash = [] if is_sure or not words else _in_trash(tx, words, answer)
     return {
         "answer": answer,
         "runner_up": runner_up,
         "decided": decided,
         "facts": facts,
         "is_named": is_named,
-        "is_sure": is_good,
+        "is_sure": is_sure,
         "holds_words": holds_words,
         "is_tie": is_tie,
         "lacking": missing_words,
-        "unknown": [] if is_good or not view.missed else view.missed["unknown"],
+        "unknown": [] if is_sure or not view.missed else view.missed["unknown"],
         "in_trash": in_trash,
     }
 
@@ -313,9 +313,9 @@ def _candidate(
     if verdicts:
         line = max(verdicts, key=lambda one: (len(one["held"]), one["score"]))["shown"]["preview"]
     else:  # an extract records verdicts only on messages of its answer
-        places = {word: place for word in words for place in numbers_containing(tx, row.number, word, 1)}
-        matched = list(places)
-        line = next((preview_of(one.text, 160) for one in by_numbers(tx, list(places.values())[:1])), "")
+        numbers = {word: number for word in words for number in numbers_containing(tx, row.number, word, 1)}
+        matched = list(numbers)
+        line = next((preview_of(one.text, 160) for one in by_numbers(tx, list(numbers.values())[:1])), "")
     return {
         "channel": row.name,
         "title": row.name if row.deleted else row.title or row.first_message_preview or row.name,

@@ -58,8 +58,8 @@ def narrow_scope(scope: Scope, search: Search) -> Scope:
 def message_conditions(scope: Scope) -> list[ColumnElement[bool]]:
     """Return the conditions on a message itself."""
     sources, roles = scope.sources or None, scope.roles
-    of_places = given_conditions((is_in, conversation.c.source, sources), (is_in, conversation.c.role, roles))
-    return [*of_places, *time_conditions(scope)]
+    of_origin = given_conditions((is_in, conversation.c.source, sources), (is_in, conversation.c.role, roles))
+    return [*of_origin, *time_conditions(scope)]
 
 
 def time_conditions(scope: Scope) -> list[ColumnElement[bool]]:

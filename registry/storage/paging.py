@@ -68,10 +68,10 @@ def read_rows(
     return page_rows, cursor_of(last[moment], last["number"]) if last else None
 
 
-def is_past(moment: Column[datetime], place: tuple[Any, Any], order: Order) -> ColumnElement[bool]:
+def is_past(moment: Column[datetime], position: tuple[Any, Any], order: Order) -> ColumnElement[bool]:
     """Return a condition: the row comes after a position (time, number) in that order."""
     past = gt if order == "asc" else lt
-    at, number = place
+    at, number = position
     return or_(past(moment, at), and_(moment == at, past(moment.table.c.number, number)))
 
 
@@ -81,29 +81,29 @@ def cursor_of(at: datetime, number: int) -> str:
 
 def position_of(cursor: str) -> tuple[datetime, int]:
     """Return the position that `cursor_of` encoded; InvalidRequest for anything else."""
-    place = decode_cursor(cursor, at=str, n=int)
-    if not 0 <= place["n"] < 2**63:
+    fields = decode_cursor(cursor, at=str, n=int)
+    if not 0 <= fields["n"] < 2**63:
         raise _invalid_cursor(cursor)
     try:
-        return parse_time(place["at"]), place["n"]
+        return parse_time(fields["at"]), fields["n"]
     except ValueError as exc:
         raise _invalid_cursor(cursor) from exc
 
 
-def encode_cursor(place: dict[str, Any]) -> str:
-    text = as_json(place)
+def encode_cursor(fields: dict[str, Any]) -> str:
+    text = as_json(fields)
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def decode_cursor(cursor: str, **shape: type) -> dict[str, Any]:
     """Decode a cursor; InvalidRequest unless it has exactly these fields and types."""
     try:
-        place = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        fields = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (binascii.Error, ValueError) as exc:
         raise _invalid_cursor(cursor) from exc
-    if not isinstance(place, dict) or {key: type(value) for key, value in place.items()} != shape:
+    if not isinstance(fields, dict) or {key: type(value) for key, value in fields.items()} != shape:
         raise _invalid_cursor(cursor)
-    return place
+    return fields
 
 
 def _invalid_cursor(cursor: str) -> InvalidRequest:
@@ -112,23 +112,23 @@ def _invalid_cursor(cursor: str) -> InvalidRequest:
     )
 
 
-_NUMBER_BITS = 32  # the low bits of a feed place; the bits above hold the registry's state
+_NUMBER_BITS = 32  # the low bits of a feed position; the bits above hold the registry's state
 _STATE_ROW = 2  # its row in `registry_key`
 
 
-def feed_place(tx: ReadTransaction, number: int) -> int:
+def feed_position(tx: ReadTransaction, number: int) -> int:
     """Return a position in the feeds for other registries: a row number combined with this registry's state."""
     return _registry_state(tx) << _NUMBER_BITS | number
 
 
-def number_of_place(tx: ReadTransaction, place: int) -> int | None:
-    """Return the row number of a feed place; None if a backup was restored since."""
-    state, number = divmod(place, 1 << _NUMBER_BITS)
-    return number if state == _registry_state(tx) or not place else None
+def number_at_position(tx: ReadTransaction, position: int) -> int | None:
+    """Return the row number of a feed position; None if a backup was restored since."""
+    state, number = divmod(position, 1 << _NUMBER_BITS)
+    return number if state == _registry_state(tx) or not position else None
 
 
-def invalidate_feed_places(tx: WriteTransaction) -> None:
-    """Invalidate all existing feed places, after a restore has replaced the messages."""
+def invalidate_feed_positions(tx: WriteTransaction) -> None:
+    """Invalidate all existing feed positions, after a restore has replaced the messages."""
     upsert(tx, registry_key, ["number"], [{"number": _STATE_ROW, "key": token_bytes(32)}])
 
 

@@ -171,7 +171,7 @@ edit_token = _table(  # restricted tokens that get an edit about forgotten messa
     Column("token", Text, primary_key=True),
 )
 
-registry_key = _table(  # 1: key of marks and of forgotten digests; 2: random bytes of the feed places' state
+registry_key = _table(  # 1: key of marks and of forgotten digests; 2: random bytes of the feed positions' state
     "registry_key", Column("number", Integer, primary_key=True), Column("key", LargeBinary, nullable=False)
 )
 

@@ -110,8 +110,8 @@ def _headline(text: str, tool: Mapping[str, Any]) -> str:
     return first if first.startswith(name) else f"{name}: {first}"
 
 
-def _milliseconds(*places: Mapping[str, Any]) -> float | None:
-    found = (place.get("duration_ms") for place in places)
+def _milliseconds(*records: Mapping[str, Any]) -> float | None:
+    found = (record.get("duration_ms") for record in records)
     return next((value for value in found if isinstance(value, int | float)), None)
 
 

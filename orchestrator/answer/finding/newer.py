@@ -108,9 +108,8 @@ def _most_repeating(tx: ReadTransaction, choice: Choice, hit: MessageRow) -> Mes
 def _compare(tx: ReadTransaction, found: SearchResult, earlier: MessageRow, later: MessageRow) -> LaterStatement:
     """Return the later statement, and the messages around the earlier one that it replaces."""
     statement = [row for row in _exchange_from(tx, earlier.channel_number, earlier.turn) if row.number != later.number]
-    further = _exchange_from(
-        tx, later.channel_number, later.turn, 2 * EXCHANGE
-    )  # a proposal may be rejected further on
+    # twice as long, because a proposal may be rejected further on
+    further = _exchange_from(tx, later.channel_number, later.turn, 2 * EXCHANGE)
     exchange = [row for row in further if row.seq < later.turn + EXCHANGE]
     turn = None
     if later.channel_number == earlier.channel_number:
@@ -182,13 +181,9 @@ def _request_tokens(found: SearchResult) -> set[str]:
 
 def _rare_tokens(tx: ReadTransaction, tokens: Collection[str], size: int) -> dict[str, float]:
     """Return the rare tokens among these, with their weights."""
+    most = 2 + size // 100  # the largest document frequency of a rare word
     known = index_of(tx).frequencies(tx, tokens, size)
-    return {token: idf(count, size) for token, count in known.items() if count <= _max_rare_frequency(size)}
-
-
-def _max_rare_frequency(size: int) -> int:
-    """Return the largest document frequency of a rare word."""
-    return 2 + size // 100
+    return {token: idf(count, size) for token, count in known.items() if count <= most}
 
 
 _CONVERSATION_ROLES = (Role.USER, Role.ASSISTANT)

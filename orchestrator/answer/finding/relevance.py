@@ -39,7 +39,6 @@ class JudgedMessage(NamedTuple):
 
     @property
     def score(self) -> float:
-        """Return the score of the message."""
         return self.ranked.score
 
     def as_dict(self) -> dict[str, Any]:

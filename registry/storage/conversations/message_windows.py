@@ -49,7 +49,7 @@ def window_around(
 def find_deleted(tx: ReadTransaction, words: Sequence[str], min_words: int, limit: int) -> Sequence[Any]:
     """Return channels with at least `min_words` of the words in title and deleted messages, most words first."""
     columns = (conversation.c.text, channel.c.title)
-    conditions = (or_(*(contains(place, word) for place in columns)) for word in words)
+    conditions = (or_(*(contains(column, word) for column in columns)) for word in words)
     match_count = sum((func.max(case((one, 1), else_=0)) for one in conditions), literal(0))
     query = select(channel).join(conversation, conversation.c.channel_number == channel.c.number)
     query = query.where(conversation.c.deleted.is_(True)).group_by(channel.c.number).having(match_count >= min_words)

@@ -58,16 +58,16 @@ def first_and_last(
     """Return each channel's first and last messages in order, by channel number, in one statement."""
     order = conversation.c.timestamp, conversation.c.number
     of_channel = conversation.c.channel_number
-    places = (
+    numbered = (
         select(
             conversation.c.number,
-            func.row_number().over(order_by=order, partition_by=of_channel).label("place"),
+            func.row_number().over(order_by=order, partition_by=of_channel).label("rank"),
             func.count().over(partition_by=of_channel).label("total"),
         )
         .where(conversation.c.channel_number.in_(channel_numbers), conversation.c.deleted.is_(False))
         .subquery()
     )
-    wanted = select(places.c.number).where(or_(places.c.place <= begin, places.c.place > places.c.total - end))
+    wanted = select(numbered.c.number).where(or_(numbered.c.rank <= begin, numbered.c.rank > numbered.c.total - end))
     found: dict[int, list[MessageRow]] = {number: [] for number in channel_numbers}
     for row in tx.execute(select(conversation).where(conversation.c.number.in_(wanted)).order_by(*order)):
         found[row.channel_number].append(row)

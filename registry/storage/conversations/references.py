@@ -95,8 +95,8 @@ def resolve_session(tx: ReadTransaction, reference: str) -> ChannelRow:
     interpretation of the reference could find another session.
     """
     ordinal = _ORDINAL.fullmatch(reference)
-    for place, condition in enumerate(_interpretations(tx, reference)):
-        if ordinal and place:  # only a channel's name has precedence over `#3`
+    for rank, condition in enumerate(_interpretations(tx, reference)):
+        if ordinal and rank:  # only a channel's name has precedence over `#3`
             return _nth_recent(tx, int(ordinal[1]))
         query = select(channel).where(channel.c.deleted.is_(False), condition)
         rows = tx.execute(query.order_by(channel.c.updated_at.desc(), channel.c.number.desc()).limit(_SHOWN + 1)).all()
@@ -153,12 +153,12 @@ def _interpretations(tx: ReadTransaction, reference: str) -> Iterator[ColumnElem
         yield or_(*prefixes)
 
 
-def _nth_recent(tx: ReadTransaction, place: int) -> ChannelRow:
-    if place < 1:
+def _nth_recent(tx: ReadTransaction, position: int) -> ChannelRow:
+    if position < 1:
         raise NotFound("No such session", "given '#0'; counting starts at 1: '#1' is the most recent session")
-    rows = recent_channels(tx, place, is_as_listed=True)
-    if len(rows) < place:
-        raise NotFound("No such session", f"given '#{place}'; there are {len(rows)} sessions")
+    rows = recent_channels(tx, position, is_as_listed=True)
+    if len(rows) < position:
+        raise NotFound("No such session", f"given '#{position}'; there are {len(rows)} sessions")
     refuse_shared(tx, channel.c.number == rows[-1].number)
     return rows[-1]
 

@@ -16,7 +16,7 @@ from sqlalchemy.dialects.postgresql import REGCLASS
 from registry.domain import now
 from registry.storage.conversations.messages import MessageRow, message_item
 from registry.storage.database import ReadTransaction
-from registry.storage.paging import feed_place, number_of_place
+from registry.storage.paging import feed_position, number_at_position
 from registry.storage.records.executions import execution_item
 from registry.storage.safety.masking import registry_id
 from registry.storage.safety.visibility import ask_all, channels_with_own_name, owner_of
@@ -92,26 +92,26 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Changes(Generic[T]):
-    """Messages or edits after a position, in order of arrival; `place`: the position to continue from.
+    """Messages or edits after a position, in order of arrival; `position`: the position to continue from.
 
     `starts_over`: the given position is not of this registry, so the items start at the beginning. `registry`: its id.
     `owner`: the person who asks, if it is one.
     """
 
     items: list[T]
-    place: int
+    position: int
     is_all: bool
     starts_over: bool = False
     registry: str = ""
     owner: str | None = None
 
 
-def changes_after(tx: ReadTransaction, place: int) -> Changes[dict[str, Any]]:
+def changes_after(tx: ReadTransaction, position: int) -> Changes[dict[str, Any]]:
     """Return the messages stored after a position, for polling; 0 is the beginning.
 
     On PostgreSQL a transaction with a smaller number may still commit: rows after a gap wait for `GAP_TIMEOUT_S`.
     """
-    number = number_of_place(tx, place)
+    number = number_at_position(tx, position)
     starts_over = number is None or number > last_number(tx, conversation)
     number = 0 if starts_over or number is None else number
     rows, are_all = read_batch(
@@ -121,10 +121,10 @@ def changes_after(tx: ReadTransaction, place: int) -> Changes[dict[str, Any]]:
     hidden = _namesakes_in(tx, settled)
     visible = (row for row in settled if not (row.deleted or row.forgotten or row.channel_number in hidden))
     items = [message_item(row) for row in visible]
-    next_place = feed_place(tx, settled[-1].number if settled else number)
+    next_position = feed_position(tx, settled[-1].number if settled else number)
     # rows after a gap come with a later poll
     is_all = len(settled) < len(rows) or (are_all and len(settled) < MAX_ROWS)
-    return Changes(items, next_place, is_all, starts_over, registry_id(tx), owner_of(tx))
+    return Changes(items, next_position, is_all, starts_over, registry_id(tx), owner_of(tx))
 
 
 def _namesakes_in(tx: ReadTransaction, rows: Iterable[MessageRow]) -> set[int]:

@@ -19,7 +19,7 @@ from registry.storage.conversations.messages import MessageRow
 from registry.storage.conversations.references import aliases_by_channel
 from registry.storage.database import ReadTransaction, WriteTransaction, acquire_lock, insert_new
 from registry.storage.exchange.change_feed import Changes, last_number
-from registry.storage.paging import feed_place, number_of_place
+from registry.storage.paging import feed_position, number_at_position
 from registry.storage.safety.tokens import tokens_seeing
 from registry.storage.safety.visibility import channels_with_own_name, name_for_owner, owner_of
 from registry.storage.tables import channel, conversation, edit, edit_token, message_alias, remote_edit, remote_message
@@ -176,9 +176,9 @@ def move_edits(tx: WriteTransaction, merged: int, into: int) -> None:
     tx.execute(update(edit).where(of_channel).values(channel_number=into))
 
 
-def edits_after(tx: ReadTransaction, place: int) -> Changes[Edit]:
+def edits_after(tx: ReadTransaction, position: int) -> Changes[Edit]:
     """Return the edits after a position, in the order of arrival here, for polling; 0 is the beginning."""
-    number = number_of_place(tx, place)
+    number = number_at_position(tx, position)
     if number is None or number > last_number(tx, edit):  # the position is not of this registry: start over
         number = 0
     query = select(edit).where(edit.c.number > number).order_by(edit.c.number).limit(MAX_EDITS)
@@ -190,7 +190,7 @@ def edits_after(tx: ReadTransaction, place: int) -> Changes[Edit]:
     owner = owner_of(tx)
     others = {number for number, (row, _) in named.items() if owner and row.owner not in (None, owner)}
     items = [_as_sent(row, named, others, messages.get(row.message_number, _NO_MESSAGE), "ids") for row in visible]
-    return Changes(items, feed_place(tx, rows[-1].number if rows else number), len(rows) < MAX_EDITS)
+    return Changes(items, feed_position(tx, rows[-1].number if rows else number), len(rows) < MAX_EDITS)
 
 
 _Message = tuple[str | None, str]  # id, and digest of the text in hexadecimal digits

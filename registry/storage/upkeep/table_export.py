@@ -25,7 +25,7 @@ from registry.storage.conversations.channels import recount_channel
 from registry.storage.database import ReadTransaction, WriteTransaction, storage_errors
 from registry.storage.index.rebuild_index import BATCH, reindex_at_once
 from registry.storage.migrate import migrate, migrate_engine
-from registry.storage.paging import invalidate_feed_places
+from registry.storage.paging import invalidate_feed_positions
 from registry.storage.safety.masking import find_key
 from registry.storage.tables import channel, conversation, metadata
 
@@ -220,7 +220,7 @@ def copy_registry(
             _replace(source, target, progress)
             compared = [(table.name, _compare_table(source, target, table)) for table in metadata.sorted_tables]
             # the copy lacks later messages of the source: machines that sync must start over
-            invalidate_feed_places(target)
+            invalidate_feed_positions(target)
             return compared
 
 

@@ -34,7 +34,7 @@ def _is_matched(word: QueryWord, tokens: frozenset[str]) -> bool:
 
 def match_test(query: ParsedQuery, terms: Sequence[Term]) -> Callable[[int], bool]:
     """Return a function of `Candidate.term_bits`: True if `matched_words` would find a query word."""
-    bit = {term.token: 1 << place for place, term in enumerate(terms)}
+    bit = {term.token: 1 << index for index, term in enumerate(terms)}
     conditions = [condition for word in query.words for condition in _match_conditions(word, bit)]
     return lambda term_bits: any((term_bits & mask).bit_count() >= least for mask, least in conditions)
 
