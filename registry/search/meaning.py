@@ -74,12 +74,12 @@ def similar_messages(
     small_scope = _vectors_of_small_scope(tx, model, scope)
     if small_scope is None:
         signs = _sign_cache.signs(tx, model)
-        nearest = _first_in_scope(tx, signs.ordered(direction), scope, FULLY_COMPARED)
+        nearest = _first_in_scope(tx, signs.ordered(direction), scope)
         values = _best_passages(vectors_of(tx, model, [one.number for one in nearest]), model, direction)
         count, sample = signs.count, signs.sample @ direction
     else:
         values = _best_passages(small_scope, model, direction)
-        nearest = _first_in_scope(tx, values, scope, FULLY_COMPARED)
+        nearest = _first_in_scope(tx, values, scope)
         count, sample = len(values), np.array(list(values.values()), np.float32)
     mean, deviation = _mean_and_deviation(sample, model)
     above = [one for one in nearest if values.get(one.number, mean) > mean]
@@ -144,17 +144,17 @@ def _message_conditions(scope: Scope) -> list[ColumnElement[bool]]:
     return [*_channel_conditions(scope), *excluded, *of_message]
 
 
-def _first_in_scope(tx: ReadTransaction, numbers: Iterable[int], scope: Scope, most: int) -> list[Candidate]:
-    """Return the first `most` of these messages that are in scope; read them in growing batches."""
+def _first_in_scope(tx: ReadTransaction, numbers: Iterable[int], scope: Scope) -> list[Candidate]:
+    """Return the first `FULLY_COMPARED` of these messages that are in scope; read them in growing batches."""
     index, conditions, found = index_of(tx), _message_conditions(scope), list[Candidate]()
     unwanted = set(index.holders(tx, [scope.excluded_tokens])) if scope.excluded_tokens else set[int]()
     ordered = (number for number in numbers if number not in unwanted)
-    portion = most
-    while len(found) < most and (part := list(islice(ordered, portion))):
+    portion = FULLY_COMPARED
+    while len(found) < FULLY_COMPARED and (part := list(islice(ordered, portion))):
         rows = {row[0]: row for row in index.messages(tx, part, conditions)}
         found += [candidate_of(rows[number]) for number in part if number in rows]
         portion *= 4
-    return found[:most]
+    return found[:FULLY_COMPARED]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +196,9 @@ class _Signs:
 def _sign_columns(rows: Floats) -> NDArray[np.uint64]:
     """Return the signs of rows of numbers as columns of 64-bit integers."""
     bits = np.packbits(rows > 0, axis=1)
-    room = np.zeros((len(rows), -(-bits.shape[1] // 8) * 8), np.uint8)
-    room[:, : bits.shape[1]] = bits
-    return np.ascontiguousarray(room.view(np.uint64).T)
+    padded = np.zeros((len(rows), -(-bits.shape[1] // 8) * 8), np.uint8)
+    padded[:, : bits.shape[1]] = bits
+    return np.ascontiguousarray(padded.view(np.uint64).T)
 
 
 def _unpack(vectors: Packed, dimensions: int) -> tuple[Numbers, Floats]:

@@ -108,7 +108,7 @@ class Rollout(Conversation):
             self._read_meta(payload)
         elif self._is_inherited(record):
             if payload.get("type") == "token_count":
-                self._counted(payload)
+                self._token_growth(payload)
         elif kind == "turn_context":
             self._read_context(payload)
         elif kind == "response_item":
@@ -208,7 +208,7 @@ class Rollout(Conversation):
 
     def _count_tokens(self, payload: Record) -> None:
         """Store the tokens of a response with its answer, or with the next answer if it has only tool calls."""
-        counted = self._counted(payload)
+        counted = self._token_growth(payload)
         if not any(counted.values()):
             return  # only the account's limits changed
         if not self._is_copy:  # copied turns are counted in the parent thread
@@ -221,7 +221,7 @@ class Rollout(Conversation):
             self._usage.clear()
         self._counted_to = len(self._entries)
 
-    def _counted(self, payload: Record) -> dict[str, int]:
+    def _token_growth(self, payload: Record) -> dict[str, int]:
         """Return the growth of the thread's total; the last count for the first total, which may include a parent's."""
         info = mapping(payload.get("info"))
         total, last = (mapping(info.get(name)) for name in ("total_token_usage", "last_token_usage"))

@@ -42,7 +42,7 @@ class CopilotCli(FileReader):
 
     def parse(self, file: SessionFile) -> Iterator[FoundSession]:
         note = read_small_text(os.path.join(file.folder, _NOTE)) if file.folder else ""
-        reading = Events(file.session_id, described=parse_note(note))
+        reading = EventLog(file.session_id, described=parse_note(note))
         is_document = file.path.endswith(".json")
         return parse_records(file, reading, events_of) if is_document else parse_records(file, reading)
 
@@ -81,7 +81,7 @@ _BOOKKEEPING = (
 
 
 @dataclass(slots=True)
-class Events(Conversation):
+class EventLog(Conversation):
     """Builds a conversation and the conversations of its sub-agents from the events in order.
 
     `described`: the fields of `workspace.yaml` (`name`, `cwd`).

@@ -10,7 +10,7 @@ from registry.errors import StorageError
 from sources.base import FoundSession, Paths, Skipped
 from sources.clients import VSCODE
 from sources.copilot.chat import VsCodeChat
-from sources.copilot.cli import Events
+from sources.copilot.cli import EventLog
 from sources.kit.files import File
 from sources.kit.jsonl import Damage
 from sources.kit.loose_json import Record, items, mapping, read_json, string, text_at, value_at
@@ -63,7 +63,7 @@ class CopilotVscode(FileReader):
         def parse(file: SessionFile) -> Iterator[FoundSession]:
             project = project_of(Path(file.folder))
             if file.note_status:
-                return parse_records(file, Events(file.session_id, described={"cwd": project}))
+                return parse_records(file, EventLog(file.session_id, described={"cwd": project}))
             return _parse_session(file, project, titles_of)
 
         return parse

@@ -141,12 +141,12 @@ def note_forgetting(tx: WriteTransaction, row: ChannelRow, messages: Sequence[An
     """
     tokens = tokens_seeing(tx, row)
     of_others = [name for name, owner in tokens.items() if is_channel and row.owner not in (None, owner)]
-    _note_forgotten(tx, messages, [name for name in tokens if name not in of_others], is_channel=is_channel)
+    _add_forgotten(tx, messages, [name for name in tokens if name not in of_others], is_channel=is_channel)
     if of_others:
-        _note_forgotten(tx, messages, of_others, is_channel=False)
+        _add_forgotten(tx, messages, of_others, is_channel=False)
 
 
-def _note_forgotten(tx: WriteTransaction, messages: Sequence[Any], tokens: Sequence[str], *, is_channel: bool) -> None:
+def _add_forgotten(tx: WriteTransaction, messages: Sequence[Any], tokens: Sequence[str], *, is_channel: bool) -> None:
     step = max(1, -(-len(messages) // MAX_IDS)) if is_channel else 1
     aliased = is_one_of(message_alias.c.number, [one.number for one in messages])
     others = list(tx.execute(select(message_alias.c.id).where(aliased)).scalars())

@@ -41,7 +41,7 @@ class Unsent:
     key: bytes = b""
 
 
-_ALIVE = conversation.c.deleted.is_(False), conversation.c.forgotten.is_(False)
+_UNDELETED = conversation.c.deleted.is_(False), conversation.c.forgotten.is_(False)
 _OWN = conversation.c.of_other_person.is_(False)
 
 
@@ -51,7 +51,7 @@ def _is_noted(url: str, number: ColumnElement[int], *conditions: ColumnElement[b
 
 
 def _is_unsent(url: str) -> ColumnElement[bool]:
-    return and_(~_is_noted(url, conversation.c.number), _OWN, *_ALIVE)
+    return and_(~_is_noted(url, conversation.c.number), _OWN, *_UNDELETED)
 
 
 def next_unsent(tx: ReadTransaction, url: str, most: int, after: int = 0) -> Unsent | None:
@@ -78,7 +78,7 @@ def next_unsent(tx: ReadTransaction, url: str, most: int, after: int = 0) -> Uns
 def grown_message(tx: ReadTransaction, edit_number: int, there: str) -> Unsent | None:
     """Return the message whose text has grown according to an edit, to send it again; None if it is deleted."""
     of_edit = select(edit.c.message_number).where(edit.c.number == edit_number).scalar_subquery()
-    row = tx.execute(select(conversation).where(conversation.c.number == of_edit, *_ALIVE)).first()
+    row = tx.execute(select(conversation).where(conversation.c.number == of_edit, *_UNDELETED)).first()
     if row is None:
         return None
     within = tx.execute(select(channel).where(channel.c.number == row.channel_number)).one()
@@ -87,7 +87,7 @@ def grown_message(tx: ReadTransaction, edit_number: int, there: str) -> Unsent |
 
 def last_messages(tx: ReadTransaction, channel_number: int, *conditions: ColumnElement[bool]) -> list[MessageRow]:
     """Return the last messages of a channel that meet the conditions, in conversation order."""
-    query = SELECT_SIZES.where(conversation.c.channel_number == channel_number, *_ALIVE, *conditions)
+    query = SELECT_SIZES.where(conversation.c.channel_number == channel_number, *_UNDELETED, *conditions)
     rows, _ = read_batch(
         tx, query.order_by(conversation.c.place.desc(), conversation.c.number.desc()).limit(MAX_CONTEXT)
     )
@@ -300,8 +300,8 @@ def exchange_counts(tx: ReadTransaction, url: str) -> dict[str, Any]:
     refused = tx.execute(noted.where(remote_message.c.id.is_(None))).scalar_one()
     waiting = tx.execute(select(func.count()).select_from(conversation).where(_is_unsent(url))).scalar_one()
     # an unsent message is sent with its latest text
-    is_said = or_(edit.c.field != GROWN, _is_noted(url, edit.c.message_number, remote_message.c.id.is_not(None)))
-    edits = tx.execute(select(func.count()).select_from(edit).where(is_unsent_edit(url), is_said)).scalar_one()
+    is_separate = or_(edit.c.field != GROWN, _is_noted(url, edit.c.message_number, remote_message.c.id.is_not(None)))
+    edits = tx.execute(select(func.count()).select_from(edit).where(is_unsent_edit(url), is_separate)).scalar_one()
     whys = select(remote_edit.c.why).where(remote_edit.c.url == url, remote_edit.c.why.is_not(None))
     answered_at = sync_progress(tx, url).answered_at
     return {

@@ -187,7 +187,6 @@ def forget_messages(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
     }
     for number, texts in texts_of.items():
         recount_channel(tx, number)
-        tx.execute(update(channel).where(channel.c.number == number).values(made_summary=None))
         # a channel without messages is hidden until it gets a new one
         tx.execute(update(channel).where(channel.c.number == number, channel.c.message_count == 0).values(deleted=True))
         _drop_title_made_of(tx, number, texts)

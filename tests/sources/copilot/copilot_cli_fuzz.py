@@ -7,7 +7,7 @@ import io
 from hypothesis import strategies as st
 
 from registry.domain import Session
-from sources.copilot.cli import Events
+from sources.copilot.cli import EventLog
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, or_anything
@@ -46,7 +46,7 @@ EVENT = st.fixed_dictionaries(
 
 def read(events: list[Record]) -> list[Session]:
     """The sessions that events make."""
-    reading = Events("s", described={"name": "  "})
+    reading = EventLog("s", described={"name": "  "})
     for event in events:
         reading.read(event)
     return list(reading.sessions())

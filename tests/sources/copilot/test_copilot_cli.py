@@ -10,7 +10,7 @@ import pytest
 
 from registry.domain import Role, Session
 from sources.base import FoundSession, Paths, Skipped
-from sources.copilot.cli import CopilotCli, Events, events_of
+from sources.copilot.cli import CopilotCli, EventLog, events_of
 from tests.sources.copilot.copilot_files import SHOP, Log, old_history, request, session_id, working_log, write_log
 from tests.sources.untouched import opened_files, state_of
 
@@ -25,7 +25,7 @@ def root(tmp_path: Path) -> Path:
 
 def read(log: Log) -> list[Session]:
     """The session in a log and those of its sub-agents, without any file."""
-    reading = Events(log.session)
+    reading = EventLog(log.session)
     for event in log.events:
         reading.read(event)
     return list(reading.sessions())
