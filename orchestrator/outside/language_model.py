@@ -26,10 +26,7 @@ class LanguageModel:
         self._pause_s = pause_s
 
     async def write(self, task: str, material: str, max_tokens: int) -> str:
-        """Return a text of at most `max_tokens` tokens that does the task with the material.
-
-        Raises WriterUnavailable.
-        """
+        """Return a text of at most `max_tokens` that does the task with the material. Raises WriterUnavailable."""
         parts = pieces(material)
         if len(parts) > 1:
             material = "\n\n".join([await self._completion(NOTES, part, 400) for part in parts])

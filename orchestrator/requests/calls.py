@@ -97,10 +97,7 @@ def searched_project(name: str, current: str | None) -> dict[str, str]:
 
 
 def working_folder(folder: str | None = None) -> str | None:
-    """Return the project of the given folder, or of the working directory.
-
-    None for the home folder, the root, or "".
-    """
+    """Return the project of a folder, by default the working directory; None for the home folder, the root, or ""."""
     try:
         path = Path.cwd() if folder is None else Path(folder)
     except OSError:

@@ -9,13 +9,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, bindparam, func, select
 
-from registry.storage.conditions import (
-    given_conditions,
-    is_in,
-    is_none_of,
-    is_of_project,
-    is_tagged,
-)
+from registry.storage.conditions import given_conditions, is_in, is_none_of, is_of_project, is_tagged
 from registry.storage.database import ReadTransaction
 from registry.storage.index.message_index import RECALL, UNINDEXED
 from registry.storage.paging import ItemsOf, Page, read_page

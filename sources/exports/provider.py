@@ -45,10 +45,7 @@ def walk(nodes: Mapping[str, TreeNode], leaf: str) -> Iterator[tuple[str, bool]]
     for name, node in nodes.items():
         children[node.parent if node.parent in nodes else ""].append(name)
     visited: set[str] = set()
-    waiting = [
-        *reversed(list(nodes)),
-        *_path_last(children[""], path),
-    ]  # cycles have no root: their messages come last
+    waiting = [*reversed(list(nodes)), *_path_last(children[""], path)]  # cycles have no root: their messages come last
     while waiting:
         current, follows, siblings = waiting.pop(), "", list[str]()
         while current and current not in visited:

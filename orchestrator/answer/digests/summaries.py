@@ -33,12 +33,7 @@ _MIN_COMPACTION = 80
 """Characters; a shorter compaction message has no summary."""
 
 
-def add_summaries(
-    tx: ReadTransaction,
-    run: Run,
-    sessions: Sequence[dict[str, Any]],
-    width: int = 0,
-) -> None:
+def add_summaries(tx: ReadTransaction, run: Run, sessions: Sequence[dict[str, Any]], width: int = 0) -> None:
     """Add missing summaries, and record them with this run.
 
     `width`: characters of each summary, on one line; 0 for all.

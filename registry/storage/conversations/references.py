@@ -108,8 +108,7 @@ def resolve_session(tx: ReadTransaction, reference: str) -> ChannelRow:
     if _BARE_ORDINAL.fullmatch(reference):
         return _nth_recent(tx, int(reference))
     raise NotFound(
-        "No such session",
-        f"No session, channel or nickname {reference!r} in the registry{_similar(tx, reference)}",
+        "No such session", f"No session, channel or nickname {reference!r} in the registry{_similar(tx, reference)}"
     )
 
 
