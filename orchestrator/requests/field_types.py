@@ -97,10 +97,6 @@ _ROLES_OF_MODELS = {
 }
 
 
-def _lower(given: object) -> object:
-    return given.lower() if isinstance(given, str) else given
-
-
 def _role(given: object) -> object:
     """Replace the role names that models use by ours."""
     return _ROLES_OF_MODELS.get(given.lower(), given.lower()) if isinstance(given, str) else given
@@ -112,7 +108,7 @@ MAX_MESSAGES = 20_000  # messages in one call: more would block other writers fo
 MAX_COUNT = 2**31 - 1  # largest count: every database can hold it
 Offset = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Mode = Literal["raw", "summary", "digest"]
-GivenMode = Annotated[Mode, BeforeValidator(_lower)]
+GivenMode = Annotated[Mode, BeforeValidator(lambda given: given.lower() if isinstance(given, str) else given)]
 Order = Literal["asc", "desc"]
 UtcOffset = Annotated[int, Field(ge=-14 * 60, le=14 * 60, description="whose days 'yesterday' means")]
 WORDINGS = (

@@ -15,7 +15,6 @@ from orchestrator.answer.finding.lookup import Lookup
 from registry.domain import Role, format_time
 from registry.search.retrieval import SearchResult
 from registry.search.sessions import read_messages_around
-from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow, by_numbers, messages_of
 from registry.storage.database import ReadTransaction
 from registry.storage.index.message_index import index_of
@@ -23,7 +22,6 @@ from registry.text.analysis.analyzer import analyze
 from registry.text.ranking.snippets import passage
 from registry.text.ranking.term_weights import idf
 from registry.text.request.query import ParsedQuery
-from registry.text.request.understanding import ParsedRequest
 
 EXCHANGE = 4  # messages in which a suggestion is made, accepted and carried out
 # weight of the repeated rare words, times the conversation's share of the request and of the best score, from which a
@@ -49,7 +47,8 @@ NO_LATER_STATEMENT = LaterStatement(None, {})
 def find_later_statement(lookup: Lookup[Any], choice: Choice) -> LaterStatement:
     """Return a later statement on the same subject, in another conversation in scope or later in this one."""
     tx, parsed = lookup.tx, lookup.parsed
-    if parsed.is_about_past or _is_as_of_date(choice.channel, parsed):
+    is_as_of_date = any(choice.channel.created_at <= end for end in past_ends(parsed))
+    if parsed.is_about_past or is_as_of_date:
         return NO_LATER_STATEMENT
     best = choice.hits[0].score if choice.hits else 0.0
     numbers = [one.ranked.candidate.number for one in choice.hits[:MAX_READ] if one.score >= MIN_SCORE_SHARE * best]
@@ -124,11 +123,6 @@ def _exchange_from(tx: ReadTransaction, channel_number: int, seq: int, length: i
     """Return the user and assistant messages of the exchange that begins at a position."""
     around = read_messages_around(tx, {channel_number: list(range(seq, seq + length))})[channel_number]
     return [row for row in around if row.role in _CONVERSATION_ROLES]
-
-
-def _is_as_of_date(chosen: ChannelRow, parsed: ParsedRequest) -> bool:
-    """Return True if a date in the request asks for the state at that time."""
-    return any(chosen.created_at <= end for end in past_ends(parsed))
 
 
 def _as_result(hit: MessageRow, exchange: Sequence[Any], words: ParsedQuery) -> dict[str, Any]:

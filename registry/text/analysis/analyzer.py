@@ -128,11 +128,7 @@ def _raw_words(text: str) -> list[str]:
 def _normalise(text: str) -> str:
     if text.isascii():
         return text
-    return _ACCENTED.sub(_without_marks, unicodedata.normalize("NFKC", text))
-
-
-def _without_marks(match: re.Match[str]) -> str:
-    return _fold(match[0])
+    return _ACCENTED.sub(lambda match: _fold(match[0]), unicodedata.normalize("NFKC", text))
 
 
 @lru_cache(_CACHED_WORDS)

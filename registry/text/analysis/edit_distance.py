@@ -34,7 +34,8 @@ _FINAL_OF_INITIAL = {0: 1, 2: 4, 3: 7, 5: 8, 6: 16, 7: 17, 9: 19, 12: 22}
 
 def similar_hangul_words(word: str) -> list[str]:
     """Return two-syllable words that sound like this one: 캐시 for 케시, 서버 for 섭버 and 써버."""
-    syllables = [(code // _FINALS // _VOWELS, code // _FINALS % _VOWELS, code % _FINALS) for code in _codes(word)]
+    codes = [ord(letter) - ord("가") for letter in word]
+    syllables = [(code // _FINALS // _VOWELS, code // _FINALS % _VOWELS, code % _FINALS) for code in codes]
     found: dict[str, None] = {}
     for at, (initial, vowel, final) in enumerate(syllables):
         variants = [(other, vowel, final) for other in _similar_letters(_SAME_INITIAL, initial)]
@@ -46,10 +47,6 @@ def similar_hangul_words(word: str) -> list[str]:
         for one in variants:
             found["".join(map(_syllable, [*syllables[:at], one, *syllables[at + 1 :]]))] = None
     return list(found)
-
-
-def _codes(word: str) -> list[int]:
-    return [ord(letter) - ord("가") for letter in word]
 
 
 def _syllable(letters: tuple[int, int, int]) -> str:

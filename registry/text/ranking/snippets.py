@@ -85,7 +85,7 @@ def _piece_hits(piece: str, tokens: frozenset[str]) -> Iterator[Range]:
     if not found:
         return
     kinds = {word.kind for word in words(piece)}
-    if kinds <= {Kind.IDENTIFIER} and piece.isascii() and not any(map(_is_whole, found)):
+    if kinds <= {Kind.IDENTIFIER} and piece.isascii() and not any(one.startswith(IDENTIFIER_PREFIX) for one in found):
         for start, end in identifier_part_spans(piece):
             if tokens & _tokens_of(piece[start:end]):
                 yield start, end
@@ -99,10 +99,6 @@ def _piece_hits(piece: str, tokens: frozenset[str]) -> Iterator[Range]:
 @lru_cache(5_000)
 def _tokens_of(piece: str) -> frozenset[str]:
     return frozenset(analyze(piece))
-
-
-def _is_whole(token: str) -> bool:
-    return token.startswith(IDENTIFIER_PREFIX)
 
 
 def _merge_ranges(hits: Iterable[Range]) -> list[Range]:

@@ -33,8 +33,8 @@ def weighted_terms(
     shares: dict[str, float] = {}
     for word in query.words:
         _merge_largest(shares, _word_shares(word))
-    terms = (_term(token, share, frequencies.get(token, 0), total) for token, share in shares.items())
-    known = (term for term in terms if term.frequency)
+    found = ((token, share, frequencies[token]) for token, share in shares.items() if frequencies.get(token))
+    known = (Term(token, share * idf(frequency, total), frequency) for token, share, frequency in found)
     return _within_budget(sorted(known, key=lambda term: (term.frequency, -term.weight, term.token)), budget)
 
 
@@ -86,10 +86,6 @@ def _exact_shares(word: QueryWord) -> dict[str, float]:
 def _merge_largest(shares: dict[str, float], more: Mapping[str, float]) -> None:
     for token, share in more.items():
         shares[token] = max(share, shares.get(token, 0.0))
-
-
-def _term(token: str, share: float, frequency: int, total: int) -> Term:
-    return Term(token, share * idf(frequency, total), frequency)
 
 
 def _within_budget(terms: Sequence[Term], budget: int) -> tuple[list[Term], list[Term]]:

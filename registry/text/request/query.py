@@ -97,11 +97,8 @@ def _without_particles(word: Word) -> Word:
 def _is_request_word(word: Word) -> bool:
     if word.kind is Kind.HANGUL:
         return is_request_word(word.text) or is_request_word(strip_particles(word.text))
-    return word.kind is Kind.IDENTIFIER and _is_plain(word.text) and is_request_word(word.text.lower())
-
-
-def _is_plain(raw: str) -> bool:
-    return raw.isalpha() and len(identifier_parts(raw)) == 1
+    is_plain = word.kind is Kind.IDENTIFIER and word.text.isalpha() and len(identifier_parts(word.text)) == 1
+    return is_plain and is_request_word(word.text.lower())
 
 
 def _query_word(word: Word) -> QueryWord:
