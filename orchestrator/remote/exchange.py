@@ -213,7 +213,7 @@ async def pull(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
     changes = await _new_changes(registry, remote)
     while True:
         await _store_missing(orchestrator, remote, changes.items, done)
-        await registry.write(partial(notes.note_answer, url=remote.notes_url, place=changes.position))
+        await registry.write(partial(notes.note_answer, url=remote.notes_url, place=changes.place))
         if changes.is_all:
             break
         changes = await _compare_if_replaced(registry, remote, await _changes_after(remote, changes))
@@ -258,7 +258,7 @@ async def _compare_if_replaced(
 
 async def _changes_after(remote: RemoteRegistry, before: Changes[dict[str, Any]]) -> Changes[dict[str, Any]]:
     """Return the next changes. Raises Unreachable if another registry answers: its feed positions differ."""
-    changes = await remote.changes(before.position)
+    changes = await remote.changes(before.place)
     if changes.registry != before.registry:
         raise Unreachable(f"{remote.url}: another registry answers there than a moment ago")
     return changes
@@ -275,9 +275,9 @@ async def _pull_edits(orchestrator: Orchestrator, remote: RemoteRegistry, done: 
             return
         for edit in found.items:
             await _apply_here(orchestrator, remote, edit, done)
-        if found.position == position:
+        if found.place == position:
             return
-        position = found.position
+        position = found.place
         await registry.write(partial(notes.note_answer, url=remote.notes_url, edit_place=position))
         if found.is_all:
             return

@@ -82,7 +82,7 @@ def list_changes(tx: ReadTransaction, after: int) -> change_feed.Changes[dict[st
 def list_edits(tx: ReadTransaction, after: int) -> dict[str, Any]:
     """Return edits (names, tags, deletions) in the order they arrived here."""
     found = edits.edits_after(tx, after)
-    return {"items": [edit.as_dict() for edit in found.items], "place": found.position, "is_all": found.is_all}
+    return {"items": [edit.as_dict() for edit in found.items], "place": found.place, "is_all": found.is_all}
 
 
 async def grown_channels(registry: Registry, since: datetime) -> AsyncIterator[set[str]]:

@@ -92,14 +92,14 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Changes(Generic[T]):
-    """Messages or edits after a position, in order of arrival; `position`: the position to continue from.
+    """Messages or edits after a position, in order of arrival; `place`: the position to continue from.
 
     `starts_over`: the given position is not of this registry, so the items start at the beginning. `registry`: its id.
     `owner`: the person who asks, if it is one.
     """
 
     items: list[T]
-    position: int
+    place: int
     is_all: bool
     starts_over: bool = False
     registry: str = ""
