@@ -43,11 +43,11 @@ def save_result(
     tx.execute(insert(extract_result).values(values))
 
 
-_ALIVE = select(extract_result).where(extract_result.c.deleted.is_(False))
+_UNDELETED = select(extract_result).where(extract_result.c.deleted.is_(False))
 
 
 def _latest(tx: ReadTransaction, kind: str, limit: int | None, *conditions: ColumnElement[bool]) -> Sequence[Row[Any]]:
-    query = _ALIVE.where(extract_result.c.record_type == kind, *conditions)
+    query = _UNDELETED.where(extract_result.c.record_type == kind, *conditions)
     return tx.execute(query.order_by(extract_result.c.number.desc()).limit(limit)).all()
 
 
@@ -80,7 +80,7 @@ def set_metadata(tx: WriteTransaction, result_id: str, metadata: dict[str, Any])
 
 
 def get_result(tx: ReadTransaction, result_id: str) -> Row[Any]:
-    row = tx.execute(_ALIVE.where(extract_result.c.id == result_id)).first()
+    row = tx.execute(_UNDELETED.where(extract_result.c.id == result_id)).first()
     if row is None:
         raise NotFound("No such result", f"No result {result_id!r} in the registry")
     return row
