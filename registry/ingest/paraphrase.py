@@ -146,8 +146,7 @@ def _match_equal(stored: Transcript, sent: Transcript, old: Turn, new: Turn, fou
     for at in new.replies:
         same = positions[sent.utterances[at].digest, sent.utterances[at].native_id]
         if found[at] is None and same:
-            position = same.pop()
-            found[at] = position
+            found[at] = position = same.pop()
             matched.add(position)
     return matched
 
