@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import Field
 
 from orchestrator.answer.delivery import message_dict
-from orchestrator.answer.digests.hint_text import HINT, hint_of, warning_line
+from orchestrator.answer.digests.hint_text import hint_of, warning_line
 from orchestrator.answer.finding.before_act import MAX_CURE_DISTANCE, Act, find_warning
 from orchestrator.answer.finding.choosing import choose
 from orchestrator.answer.finding.lookup import Lookup
@@ -21,7 +21,7 @@ from registry.search.scope import Scope
 from registry.search.sessions import read_messages_around
 from registry.storage.conversations.messages import by_numbers
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.records.extract_results import has_result, latest_result, useless_results
+from registry.storage.records.extract_results import HINT, has_hint, latest_result, useless_hints
 from registry.text.request.syntax import Search
 from registry.text.request.understanding import ParsedRequest
 
@@ -90,7 +90,7 @@ def _with_prompt(tx: ReadTransaction, run: Run, query: HintQuery, excluded: list
     if query.session_id and latest_result(tx, channel.name, HINT, query.session_id):
         recorder.explain(reason="this chat had a hint from that conversation already")
         return NO_HINT
-    if useless_results(tx, channel.name, HINT, _project(query)):
+    if useless_hints(tx, channel.name, _project(query)):
         recorder.explain(reason=DISMISSED)
         return NO_HINT
     best = choice.hits[0].ranked.candidate
@@ -120,10 +120,10 @@ def _before_act(tx: ReadTransaction, run: Run, query: HintQuery, act: Act, exclu
         return NO_HINT
     channel, ids = warning.message["channel"], [warning.message["id"]]
     recorder.channel = channel
-    if query.session_id and has_result(tx, channel, HINT, query.session_id, ids):
+    if query.session_id and has_hint(tx, channel, query.session_id, ids):
         recorder.explain(reason="this chat was told so already")
         return NO_HINT
-    if ids in useless_results(tx, channel, HINT, _project(query)):
+    if ids in useless_hints(tx, channel, _project(query)):
         recorder.explain(reason=DISMISSED)
         return NO_HINT
     return {"hint": warning_line(warning), "channel": channel, "told_of": ids}

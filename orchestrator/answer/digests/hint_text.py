@@ -17,7 +17,6 @@ from registry.text.request.query import ParsedQuery
 if TYPE_CHECKING:
     from registry.storage.conversations.channels import ChannelRow
 
-HINT = "hint"  # kind of the stored results that record which chat got a hint from a channel
 MAX_HINT = 600  # characters of a hint
 MAX_LINES = 4  # messages quoted; with five, 600 characters leave too little of the one that answers
 TITLE_WIDTH = 50

@@ -103,17 +103,17 @@ def _made_for(channel: str, client: str) -> tuple[ColumnElement[bool], ...]:
     return extract_result.c.channel == channel, extract_result.c.metadata["client"].as_string() == client
 
 
-def has_result(tx: ReadTransaction, channel: str, record_type: str, client: str, items: Sequence[str]) -> bool:
-    """Return True if a result of that type for the channel and client has exactly these messages."""
-    return any(row.items == list(items) for row in _latest(tx, record_type, None, *_made_for(channel, client)))
+def has_hint(tx: ReadTransaction, channel: str, chat: str, items: Sequence[str]) -> bool:
+    """Return True if the chat got a hint of exactly these messages of the channel."""
+    return any(row.items == list(items) for row in _latest(tx, HINT, None, *_made_for(channel, chat)))
 
 
-def useless_results(tx: ReadTransaction, channel: str, record_type: str, folder: str | None) -> list[list[str]]:
-    """Return the messages of a channel's results for a folder whose execution was rated as not useful."""
+def useless_hints(tx: ReadTransaction, channel: str, folder: str | None) -> list[list[str]]:
+    """Return the messages of a channel's hints for a folder whose execution was rated as not useful."""
     query = select(extract_result.c["items"], extract_result.c.metadata).where(
         extract_result.c.deleted.is_(False),
         extract_result.c.channel == channel,
-        extract_result.c.record_type == record_type,
+        extract_result.c.record_type == HINT,
         extract_result.c.metadata["execution_id"].as_string() == rating.c.execution_id,
         rating.c.useful.is_(False),
     )
@@ -128,6 +128,7 @@ def imported_files(tx: ReadTransaction) -> list[str]:
     return [path for one in tx.execute(query).scalars() if one.get("is_imported") for path in one["files"]]
 
 
+HINT = "hint"  # record type: the messages of a channel that a hint to a chat quoted
 RESUMED = "resume"  # record type: the session of another client into which a channel was written
 
 

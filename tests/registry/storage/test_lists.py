@@ -29,7 +29,7 @@ from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.exchange.change_feed import UpdatedChannels
 from registry.storage.file_probe import RegistryFile
 from registry.storage.paging import Order, Page
-from registry.storage.records.extract_results import has_result, list_results, save_result, useless_results
+from registry.storage.records.extract_results import has_hint, list_results, save_result, useless_hints
 from registry.storage.tables import conversation, rating
 
 pytestmark = pytest.mark.anyio
@@ -172,7 +172,7 @@ async def test_a_result_is_known_by_its_messages_and_by_whom_it_was_made_for(reg
             save_result(tx, f"r{at}", **kind, items=[f"m{at}"], metadata={"client": client}, timestamp=DAYS[0])
 
     async def is_known(channel: str, client: str, item: str) -> bool:
-        return await registry.read(lambda tx: has_result(tx, channel, "hint", client, [item]))
+        return await registry.read(lambda tx: has_hint(tx, channel, client, [item]))
 
     await registry.write(keep)
     assert await is_known("long", "chat-1", "m0")
@@ -181,7 +181,7 @@ async def test_a_result_is_known_by_its_messages_and_by_whom_it_was_made_for(reg
     assert not await is_known("short", "chat-1", "m0")
 
 
-async def test_the_useless_results_of_a_folder_are_those_whose_run_was_rated_so(registry: Registry) -> None:
+async def test_the_useless_hints_of_a_folder_are_those_whose_run_was_rated_so(registry: Registry) -> None:
     def keep(tx: WriteTransaction) -> None:
         kind = {"record_type": "hint", "channel": "long", "result_type": "hint"}
         for at, useful in enumerate((True, False)):
@@ -191,8 +191,8 @@ async def test_the_useless_results_of_a_folder_are_those_whose_run_was_rated_so(
             tx.execute(insert(rating).values(**rated, useful=useful))
 
     await registry.write(keep)
-    assert await registry.read(lambda tx: useless_results(tx, "long", "hint", "/home/me/shop")) == [["m1"]]
-    assert await registry.read(lambda tx: useless_results(tx, "long", "hint", "/home/me/blog")) == []
+    assert await registry.read(lambda tx: useless_hints(tx, "long", "/home/me/shop")) == [["m1"]]
+    assert await registry.read(lambda tx: useless_hints(tx, "long", "/home/me/blog")) == []
 
 
 async def test_many_numbers_and_pairs_are_looked_up_in_an_index(registry: Registry) -> None:
