@@ -13,7 +13,7 @@ from registry.access import Access, Level
 from registry.ingest.merge_channels import merge_channels
 from registry.storage.conversations.channels import find_channel, open_channel
 from registry.storage.database import WriteTransaction
-from registry.storage.paging import invalidate_feed_places
+from registry.storage.paging import invalidate_feed_positions
 from registry.storage.safety.tokens import create_token
 from tests.orchestrator.remote.laptops import Laptop, Line, said
 
@@ -288,7 +288,7 @@ async def test_a_copy_of_a_chat_that_is_shared_no_more_is_not_sent_as_ones_own(
     withdrawn = {"operation": "share", "channel": "harbour", "query": {"with": "nobody"}}
     assert (await kims.orchestrator.run(withdrawn))["success"]
     await kims.push()
-    await elsewhere.registry.write(invalidate_feed_places)  # as the restore of a backup, or `ctxr db copy`
+    await elsewhere.registry.write(invalidate_feed_positions)  # as the restore of a backup, or `ctxr db copy`
     for laptop in (lees, kims, lees):
         await laptop.exchange()
     sessions = (await elsewhere.run({"operation": "list", "query": {}}))["sessions"]
@@ -307,7 +307,7 @@ async def test_what_was_done_to_a_shared_chat_is_not_done_to_what_one_said_in_it
     await lees.pull()
     await lees.log("harbour", "and my salary?", start=5)
     await lees.push()
-    await elsewhere.registry.write(invalidate_feed_places)
+    await elsewhere.registry.write(invalidate_feed_positions)
     await lees.exchange()
     sessions = (await elsewhere.run({"operation": "list", "query": {}}))["sessions"]
     assert [one.get("shared_with") for one in sessions if one["owner"] == "lee"] == [None]
