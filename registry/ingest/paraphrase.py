@@ -139,15 +139,26 @@ def _match_in_turns(
 
 
 def _match_equal(stored: Transcript, sent: Transcript, old: Turn, new: Turn, found: Positions) -> set[int]:
-    positions: dict[tuple[bytes, str | None], list[int]] = defaultdict(list)
+    """Match the replies of two turns with equal words, those with the same client's id first.
+
+    A message that a model logs, or that comes from a document, has no id. It may repeat one with any id.
+    """
+    by_id: dict[tuple[bytes, str | None], list[int]] = defaultdict(list)
+    by_words: dict[bytes, list[int]] = defaultdict(list)
     for at in reversed(old.replies):
-        positions[stored.utterances[at].digest, stored.utterances[at].native_id].append(at)
-    matched = set()
+        reply = stored.utterances[at]
+        by_id[reply.digest, reply.native_id].append(at)
+        by_words[reply.digest].append(at)
+    matched = set[int]()
     for at in new.replies:
-        same = positions[sent.utterances[at].digest, sent.utterances[at].native_id]
-        if found[at] is None and same:
-            found[at] = position = same.pop()
-            matched.add(position)
+        reply = sent.utterances[at]
+        without_id = by_id[reply.digest, None] if reply.native_id else by_words[reply.digest]
+        for same in (by_id[reply.digest, reply.native_id], without_id):
+            while same and same[-1] in matched:
+                same.pop()
+            if found[at] is None and same:
+                found[at] = position = same.pop()
+                matched.add(position)
     return matched
 
 

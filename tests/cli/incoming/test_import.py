@@ -6,14 +6,17 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Ctxr
+from tests.sources.claude_code.claude_code_files import working_session, write
 from tests.sources.exports.export_files import (
     ClaudeChat,
     chatgpt_chat,
@@ -110,3 +113,32 @@ def test_a_pipe_is_no_export_and_is_not_waited_for(ctxr: Ctxr, tmp_path: Path) -
     os.mkfifo(pipe)
     done = ctxr("import", str(pipe))
     assert (done.exit_code, f"There is no file or folder {pipe}." in done.output) == (2, True)
+
+
+@pytest.fixture
+def document(ctxr: Ctxr, empty_home: Path, tmp_path: Path) -> Path:
+    """The document of a session that its client's store holds, with thoughts and calls of tools."""
+    write(empty_home / ".claude", working_session())
+    ctxr("sync")
+    ctxr("export", "1", "--format", "json", "--output", str(tmp_path / "session.json"))
+    return tmp_path / "session.json"
+
+
+def all_messages(ctxr: Ctxr) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = json.loads(ctxr("show", "1", "--all", "--json").output)["messages"]
+    return messages
+
+
+def test_a_document_adds_nothing_to_the_session_of_its_client(ctxr: Ctxr, document: Path) -> None:
+    before = all_messages(ctxr)
+    assert {"tool", "thinking"} <= {message["role"] for message in before}
+    assert "1 session read, 0 new messages" in ctxr("import", str(document)).output
+    assert all_messages(ctxr) == before
+
+
+def test_a_client_adds_nothing_to_the_document_of_its_session(ctxr: Ctxr, document: Path, empty_home: Path) -> None:
+    shutil.rmtree(empty_home / "ctxr")  # another machine's registry is empty
+    ctxr("import", str(document))
+    ctxr("sync")
+    told = json.loads(document.read_bytes())["messages"]
+    assert [message["text"] for message in all_messages(ctxr)] == [message["text"] for message in told]
