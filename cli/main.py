@@ -110,6 +110,12 @@ class Commands(click.Group):
             sys.exit(2)
         except click.Abort:
             sys.exit(130)  # as after Ctrl-C
+        except OSError as exc:
+            if exc.filename is None:  # a fault of the program
+                raise
+            details = f"{exc.filename}: {exc.strerror}"
+            _print_error(ErrorCode.STORAGE_ERROR, "A file or folder could not be read or written.", details)
+            sys.exit(1)
         sys.exit(result if isinstance(result, int) else 0)
 
 

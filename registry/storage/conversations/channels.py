@@ -71,8 +71,8 @@ _BY_NUMBER = select(channel).where(is_one_of(channel.c.number), channel.c.delete
 
 
 def some_channels(tx: ReadTransaction, *, limit: int, offset: int, **wanted: Any) -> tuple[list[dict[str, Any]], int]:
-    """Return channels from an offset, latest activity first, and the total."""
-    conditions = _conditions(wanted)
+    """Return channels that have messages from an offset, latest activity first, and the total: `#3` counts so, too."""
+    conditions = [*_conditions(wanted), channel.c.message_count > 0]
     total = tx.execute(select(func.count()).select_from(channel).where(*conditions)).scalar_one()
     ordering = channel.c.updated_at.desc(), channel.c.number.desc()
     rows = tx.execute(select(channel).where(*conditions).order_by(*ordering).limit(limit).offset(offset)).all()

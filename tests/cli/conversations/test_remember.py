@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Ctxr
+from tests.cli.conftest import FIBONACCI, Ctxr
 
 
 @pytest.fixture
@@ -131,3 +131,20 @@ def test_it_is_written_into_a_file_between_marked_lines_and_renewed_there(ctxr: 
     assert "- Use npm." in first
     ctxr("remember", "Use pnpm.", "--replaces", "1", "--write", "AGENTS.md")
     assert file.read_text() == first.replace("Use npm.", "Use pnpm.")
+
+
+def test_a_session_whose_messages_are_gone_has_no_place_in_the_list(ctxr: Ctxr, shop: Path) -> None:
+    ctxr("log", "-", given=FIBONACCI)
+    remembered(ctxr, "Answer in Korean.", "--everywhere")
+    assert texts(ctxr, "--replaces", "1") == []
+    listed = json.loads(ctxr("list", "--json").output)
+    assert [(one["index"], one["channel"]) for one in listed["sessions"]] == [(1, FIBONACCI["channel"])]
+    assert json.loads(ctxr("show", "1", "--json").output)["session"]["channel"] == FIBONACCI["channel"]
+    assert f"there are {listed['pagination']['total']} sessions" in ctxr("show", "9").output
+
+
+def test_a_file_that_cannot_be_written_is_named(ctxr: Ctxr, shop: Path) -> None:
+    refused = ctxr("remember", "Use npm.", "--write", "no such folder/AGENTS.md")
+    assert (refused.exit_code, "Traceback" in refused.output) == (1, False)
+    assert "error: STORAGE_ERROR: A file or folder could not be read or written." in refused.stderr
+    assert f"{shop}/no such folder/AGENTS.md: No such file or directory" in refused.stderr
