@@ -22,6 +22,7 @@ MIN_DEVIATIONS = 2.0  # standard deviations above the mean from which a similar 
 REASONS = {
     "parts": "contains only parts of words, and stands beside nothing better",
     "dated": "was said on the date, in a conversation that holds nothing of the request",
+    "similar": "contains no word of the request, and is not similar enough",
 }
 
 
@@ -81,7 +82,8 @@ def judge_messages(found: SearchResult) -> list[JudgedMessage]:
             position = message[1] << SEQ_BITS | message[2]
             is_next_to_match = position - 1 in matched_positions or position + 1 in matched_positions
             if not is_next_to_match and not (number in found.dated and message[1] in matched_channels):
-                reason = REASONS["parts" if coverage > 0 else "dated"]
+                without_words = "dated" if number in found.dated else "similar"
+                reason = REASONS["parts" if coverage > 0 else without_words]
         verdicts.append(
             JudgedMessage(one, coverage, best, reason, similar.similarities.get(number) if similar else None)
         )

@@ -59,6 +59,15 @@ def test_a_search_explains_what_words_and_meaning_found(ctxr: Ctxr, endpoint: Em
     assert "answered 500" in " ".join(shown.stderr.split())
 
 
+def test_a_message_that_is_hardly_similar_was_not_said_on_a_date(ctxr: Ctxr, endpoint: EmbeddingServer) -> None:
+    others = [{"role": "user", "text": f"The gate {number} is slow"} for number in range(20)]
+    ctxr("log", "-", given={**FIBONACCI, "messages": others})
+    ctxr("db", "embed")
+    shown = " ".join(ctxr("search", "--explain", "cat food").stderr.split())
+    assert "reason contains no word of the request, and is not similar enough" in shown
+    assert "was said on the date" not in shown
+
+
 def test_a_search_explains_what_was_kept_and_left_out_and_why(ctxr: Ctxr) -> None:
     more = [{"role": "user", "text": text} for text in ("다른 이야기", "또 다른 이야기", "오늘은 시간 없음")]
     ctxr("log", "-", given={**FIBONACCI, "messages": [*FIBONACCI["messages"], *more]})
