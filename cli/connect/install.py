@@ -28,18 +28,18 @@ client_argument = click.argument(
     required=False,
     help=f"One of {', '.join(INSTALLABLE)}.",
 )
-project_option = click.option(
-    "--project",
-    type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
-    metavar="FOLDER",
-    help=" ".join(f"{each.name}: {each.project_option}." for each in WITH_PROJECT),
-)
+_PROJECT_FOLDER = click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path)
 
 
 @click.command()
 @client_argument
 @click.option("--all", "is_all", is_flag=True, help="Every client on this machine.")
-@project_option
+@click.option(
+    "--project",
+    type=_PROJECT_FOLDER,
+    metavar="FOLDER",
+    help=" ".join(f"{each.name}: {each.project_option}." for each in WITH_PROJECT),
+)
 @yes_option
 def install(client: str | None, is_all: bool, project: Path | None, yes: bool) -> None:
     """Connect CLIENT: its list of MCP servers, its hooks, Cursor's rule.
@@ -77,7 +77,12 @@ def install(client: str | None, is_all: bool, project: Path | None, yes: bool) -
 @click.command()
 @client_argument
 @click.option("--all", "is_all", is_flag=True, help="Every connected client.")
-@project_option
+@click.option(
+    "--project",
+    type=_PROJECT_FOLDER,
+    metavar="FOLDER",
+    help=f"The FOLDER given to `ctxr install`: {', '.join(each.name for each in WITH_PROJECT)}.",
+)
 @yes_option
 def uninstall(client: str | None, is_all: bool, project: Path | None, yes: bool) -> None:
     """Remove from CLIENT's settings what `ctxr install` added, and nothing else.

@@ -75,8 +75,11 @@ def _list(query: dict[str, Any], as_json: bool) -> None:
         names = ("sessions", "pagination", "elsewhere", "local_copy")
         show({name: found[name] for name in names if name in found}, as_json, _list_lines)
     else:
-        where = elsewhere_note(found) or "ctxr sync brings in what this machine's clients keep"
-        click.echo(f"No sessions; {where}.", err=True)
+        total = found["pagination"]["total"]
+        skipped = f"--offset skips all {total}" if total else ""
+        narrowed = any(query.get(name) for name in ("source", "tag", "tagged_only", "since", "until"))
+        hint = "ctxr list shows all" if narrowed else "ctxr sync brings in what this machine's clients keep"
+        click.echo(f"No sessions; {elsewhere_note(found) or skipped or hint}.", err=True)
 
 
 def _list_lines(found: dict[str, Any]) -> Iterator[str]:

@@ -136,6 +136,11 @@ def test_an_empty_list_says_what_to_do(ctxr: Ctxr) -> None:
     assert "ctxr sync" in shown.stderr
 
 
+def test_a_list_that_is_empty_by_its_options_says_so(three: Ctxr) -> None:
+    assert three("list", "--offset", "9").stderr == "No sessions; --offset skips all 3.\n"
+    assert three("list", "--tag", "nope").stderr == "No sessions; ctxr list shows all.\n"
+
+
 def test_recent_sessions_are_those_of_the_last_days(three: Ctxr) -> None:
     for days, expected in [("1", 1), ("7", 2), ("30", 3)]:
         assert len(listed(three, "recent", "--days", days)) == expected
