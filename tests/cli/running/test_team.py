@@ -84,7 +84,7 @@ class Team:
             assert words[0] == "ctxr", f"no way to run this: {line}"
             told = self.ctxr(words[1:], self.laptop)
         assert told.exit_code == 0, f"{line}\n{told.output}"
-        found = re.search(r"ctxr_\w[\w-]+", told.output)
+        found = re.search(r"ctxr_[\w-]{43}", told.output)
         self.token = found[0] if found else self.token
         return told.output
 
