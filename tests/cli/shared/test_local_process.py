@@ -261,7 +261,9 @@ def test_a_process_that_hangs_is_replaced_and_no_note_for_a_new_chat_waits_for_i
     assert home.run("log", "--json", str(home.folder / "talk.json"))[0] == 0
     by_the_process = home.run("note")
     assert "last asked: hello" in by_the_process[1]
-    code = "from cli.shared import process_handle, window; process_handle.ANSWER_TIMEOUT_S = 10.0; window.run_window([])"
+    code = (
+        "from cli.shared import process_handle, window; process_handle.ANSWER_TIMEOUT_S = 10.0; window.run_window([])"
+    )
     with Window(home, sys.executable, "-c", code) as window:
         hanging = home.process
         os.kill(hanging, signal.SIGSTOP)
