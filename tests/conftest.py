@@ -34,7 +34,7 @@ LONG_NAMES = re.compile(
 SLOW_FIXTURES = {"postgres_server", "browser", "node"}
 ON_BOTH_DATABASES = re.compile(
     r"""tests/(
-    test_databases | cli/ | backoffice/test_(joined_channels|outage|sources)
+    test_databases | cli/(?!.*too_large_unpacked) | backoffice/test_(joined_channels|outage|sources)
     | registry/(monitor/test_(?!rollup) | storage/ | ingest/test_(merging|new_sessions))
     | registry/monitor/test_rollup.*(same_before_and_after|very_instant|delivered)
     | registry/search/.*(scope|two_hours|date|latest|titles|nearly|signs|hundred|left_behind|question_of)

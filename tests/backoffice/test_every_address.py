@@ -44,7 +44,6 @@ async def test_a_restricted_token_gets_whole_answers_without_a_word_of_others(ap
     named |= {"case_id": "1", "view_id": "1", "name": "codex"}
     before = (await lee.ask("GET", "/bo/channels/lee_1")).json()
     limits: dict[Level, dict[str, Any]] = {
-        Level.READ: {"channels": ["kim*"]},
         Level.WRITE: {},
         Level.ADMIN: {"channels": ["kim*"], "projects": ["/srv/kim"]},
     }

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from contextlib import closing
 from urllib.parse import unquote
 
-import httpx
 import pytest
 from playwright.async_api import Browser, Locator, Page, expect
 
 from registry.errors import StorageError
+from registry.registry import Registry
 from registry.storage.database import Database
 from tests.pages.axe import violations
-from tests.pages.conftest import copied, movement, watch_movement, window
-from tests.pages.seeds import AGENT, FIBONACCI, HOSTILE, LOGIN, LONG
+from tests.pages.conftest import copied, movement, serving, watch_movement, window
+from tests.pages.seeds import AGENT, FIBONACCI, HOSTILE, LOGIN, LONG, seed
+from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio
 AGENT_PAGE = f"/channels/{AGENT.replace('/', '%2F')}"
@@ -108,23 +110,25 @@ async def test_hostile_texts_are_only_texts(server_to_read: str, page: Page) -> 
     assert all(address.startswith(server_to_read) for address in asked)
 
 
-async def test_a_list_stops_growing_and_goes_on_as_a_page_of_its_own(server: str, page: Page) -> None:
-    async with httpx.AsyncClient(base_url=server, timeout=60) as http:
+async def test_a_list_stops_growing_and_goes_on_as_a_page_of_its_own(seeded_file: Seeded, page: Page) -> None:
+    url = await seeded_file(seed)
+    with closing(Registry(url)) as registry:
         for i in range(250):
             message = {"role": "user", "text": f"Question {i} about parsers"}
-            await http.post("/bo/conversations", json={"channel": f"parser_{i}", "messages": [message]})
-    await page.goto(server)
-    rows = page.locator("#rows [data-row]")
-    for count in (100, 150, 200, 250):
+            await registry.save_conversation(f"parser_{i}", [message], "cursor", {})
+    with serving(url) as server:
+        await page.goto(server)
+        rows = page.locator("#rows [data-row]")
+        for count in (100, 150, 200, 250):
+            await page.locator("a.more").scroll_into_view_if_needed()
+            await expect(rows).to_have_count(count)
         await page.locator("a.more").scroll_into_view_if_needed()
-        await expect(rows).to_have_count(count)
-    await page.locator("a.more").scroll_into_view_if_needed()
-    await page.wait_for_timeout(1_000)
-    await expect(rows).to_have_count(250)
-    assert await page.evaluate("document.querySelectorAll('*').length") < 5_000
-    await page.locator("a.more").click()
-    await expect(page).to_have_url(re.compile("cursor="))
-    await expect(page.locator("#rows")).to_contain_text("Check the user before a login")
+        await page.wait_for_timeout(1_000)
+        await expect(rows).to_have_count(250)
+        assert await page.evaluate("document.querySelectorAll('*').length") < 5_000
+        await page.locator("a.more").click()
+        await expect(page).to_have_url(re.compile("cursor="))
+        await expect(page.locator("#rows")).to_contain_text("Check the user before a login")
 
 
 async def test_a_long_conversation_is_scrolled_from_end_to_end(server_to_read: str, page: Page) -> None:
