@@ -50,7 +50,7 @@ _ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the 
 )
 _DESCRIBES = re.compile(  # the end of a name whose value only describes the secret
     r"(?:hash(?:ed)?|type|name|field|file|path|ur[il]|id|length|count|size|version|expir\w*|limit|policy|format|class"
-    r"|digest|alias|variable|env|ref|label|hint|placeholder|prompt|column|header|param|regex|pattern|message)s?$",
+    r"|digest|alias|variable|env|label|hint|placeholder|prompt|column|header|param|regex|pattern|message)s?$",
     re.IGNORECASE,
 )
 _CODE = re.compile(  # a line of code, a setting, a command or a log: only what is assigned is a value there
@@ -94,7 +94,7 @@ _RUN = re.compile("[A-Za-z0-9]{16}")
 _LOGGED = re.compile(r"(?:Failed|Accepted) \Z")  # ahead of "password for … from …" in a log
 _HASHED = re.compile(
     r"sha|md5|hash|digest|etag|fingerprint|commit|커밋|해시|\brefs?\b|(?:rsa|dsa|gpg|pgp)\b"
-    r"|\bblob\b|merkle|prev(?:ious)? block|checked out|expected|actual",
+    r"|\bblob\b|checked out|expected|actual",
     re.IGNORECASE,
 )
 _LISTED = re.compile(  # a file after its digest, as git submodule and sha256sum print it, or a commit's subject

@@ -32,7 +32,7 @@ class Form(IntEnum):
 
 
 _PLACEHOLDER = re.compile(
-    r"^[$%{<\[]|^hmac-sha\d+:|^(?:my|access|secret|api|auth|client)_(?:access_)?(?:key|secret|token|password|pass)$|^user(?:name)?:pass(?:word|wd)?@|\$[{(]|\{\{|\.\.\.|…|(?<!\d{3})\*\*|\*\*(?!$)|[•●]{2}|xxxx|(?<![a-z0-9])your|placeholder|change.?me|replace|dummy|redacted|undefined|null$"
+    r"^[$%{<\[]|^hmac-sha\d+:|\$[{(]|\{\{|\.\.\.|…|(?<!\d{3})\*\*|\*\*(?!$)|[•●]{2}|xxxx|(?<![a-z0-9])your|placeholder|change.?me|replace|dummy|redacted|undefined|null$"
     r"|^\D*\d?\D*example\D*\d?$|insert|(?:key|token|secret|password|value|goes)[_-]here$|여기|입력",
     re.IGNORECASE,
 )
@@ -64,7 +64,7 @@ _TECHNICAL = re.compile(  # an algorithm, a product with its version, a model's 
     r"|page|item|file|step|unit|password|factor)s?|[A-Z]{1,4}|[kMG](?:Hz|bps))"
     r"|(?:[A-Z][A-Za-z]*-)+[A-Z]{1,3}\d{2,4}[a-z]{0,3})"
     r"|(?-i:[A-Z]+)[-#]\d+|(?-i:[A-Z]{1,5}\d{2,5}[A-Z]{0,3}\d{0,4}[a-z]{0,2}|[A-Z]{2,10}\d)|[a-z]\d{2,3}|\d\dH[12]|[a-z]{2,4}\d[a-z]\d?"
-    r"|\d+(?:\.\d+)?(?:eur|usd|krw|/[a-z]+)|[A-Z]{0,2}\$[\d.,]+[kKmM]?|esp\d{2,4}|1password|\d{3}-\d{2,3}[A-Z]?|ssh2|fail2ban|log2ram|i18n|l10n|a11y|pg\d\d"
+    r"|\d+(?:\.\d+)?(?:eur|usd|krw|/[a-z]+)|[A-Z]{0,2}\$[\d.,]+[kKmM]?|esp\d{2,4}|1password|\d{3}-\d{2,3}[A-Z]?|ssh2|fail2ban|log2ram"
     r"|(?:amd|arm)64|x86_64|(?:firefox|chrome|edge|safari|android|wlan|eth|stm|nrf|php|jdk|node|vue|react|django)\d{1,3}"
     r"|fritz!\S*|(?:iphone|ipad|galaxy|pixel|office|windows|python|윈도우|아이폰|아이패드|갤럭시|오피스|엑셀|한글|정부)\d+(?:,\d)?|(?:[a-z]+-?v?|7z)\d{1,2}(?:\.\d+)+"
     r"|[a-z]{1,3}OS[ -]?\d+|wpa\d?(?:-?(?:psk|personal|enterprise|eap))?",
@@ -90,9 +90,7 @@ _REMARK = re.compile(  # says something about a password
     r"|broken|hidden|forgotten|success|failure|strength|length"
     r"|null|none|base|fine|good|best|worst|hard|basic|digest|[bs]crypt|argon|login|email|phone|field|form|label|message|mismatch|validation|column|table|value|name|error"
     r"|hash|regex|config|text|varchar|m(?:in|ax)(?:length)?|confirm\w*|stdin|prompt|version|options?|page|step"
-    r"|given|taken|chosen|written|typed|kept|sent|gone|cut|case|half|never|always|also|else|than|which|whatever|where|instead|because"
-    r"|without|should|would|could|after|before|while|since|using|flags?|arguments?|parameters?|switch|words?|digits?|chars?|policy"
-    r"|[a-z]+(?::\w+)?(?:\|[a-z]+(?::\w+)?)+|ugfzc3dvcmq6|vxnlcm5hbwu6"
+    r"|[a-z]+(?::\w+)?(?:\|[a-z]+(?::\w+)?)+"
 )
 _FIELD = re.compile("[a-z](?:Password|Passwd|Token|Secret)$")  # challengePassword
 _SMALL = re.compile(  # words of a sentence
