@@ -168,8 +168,9 @@ async def page(browser: Browser) -> AsyncIterator[Page]:
         yield opened
 
 
-WATCH = """window.moved = 0; new PerformanceObserver((list) =>
-  list.getEntries().forEach((one) => (moved += one.value))).observe({ type: "layout-shift", buffered: true })"""
+WATCH = """window.moved = []; new PerformanceObserver((list) => list.getEntries().forEach((one) =>
+  moved.push([one.value, ...one.sources.map(({ node }) => node?.outerHTML?.slice(0, 200))])
+)).observe({ type: "layout-shift", buffered: true })"""
 SHOWN = "new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(moved))))"
 
 
@@ -178,6 +179,7 @@ async def watch_movement(page: Page) -> None:
     await page.add_init_script(WATCH)
 
 
-async def movement(page: Page) -> float:
-    """How far parts of the page have moved so far: the share of the window, times the share of the way."""
-    return float(await page.evaluate(SHOWN))
+async def assert_still(page: Page, below: float = 0.01) -> None:
+    """Assert how far parts of the page have moved so far: the share of the window, times the share of the way."""
+    moved = await page.evaluate(SHOWN)
+    assert sum(share for share, *_ in moved) < below, (page.url, moved)

@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import Browser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tests.pages.conftest import movement, serving, watch_movement, window
+from tests.pages.conftest import assert_still, serving, watch_movement, window
 from tests.pages.seeds import AGENT, LONG, seed
 from tests.pages.test_flow import last_extract
 from tests.seeded import SeededFiles
@@ -24,6 +24,7 @@ PATHS = (
     (f"/channels/{AGENT.replace('/', '%2F')}", 1280),
     (f"/channels/{LONG}?q=cache", 390),
     ("/flow", 390),
+    ("/today", 390),
     ("/insights", 1280),
     ("/settings", 390),
 )
@@ -59,11 +60,9 @@ async def slow_server(seeded_files: SeededFiles, tmp_path_factory: pytest.TempPa
 async def test_what_shows_stays_where_it_is_while_the_rest_of_the_page_arrives(
     slow_server: str, browser: Browser
 ) -> None:
-    moved = {}
     async with window(browser) as page:
         await watch_movement(page)
         for path, width in (*PATHS, (f"/flow/{await last_extract(slow_server)}", 390)):
             await page.set_viewport_size({"width": width, "height": 844})
             await page.goto(slow_server + path)
-            moved[path] = await movement(page)
-    assert {path: far for path, far in moved.items() if far > 0.002} == {}
+            await assert_still(page, 0.002)

@@ -13,7 +13,7 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 
 from tests.pages.axe import violations
-from tests.pages.conftest import movement, watch_movement
+from tests.pages.conftest import assert_still, watch_movement
 from tests.pages.test_live import say
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 
@@ -210,7 +210,7 @@ async def test_anybody_can_use_the_monitor_it_fits_and_nothing_jumps(
         await page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
         await page.goto(server + address)
         assert await page.evaluate("document.documentElement.scrollWidth") <= width, address
-        assert await movement(page) < 0.02, address
+        await assert_still(page, 0.02)
         assert await violations(page, axe) == [], address
 
 

@@ -14,7 +14,7 @@ from registry.errors import StorageError
 from registry.registry import Registry
 from registry.storage.database import Database
 from tests.pages.axe import violations
-from tests.pages.conftest import copied, movement, serving, watch_movement, window
+from tests.pages.conftest import assert_still, copied, serving, watch_movement, window
 from tests.pages.seeds import AGENT, FIBONACCI, HOSTILE, LOGIN, LONG, seed
 from tests.seeded import Seeded
 
@@ -356,7 +356,7 @@ async def seen(
 async def test_a_page_fits_and_moves_nothing(seen: tuple[Page, int, int]) -> None:
     page, width, size = seen
     assert await page.evaluate("document.documentElement.scrollWidth") <= width
-    assert await movement(page) < 0.01
+    await assert_still(page)
     assert 0 < size < 360_000
 
 
