@@ -90,6 +90,12 @@ class OperationFigures(Figures):
     operation: str
 
 
+class ClientFigures(Figures):
+    """Figures of one client, all its versions together."""
+
+    client: str
+
+
 class Point(BaseModel):
     """A bucket of the time series; buckets without a run are left out."""
 
@@ -97,16 +103,20 @@ class Point(BaseModel):
     count: int
     failed: int
     mean_ms: float
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
 
 
 class Statistics(BaseModel):
-    """Runs in figures: in total, per operation, by error code, over time."""
+    """Runs in figures: in total, per operation, by error code, over time, by client."""
 
     bucket_s: int = Field(description="seconds of one point of the series")
     total: Figures
     operations: list[OperationFigures]
     errors: dict[str, int] = Field(description="number of runs by error code")
     series: list[Point]
+    clients: list[ClientFigures] = Field(description="the ten with the most runs, without those in `rolled_up`")
     rolled_up: int | None = Field(None, description="so many of the runs are too old to be kept one by one")
 
 
@@ -151,7 +161,7 @@ async def rate(client: Asking, execution_id: Id, rating: Rating) -> Rating:
 
 @router.get("/statistics", response_model=Statistics, response_model_exclude_unset=True)
 async def show_statistics(client: Asking, query: Annotated[StatisticsQuery, Query()]) -> dict[str, Any]:
-    """Return counts, success rate and percentiles: in total, per operation, by error code, over time."""
+    """Return counts, success rate and percentiles: in total, per operation, by error code, over time, by client."""
     bucket_s = query.bucket_s(now())
     figures = await client.view(views.execution_statistics, from_=query.from_, to=query.to, bucket_s=bucket_s)
     return {"bucket_s": bucket_s, **figures}

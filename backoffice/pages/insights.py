@@ -56,7 +56,9 @@ async def insights_page(request: Request, client: Asking) -> HTMLResponse:
     today = midnight(request)
     year = (today - timedelta(weeks=WEEKS)).astimezone(UTC)
     activity = await client.view(figures.insights, year, period.from_, period.to, utc_offset_minutes(request))
-    found = await client.view(views.statistics_page, period.from_, period.to, bucket_s, SOURCE)
+    runs = await client.view(
+        views.execution_statistics, from_=period.from_, to=period.to, bucket_s=bucket_s, without_source=SOURCE
+    )
     days = year_map(activity.pop("days"), today.date())
     return render(
         request,
@@ -65,7 +67,7 @@ async def insights_page(request: Request, client: Asking) -> HTMLResponse:
         limits=limits,
         shown_limits={name: as_local(request, limits[name]) for name in PERIOD},
         bucket_s=bucket_s,
-        found=found,
+        runs=runs,
         days=days,
         months=months_of(days),
         token_days=_daily_usage(activity["usage"]["day"]),

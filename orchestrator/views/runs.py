@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +12,6 @@ from orchestrator.recording.evaluation import repeatable_request
 from orchestrator.recording.recorder import MAX_ITEMS
 from orchestrator.views.conversations import described_deleted
 from registry.domain import format_time, is_message_id, now, preview_of
-from registry.monitor import statistics
 from registry.monitor.statistics import execution_statistics as execution_statistics
 from registry.storage.conversations.channels import find_channel, items_of
 from registry.storage.conversations.facets import known_names
@@ -29,8 +28,6 @@ from registry.storage.records.executions import rate_execution as rate_execution
 from registry.text.ranking.matching import match_test, matched_words
 from registry.text.ranking.term_weights import Term
 from registry.text.request.query import ParsedQuery, QueryWord, parse_query
-
-NO_TIMES = {"p50_ms": None, "p95_ms": None}
 
 
 def list_executions(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
@@ -61,18 +58,6 @@ def unsure_runs(tx: ReadTransaction, without_source: str, limit: int) -> list[di
 
 def save_case(tx: WriteTransaction, run: dict[str, Any], message_id: str) -> None:
     executions.keep_expectation(tx, repeatable_request(run), message_id)
-
-
-def statistics_page(
-    tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_s: int, without_source: str | None
-) -> dict[str, Any]:
-    """Return the figures of a period, over time and by client."""
-    in_detail = statistics.is_countable(tx, {"from_": from_, "to": to, "without_source": without_source})
-    figures = execution_statistics(
-        tx, from_=from_, to=to, bucket_s=bucket_s, without_source=without_source, in_detail=in_detail
-    )
-    figures["series"] = [{**NO_TIMES, **point} for point in figures["series"]]
-    return {"figures": figures, "clients": figures.pop("clients", [])}
 
 
 Item = dict[str, Any]

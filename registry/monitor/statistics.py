@@ -7,42 +7,35 @@ means are exact. Executions that are too old to be kept one by one are replaced 
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
-from operator import add, ge, le, ne
-from typing import Any, NamedTuple
+from operator import ge, le, ne
+from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import ColumnElement, Integer, case, cast, delete, func, literal_column, select
+from sqlalchemy import ColumnElement, Integer, cast, delete, func, literal_column, select
 from sqlalchemy.types import String
 
 from registry.domain import format_time
 from registry.errors import ErrorCode
-from registry.storage.conditions import Filters, given_conditions
+from registry.storage.conditions import given_conditions
 from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.records.executions import GUESSED, execution_conditions
 from registry.storage.tables import execution, execution_rollup
 
 PERCENTILES = (50, 95, 99)
-Times = Mapping[int, Mapping[str, float | None]]  # the percentiles of the runs of each bucket, by its start
+PERCENTILE_NAMES = [f"p{share}_ms" for share in PERCENTILES]
 
 
 class Cell(NamedTuple):
-    """The number of runs with the same operation, error code and duration, and optionally client."""
+    """The runs of one bucket of time with the same operation, error code, client and rounded duration."""
 
+    at: int  # start of the bucket, in seconds since 1970
     operation: str
     error_code: str | None
+    client: str | None  # None too for runs that are not kept one by one
     duration_ms: float
     runs: int
-    client: str | None = None
-
-
-class BucketCounts(NamedTuple):
-    """Counts of the runs of one bucket of time, which begins at `at` (seconds since 1970)."""
-
-    at: int
-    runs: int
-    failed: int
     total_ms: float
 
 
@@ -53,74 +46,44 @@ def execution_statistics(
     to: datetime | None,
     bucket_s: int,
     without_source: str | None = None,
-    in_detail: bool = False,
 ) -> dict[str, Any]:
-    """Return counts, success rate and p50/p95/p99 in ms: in total, per operation, by error code, over time.
+    """Return counts, success rate and p50/p95/p99 in ms: in total, per operation and client, by error code, over time.
 
     `bucket_s`: seconds of one point of the series; `without_source`: a source whose runs are not counted.
-    `in_detail`: also by client, the busiest first, and with percentiles of each point; both without rolled-up runs.
-    The answer has `rolled_up`, their number, if there are any.
+    The answer has `rolled_up`, the number of rolled-up runs, if there are any.
     """
-    conditions = execution_conditions({"from_": from_, "to": to, "without_source": without_source})
-    rolled = rolled_cells(tx, from_, to, without_source)
-    kept, points, times = _one_by_one(tx, conditions, bucket_s) if in_detail else _counted(tx, conditions, bucket_s)
-    cells = [*kept, *rolled]
-    operations: dict[str, list[Cell]] = defaultdict(list)
-    for cell in cells:
-        operations[cell.operation].append(cell)
-    points = [*rolled_points(tx, from_, to, bucket_s, without_source), *points]
+    rolled = _rolled_cells(tx, from_, to, bucket_s, without_source)
+    cells = [*_kept_cells(tx, from_, to, bucket_s, without_source), *rolled]
     return {
-        "total": figures_of(cells),
-        "operations": [{"operation": name, **figures_of(some)} for name, some in sorted(operations.items())],
+        "total": _figures(cells),
+        "operations": [{"operation": name, **_figures(some)} for name, some in _grouped(cells, "operation")],
         "errors": _errors(cells),
-        "series": _series(points, times),
-        **({"clients": _client_figures(kept)} if in_detail else {}),
+        "series": [_point(at, some) for at, some in _grouped(cells, "at")],
+        "clients": _client_figures(cells),
         **({"rolled_up": sum(cell.runs for cell in rolled)} if rolled else {}),
     }
 
 
-def _counted(
-    tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]], bucket_s: int
-) -> tuple[list[Cell], list[BucketCounts], Times]:
-    """Count the runs in the database, by group and by bucket."""
-    columns = (execution.c.operation, execution.c.error_code, execution.c.duration_rounded)
-    query = select(*columns, func.count()).where(*conditions).group_by(*columns)
-    bucket = bucket_of(tx, bucket_s)
-    failed = func.count(func.nullif(func.nullif(execution.c.error_code, ErrorCode.NOT_FOUND.value), GUESSED))
-    points = select(bucket, func.count(), failed, func.sum(execution.c.duration_ms)).where(*conditions)
-    points = points.group_by(bucket).order_by(bucket)
-    return [Cell(*row) for row in tx.execute(query)], [BucketCounts(*row) for row in tx.execute(points)], {}
+def _kept_cells(
+    tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_s: int, without_source: str | None
+) -> list[Cell]:
+    """Return the runs that are kept one by one."""
+    columns = execution.c
+    bucket = _bucket(tx, columns.started_at, bucket_s)
+    key = (bucket, columns.operation, columns.error_code, columns.client, columns.duration_rounded)
+    conditions = execution_conditions({"from_": from_, "to": to, "without_source": without_source})
+    query = select(*key, func.count(), func.sum(columns.duration_ms)).where(*conditions).group_by(*key)
+    return [Cell(*row) for row in tx.execute(query)]
 
 
-def _one_by_one(
-    tx: ReadTransaction, conditions: Sequence[ColumnElement[bool]], bucket_s: int
-) -> tuple[list[Cell], list[BucketCounts], Times]:
-    """Count the runs in Python, also by client, with p50, p95 and p99 in ms of each bucket, by its start.
-
-    One pass over few runs is faster than grouping them three times in the database.
-    """
-    columns = execution.c.operation, execution.c.error_code, execution.c.client, execution.c.duration_ms
-    groups: dict[tuple[str, str | None, str | None], list[float]] = defaultdict(list)
-    buckets: dict[int, list[float]] = defaultdict(list)
-    failed = Counter[int]()
-    runs = tx.execute(select(bucket_of(tx, bucket_s), *columns).where(*conditions)).all()
-    for at, operation, error_code, client, ms in runs:
-        groups[operation, error_code, client].append(ms)
-        buckets[at].append(ms)
-        if error_code not in (None, ErrorCode.NOT_FOUND, GUESSED):
-            failed[at] += 1
-    return (
-        [
-            Cell(operation, code, ms, count, client)
-            for (operation, code, client), some in groups.items()
-            for ms, count in Counter(float(f"{ms:.1e}") for ms in some).items()
-        ],
-        [BucketCounts(at, len(some), failed[at], sum(some)) for at, some in buckets.items()],
-        {at: percentiles(((ms, 1) for ms in some), len(some)) for at, some in buckets.items()},
-    )
+def _grouped(cells: Iterable[Cell], by: Literal["at", "operation"]) -> list[tuple[Any, list[Cell]]]:
+    groups: dict[Any, list[Cell]] = defaultdict(list)
+    for cell in cells:
+        groups[getattr(cell, by)].append(cell)
+    return sorted(groups.items())
 
 
-def figures_of(cells: Sequence[Cell]) -> dict[str, Any]:
+def _figures(cells: Sequence[Cell]) -> dict[str, Any]:
     """Count the runs by outcome, with percentiles of their durations; `guessed` and `not_found` are no failures."""
     runs = Counter[str | None]()
     for cell in cells:
@@ -135,17 +98,17 @@ def figures_of(cells: Sequence[Cell]) -> dict[str, Any]:
         "failed": failed,
         "success_rate": (count - failed) / count if count else None,
     }
-    return outcomes | percentiles(((cell.duration_ms, cell.runs) for cell in cells), count)
+    return outcomes | _percentiles(cells, count)
 
 
-def percentiles(durations: Iterable[tuple[float, int]], count: int) -> dict[str, float | None]:
+def _percentiles(cells: Iterable[Cell], count: int) -> dict[str, float | None]:
     """Return percentiles by nearest rank: the smallest duration that `share` per cent do not exceed."""
     if not count:
-        return {f"p{share}_ms": None for share in PERCENTILES}
-    ordered = sorted(durations)
+        return dict.fromkeys(PERCENTILE_NAMES)
+    ordered = sorted((cell.duration_ms, cell.runs) for cell in cells)
     passed = list(accumulate(runs for _, runs in ordered))
-    ranks = {f"p{share}_ms": max(-(-count * share // 100), 1) for share in PERCENTILES}
-    return {name: ordered[bisect_left(passed, rank)][0] for name, rank in ranks.items()}
+    ranks = [max(-(-count * share // 100), 1) for share in PERCENTILES]
+    return {name: ordered[bisect_left(passed, rank)][0] for name, rank in zip(PERCENTILE_NAMES, ranks, strict=True)}
 
 
 def _errors(cells: Iterable[Cell]) -> dict[str, int]:
@@ -156,36 +119,21 @@ def _errors(cells: Iterable[Cell]) -> dict[str, int]:
     return dict(sorted(errors.items()))
 
 
-def bucket_of(tx: ReadTransaction, bucket_s: int) -> ColumnElement[int]:
-    """Return the start of a run's bucket, in seconds since 1970."""
+def _bucket(tx: ReadTransaction, instant: ColumnElement[datetime], bucket_s: int) -> ColumnElement[int]:
+    """Return the start of an instant's bucket, in seconds since 1970."""
     if tx.dialect.name == "postgresql":
-        seconds = cast(func.floor(func.extract("epoch", execution.c.started_at)), Integer)
+        seconds = cast(func.floor(func.extract("epoch", instant)), Integer)
     else:
-        seconds = cast(func.strftime("%s", execution.c.started_at), Integer)
+        seconds = cast(func.strftime("%s", instant), Integer)
     return (seconds // bucket_s * bucket_s).label("bucket")
 
 
-def _series(points: Sequence[BucketCounts], times: Times) -> list[dict[str, Any]]:
-    by_bucket: dict[int, BucketCounts] = {}
-    for point in points:
-        found = by_bucket.get(point.at)
-        by_bucket[point.at] = BucketCounts(point.at, *map(add, found[1:], point[1:])) if found else point
-    return [
-        {
-            "at": format_time(datetime.fromtimestamp(point.at, UTC)),
-            "count": point.runs,
-            "failed": point.failed,
-            "mean_ms": point.total_ms / point.runs,
-            **times.get(point.at, {}),
-        }
-        for _, point in sorted(by_bucket.items())
-    ]
-
-
-def is_countable(tx: ReadTransaction, wanted: Filters) -> bool:
-    """Return True if a period has at most 100 000 executions, so that a figure may read each of them."""
-    rows = select(execution.c.number).where(*execution_conditions(wanted)).limit(100_001).subquery()
-    return tx.execute(select(func.count()).select_from(rows)).scalar_one() <= 100_000
+def _point(at: int, cells: Sequence[Cell]) -> dict[str, Any]:
+    """Return a point of the series."""
+    figures = _figures(cells)
+    mean = sum(cell.total_ms for cell in cells) / figures["count"]
+    shown = {name: figures[name] for name in ("count", "failed", *PERCENTILE_NAMES)}
+    return {"at": format_time(datetime.fromtimestamp(at, UTC)), "mean_ms": mean, **shown}
 
 
 def _client_figures(cells: Iterable[Cell]) -> list[dict[str, Any]]:
@@ -194,7 +142,7 @@ def _client_figures(cells: Iterable[Cell]) -> list[dict[str, Any]]:
     for cell in cells:
         if cell.client is not None:
             clients[re.split(r"[\s/](?=v?\d)", cell.client, maxsplit=1)[0]].append(cell)
-    figures = ({"client": client, **figures_of(some)} for client, some in clients.items())
+    figures = ({"client": client, **_figures(some)} for client, some in clients.items())
     return sorted(figures, key=lambda one: (-one["count"], one["client"]))[:10]
 
 
@@ -234,25 +182,15 @@ def _hour(tx: ReadTransaction) -> ColumnElement[Any]:
     return func.strftime(literal_column("'%Y-%m-%d %H:00:00.000000'", String), execution.c.started_at)
 
 
-def rolled_cells(
-    tx: ReadTransaction, from_: datetime | None, to: datetime | None, without_source: str | None = None
+def _rolled_cells(
+    tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_s: int, without_source: str | None
 ) -> list[Cell]:
-    """Return the rolled-up runs of the hours that begin within a period."""
+    """Return the rolled-up runs of the hours that begin within a period; an hour counts where it begins."""
     table = execution_rollup.c
-    groups = (table.operation, table.error_code, table.duration_ms)
-    query = select(*groups, func.sum(table.runs)).where(*_within(from_, to, without_source)).group_by(*groups)
-    return [Cell(operation, code or None, duration, int(runs)) for operation, code, duration, runs in tx.execute(query)]
-
-
-def rolled_points(
-    tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_s: int, without_source: str | None = None
-) -> list[BucketCounts]:
-    """Return the rolled-up runs of each hour, at the start of the bucket in which the hour begins."""
-    table = execution_rollup.c
-    failed = case((table.error_code.not_in(["", ErrorCode.NOT_FOUND.value, GUESSED]), table.runs), else_=0)
-    sums = (cast(func.sum(table.runs), Integer), cast(func.sum(failed), Integer), func.sum(table.total_ms))
-    query = select(table.hour, *sums).where(*_within(from_, to, without_source)).group_by(table.hour)
-    return [BucketCounts(int(hour.timestamp()) // bucket_s * bucket_s, *sums) for hour, *sums in tx.execute(query)]
+    key = (_bucket(tx, table.hour, bucket_s), table.operation, table.error_code, table.duration_ms)
+    query = select(*key, cast(func.sum(table.runs), Integer), func.sum(table.total_ms))
+    query = query.where(*_within(from_, to, without_source)).group_by(*key)
+    return [Cell(at, operation, code or None, None, *rest) for at, operation, code, *rest in tx.execute(query)]
 
 
 def _within(from_: datetime | None, to: datetime | None, without_source: str | None) -> list[ColumnElement[bool]]:

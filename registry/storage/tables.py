@@ -280,7 +280,6 @@ execution = _numbered(
     Index("ix_execution_operation", "operation", "started_at", "number", "source", "status", "channel"),
     Index("ix_execution_channel", "channel", "started_at", "number", *_OUTCOME),
     Index("ix_execution_token", "token", "started_at", sqlite_where=_HAS_TOKEN, postgresql_where=_HAS_TOKEN),
-    Index("ix_execution_figures", "operation", "source", "error_code", "duration_rounded", "started_at"),
 )
 
 token = _numbered(  # access tokens; the secrets are not stored

@@ -19,13 +19,15 @@ pytestmark = pytest.mark.anyio
 NOON = datetime(2025, 9, 29, 12, tzinfo=UTC)
 
 
-def execution(operation: str, after: timedelta, duration_ms: float, code: str | None = None) -> Execution:
+def execution(
+    operation: str, after: timedelta, duration_ms: float, code: str | None = None, client: str | None = None
+) -> Execution:
     error = {"code": code, "message": "no", "details": ""} if code else None
     return Execution(
         id=new_id("exec"),
         operation=operation,
         source="cursor",
-        client=None,
+        client=client,
         channel="c",
         status={None: "succeeded", "NOT_FOUND": "not_found"}.get(code, "failed"),
         error=error,
@@ -132,61 +134,39 @@ async def test_paging_neither_repeats_nor_skips_while_executions_arrive(
     assert seen == [run.id for run in reversed(runs)], "the same instant: by order of arrival"
 
 
+def outcomes(count: int, succeeded: int, not_found: int = 0, failed: int = 0) -> dict[str, int]:
+    return {"count": count, "succeeded": succeeded, "guessed": 0, "not_found": not_found, "failed": failed}
+
+
+def p(*shares: float) -> dict[str, float]:
+    return dict(zip(("p50_ms", "p95_ms", "p99_ms"), shares, strict=True))
+
+
 async def test_statistics_equal_what_is_counted_by_hand(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     saves = [execution("conversation_log", timedelta(seconds=i), i) for i in range(1, 101)]
     extracts = [
-        execution("extract", timedelta(minutes=5), 10),
-        execution("extract", timedelta(minutes=5), 20, "NOT_FOUND"),
-        execution("extract", timedelta(minutes=5), 30, "TIMEOUT"),
-        execution("extract", timedelta(minutes=5), 40, "NOT_FOUND"),
+        execution("extract", timedelta(minutes=5), 10, client="cursor-vscode 1.9.0"),
+        execution("extract", timedelta(minutes=5), 20, "NOT_FOUND", client="cursor-vscode 1.9.0"),
+        execution("extract", timedelta(minutes=5), 30, "TIMEOUT", client="cursor-vscode 2.0.1"),
+        execution("extract", timedelta(minutes=5), 40, "NOT_FOUND", client="cursor-vscode"),
     ]
     await record(orchestrator, *saves, *extracts, execution("extract", timedelta(days=9), 7))
     figures = (await http.get("/bo/ao/statistics?from=2025-09-29&to=2025-09-29&bucket=minute")).json()
+    of_extracts = {**outcomes(4, 1, 2, 1), "success_rate": 0.75, **p(20, 40, 40)}
     assert figures == {
         "bucket_s": 60,
-        "total": {
-            "count": 104,
-            "succeeded": 101,
-            "guessed": 0,
-            "not_found": 2,
-            "failed": 1,
-            "success_rate": 103 / 104,
-            "p50_ms": 48,
-            "p95_ms": 95,
-            "p99_ms": 99,
-        },
+        "total": {**outcomes(104, 101, 2, 1), "success_rate": 103 / 104, **p(48, 95, 99)},
         "operations": [
-            {
-                "operation": "conversation_log",
-                "count": 100,
-                "succeeded": 100,
-                "guessed": 0,
-                "not_found": 0,
-                "failed": 0,
-                "success_rate": 1,
-                "p50_ms": 50,
-                "p95_ms": 95,
-                "p99_ms": 99,
-            },
-            {
-                "operation": "extract",
-                "count": 4,
-                "succeeded": 1,
-                "guessed": 0,
-                "not_found": 2,
-                "failed": 1,
-                "success_rate": 0.75,
-                "p50_ms": 20,
-                "p95_ms": 40,
-                "p99_ms": 40,
-            },
+            {"operation": "conversation_log", **outcomes(100, 100), "success_rate": 1, **p(50, 95, 99)},
+            {"operation": "extract", **of_extracts},
         ],
         "errors": {"NOT_FOUND": 2, "TIMEOUT": 1},
         "series": [
-            {"at": "2025-09-29T12:00:00.000Z", "count": 59, "failed": 0, "mean_ms": 30},
-            {"at": "2025-09-29T12:01:00.000Z", "count": 41, "failed": 0, "mean_ms": 80},
-            {"at": "2025-09-29T12:05:00.000Z", "count": 4, "failed": 1, "mean_ms": 25},
+            {"at": "2025-09-29T12:00:00.000Z", "count": 59, "failed": 0, "mean_ms": 30, **p(30, 57, 59)},
+            {"at": "2025-09-29T12:01:00.000Z", "count": 41, "failed": 0, "mean_ms": 80, **p(80, 98, 100)},
+            {"at": "2025-09-29T12:05:00.000Z", "count": 4, "failed": 1, "mean_ms": 25, **p(20, 40, 40)},
         ],
+        "clients": [{"client": "cursor-vscode", **of_extracts}],
     }
 
 
