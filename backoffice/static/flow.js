@@ -106,9 +106,8 @@ function choose(chart, bucket_s) {
   const { left, width } = chart.select;
   if (width < 4) return;
   const at = (x) => chart.posToVal(x, "x");
-  const minute = Math.min(bucket_s, 60);
-  const from = Math.floor(at(left) / minute) * minute;
-  const to = Math.ceil(at(left + width) / minute) * minute;
+  const from = Math.floor(at(left) / bucket_s) * bucket_s; // all of each bar that was touched
+  const to = Math.ceil(at(left + width) / bucket_s) * bucket_s;
   const iso = (at) => new Date(at * 1000).toISOString();
   location.href = `/insights?${new URLSearchParams({ from: iso(from), to: iso(to) })}`;
 }
