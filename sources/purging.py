@@ -7,7 +7,8 @@ from pathlib import Path
 from sources.base import Paths
 from sources.client import Client
 from sources.kit.files import read_small_text
-from sources.kit.loose_json import read_json, value_at
+from sources.kit.jsonc import settings_in
+from sources.kit.loose_json import value_at
 
 LONG_ENOUGH_DAYS = 365  # days: a client that keeps conversations at least this long is not warned about
 
@@ -16,7 +17,7 @@ def retention_days(client: Client, paths: Paths) -> float | None:
     """Return the number of days after which a client deletes a conversation; None if it never does."""
     if not (purge := client.purge):
         return None
-    settings = read_json(read_small_text(client.settings_file(paths, purge.file)))
+    settings = settings_in(read_small_text(client.settings_file(paths, purge.file)))
     if purge.switch and value_at(settings, *purge.switch) is False:
         return None
     given = re.fullmatch(r"(\d{1,6})\s*([hdwmy]?)", str(value_at(settings, *purge.setting)).strip().lower())

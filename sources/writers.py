@@ -19,6 +19,7 @@ from sources.base import Paths
 from sources.client import Client
 from sources.clients import CLAUDE_CODE, CODEX, COPILOT_CLI, GEMINI_CLI, KILO, OPENCODE, QWEN_CODE
 from sources.kit.files import read_small_text
+from sources.kit.jsonc import settings_in
 from sources.kit.loose_json import mapping, objects, read_json, string, text_at
 from sources.writing import (
     Call,
@@ -271,8 +272,8 @@ def _chosen_model(client: Client, paths: Paths) -> dict[str, str]:
     home = paths.folder("XDG_CONFIG_HOME", ".config") / client.source
     state = paths.folder("XDG_STATE_HOME", ".local", "state") / client.source
     for name in (f"{client.source}.jsonc", f"{client.source}.json", "config.json"):
-        settings = mapping(read_json(read_small_text(home / name)))
-        provider, _, model = string(settings.get("model")).partition("/")
+        settings = settings_in(read_small_text(home / name))
+        provider, _, model = text_at(settings, "model").partition("/")
         if model:
             return {"providerID": provider, "modelID": model}
     for chosen in objects(mapping(read_json(read_small_text(state / "model.json"))).get("recent")):

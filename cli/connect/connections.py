@@ -9,13 +9,13 @@ from pathlib import Path
 
 from backoffice.connections import Connection, ConnectionPart, ConnectionPlan, Connections, State
 from cli.connect.installation import INSTALLABLE, OUR_HOOK, ClientPart, parts_of
-from cli.connect.jsonc import is_bare
 from cli.connect.settings_files import Rewrite, apply, original_text, read, rewrite, save_original_text
 from cli.connect.snippets import this_program, this_server, write_launcher
 from registry.errors import NotFound, StorageError
 from sources.base import Paths
 from sources.client import Client
 from sources.clients import CLIENTS
+from sources.kit.jsonc import is_bare
 from sources.purging import retention_days
 
 

@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from cli.connect.jsonc import append, drop, drop_items, get, is_bare, put
 from cli.connect.snippets import SERVER, StdioServer
 from cli.connect.toml_tables import drop_table, put_table
 from sources.base import Paths
 from sources.client import Client, Hooks, ServerList
 from sources.clients import CLIENTS
+from sources.kit.jsonc import append, drop, drop_items, get, is_bare, put
 from sources.kit.loose_json import items, mapping
 
 INSTALLABLE = {client.command: client for client in CLIENTS if client.command}

@@ -22,6 +22,7 @@ from sources.purging import count_missing_files, retention_days
         (GEMINI_CLI, None, 30),
         (GEMINI_CLI, '{"general": {"sessionRetention": {"maxAge": "2w"}}}', 14),
         (GEMINI_CLI, '{"general": {"sessionRetention": {"enabled": false}}}', None),
+        (GEMINI_CLI, '{"general": {"sessionRetention": {"maxAge": "1y", /* kept */}}} // mine', 365),
     ],
 )
 def test_what_is_set_counts_and_else_the_clients_own_custom(

@@ -16,14 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.connect.installation import INSTALLABLE, parts_of
-from cli.connect.jsonc import is_bare, parse
 from cli.connect.snippets import StdioServer, launcher_file
 from registry.extras import uninstall_command
 from registry.settings import default_home
 from sources.base import Paths
 from sources.clients import CLAUDE_CODE, CURSOR
+from sources.kit.jsonc import is_bare, parse
 from tests.cli.conftest import CTXR, bare_ctxr
-from tests.cli.connect.test_jsonc import files
+from tests.sources.test_jsonc import files
 
 SERVER = StdioServer(("/opt/my programs/ctxr", "mcp"))
 FOREIGN_HOOKS = """\

@@ -46,7 +46,7 @@ def folder(empty_home: Path, ctxr: Ctxr) -> Path:
     known.write_text(json.dumps({"projects": {str(folder): "work"}}))
     model = empty_home / "config" / "opencode" / "opencode.json"
     model.parent.mkdir(parents=True)
-    model.write_text('{"model": "anthropic/claude-sonnet-4-6"}')
+    model.write_text('{\n  // 내 설정\n  "model": "anthropic/claude-sonnet-4-6",\n}\n', encoding="utf-8")
     assert ctxr("log", "-", given=TALK).exit_code == 0
     return folder
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.connect.jsonc import append, drop, drop_items, get, is_bare, parse, put
+from sources.kit.jsonc import append, drop, drop_items, get, is_bare, parse, put
 
 SERVER = ("mcpServers", "context-registry")
 ENTRY = {"command": "/opt/ctxr", "args": ["mcp"], "env": {"CTXR_HOME": "/data/기록"}}

@@ -1,6 +1,6 @@
-"""Edit a JSON file and leave the rest of its text as it is: comments, order, spacing, trailing commas. Pure.
+"""Read and edit JSON settings with comments and trailing commas; an edit leaves the rest of the text as it is. Pure.
 
-Raises ValueError if the text is not JSON, or has a value of another type where we want to write.
+Editing raises ValueError if the text is not JSON, or has a value of another type where we want to write.
 """
 
 from __future__ import annotations
@@ -59,6 +59,14 @@ def drop_items(text: str, path: Path, is_unwanted: Callable[[Any], bool]) -> str
 def get(text: str, path: Path) -> Any:
     found = find(text, path)
     return found.data if found else None
+
+
+def settings_in(text: str) -> Any:
+    """Return the settings in a text; None if there are none, or it is no JSON."""
+    try:
+        return get(text, ())
+    except ValueError:
+        return None
 
 
 def is_bare(text: str) -> bool:
