@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, insert, select, text
 from registry.domain import Actor, Message, Role, new_id, now, preview_of, storable
 from registry.ingest.dedup import Recognition, RowMatches, recognise_stored
 from registry.ingest.own_calls import QUESTION, is_recall, replace_own_call
-from registry.ingest.stored_messages import Sent
+from registry.ingest.stored_messages import MAX_LOOKUP, Sent
 from registry.storage.conversations.channels import ChannelRow, describe_channel, recount_channel
 from registry.storage.conversations.messages import LATEST_FIRST, MessageRow, revise
 from registry.storage.database import ReadTransaction, WriteTransaction, update_rows
@@ -119,19 +119,24 @@ def unindex_questions(tx: WriteTransaction, channel_number: int, turns: Collecti
 
 
 def _update_changed(tx: WriteTransaction, sent: Sequence[Sent], matches: RowMatches) -> None:
-    """Update stored messages whose text, id or token counts changed, and note new texts for other registries.
+    """Update stored messages whose text, id, token counts or outcome changed, and note new texts for other registries.
 
-    A client may store an answer while it is streaming; its store or another machine sends the complete one later.
+    A client may store an answer while it is streaming, or a call while it runs; its store or another machine sends the
+    complete one later.
     """
     known = [(row, one) for row, one in zip(matches, sent, strict=True) if row is not None]
-    stored_usage = _usage_of(
-        tx, [row.number for row, one in known if one.message.native_id and one.message.more.get("usage")]
-    )
+    with_usage = [row.number for row, one in known if one.message.native_id and one.message.more.get("usage")]
+    # a call without an outcome was at the end when it was stored
+    ended = [row.number for row, one in known[-MAX_LOOKUP:] if one.message.native_id and _status_of(one.message)]
+    stored_usage = _stored_values(tx, with_usage, conversation.c.payload["usage"])
+    stored_status = _stored_values(tx, ended, conversation.c.payload[("tool", "status")])
 
     def has_changed(row: MessageRow, one: Sent) -> bool:
         if one.message.native_id and row.native_id is None:
             return True
         if row.number in stored_usage and stored_usage[row.number] != one.message.more["usage"]:
+            return True
+        if row.number in stored_status and stored_status[row.number] != _status_of(one.message):
             return True
         if bytes(row.digest) == one.digest:
             return False
@@ -152,10 +157,15 @@ def _update_changed(tx: WriteTransaction, sent: Sequence[Sent], matches: RowMatc
         record_grown_messages(tx, reworded)
 
 
-def _usage_of(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, Any]:
+def _status_of(message: Message) -> Any:
+    tool = message.more.get("tool")
+    return tool.get("status") if isinstance(tool, Mapping) else None
+
+
+def _stored_values(tx: ReadTransaction, numbers: Sequence[int], field: ColumnElement[Any]) -> dict[int, Any]:
     if not numbers:
         return {}
-    query = select(conversation.c.number, conversation.c.payload["usage"])
+    query = select(conversation.c.number, field)
     return {number: usage for number, usage in tx.execute(query.where(conversation.c.number.in_(numbers)))}
 
 

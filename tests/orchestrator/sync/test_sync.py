@@ -111,6 +111,21 @@ async def test_an_answer_read_while_it_was_streaming_is_completed_not_doubled(
     assert found["messages"][-1]["text"] == "Done: the list is kept now."
 
 
+async def test_a_call_read_while_it_ran_gets_its_outcome_although_it_printed_nothing(
+    orchestrator: Orchestrator, empty_home: Path, claude: Path
+) -> None:
+    talk = two_turns()
+    talk.calls("Bash", {"command": "git add -A"}, "c1", "msg_3")
+    write(claude, talk)
+    await run_sync(orchestrator, empty_home)
+    talk.result("c1", "")
+    write(claude, talk)
+    await run_sync(orchestrator, empty_home)
+    [channel] = await channels(orchestrator)
+    *_, call = await orchestrator.registry.get_conversations(channel["channel"], limit=1000)
+    assert (call["text"], call["payload"]["tool"]["status"]) == ("Bash git add -A", "completed")
+
+
 async def test_what_the_client_purges_the_registry_keeps(
     orchestrator: Orchestrator, empty_home: Path, claude: Path
 ) -> None:
