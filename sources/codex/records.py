@@ -8,7 +8,10 @@ from registry.domain import Role
 from sources.kit.loose_json import Record, items, mapping, read_json, string, text_at, value_at
 
 IGNORED_RESPONSES = ("ghost_snapshot", "compaction", "compaction_summary", "image_generation_call", "other")
-IGNORED_ITEMS = ("ContextCompaction", "Extension", "SubAgentActivity", "ImageView", "Sleep")
+IGNORED_ITEMS = (
+    *("ContextCompaction", "Extension", "SubAgentActivity", "ImageView", "Sleep"),
+    *("CollabAgentToolCall", "EnteredReviewMode", "ExitedReviewMode"),  # a call or an answer says the same
+)
 IGNORED_EVENTS = (
     *("task_started", "task_complete", "turn_started", "turn_complete", "context_compacted"),
     *("exec_command_begin", "exec_command_output_delta", "patch_apply_begin", "mcp_tool_call_begin", "item_started"),

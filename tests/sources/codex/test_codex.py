@@ -259,6 +259,34 @@ def test_the_very_first_record_that_a_sub_agent_has_not_copied_is_its_own(root: 
     assert said(found(root)[agent.thread].session) == [("user", "Find baskets")]
 
 
+def test_a_review_and_a_helper_are_told_once(root: Path) -> None:
+    turn: dict[str, Any] = {"turn_id": "t-review"}
+    asker, reviewer = Rollout(thread_id(1)), Rollout(thread_id(6))
+    asker.meta()
+    asker.call("spawn_agent", {"message": "Count"}, "call_1", "started")
+    asker.item("CollabAgentToolCall", "call_1", tool="spawn_agent", prompt="Count", status="completed")
+    asker.item("EnteredReviewMode", "i1", target={"type": "uncommittedChanges"})
+    reviewer.meta(parent_thread_id=asker.thread, source={"subagent": "review"})
+    for thread in (asker, reviewer):  # the client writes the reviewer's turn into both
+        thread.event("task_started", **turn)
+        thread.item("UserMessage", "i2", **turn, content=[{"type": "text", "text": "Review the changes"}])
+        thread.item("CommandExecution", "i3", **turn, command="git diff", exit_code=0, aggregated_output="+ a")
+    asker.item("ExitedReviewMode", "i4", review_output={"findings": []})
+    asker.item("AgentMessage", "i5", content=[{"type": "Text", "text": "One finding"}])
+    for thread in (asker, reviewer):
+        write(root, thread)
+
+    threads = found(root)
+    assert said(threads[reviewer.thread].session) == []
+    assert threads[asker.thread].skipped == ()
+    assert said(threads[asker.thread].session) == [
+        ("tool", "spawn_agent\n\nstarted"),
+        ("user", "Review the changes"),
+        ("tool", "exec git diff\n\n+ a"),
+        ("assistant", "One finding"),
+    ]
+
+
 def continued(number: int, base: str, end: int) -> Rollout:
     """A thread whose file holds only its new part."""
     rollout = Rollout(thread_id(number), ordinals=True)
