@@ -174,6 +174,8 @@ def _note_answer(client: str, event: str, note: str) -> dict[str, Any]:
         return {"additional_context": note}
     if client == "copilot-cli":
         return {"additionalContext": note}
+    if client == "gemini-cli":  # `gemini -p` reads the files that its prompt mentions, and the note is put before it
+        note = note.replace("@", "\\@")
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": note}}
 
 

@@ -126,6 +126,11 @@ def test_each_client_gets_the_note_in_its_own_form(client: str, event: str, told
     assert answer("opencode", "session.start", {}, "N") == "N"
 
 
+def test_gemini_cli_opens_no_file_that_the_note_only_quotes() -> None:
+    told = json.loads(answer("gemini-cli", "SessionStart", {}, 'last asked: "explain @.env.local"'))
+    assert told["hookSpecificOutput"]["additionalContext"] == 'last asked: "explain \\@.env.local"'
+
+
 def test_a_new_or_compacted_chat_gets_one_and_cursor_only_its_own() -> None:
     assert is_start("claude-code", "SessionStart", {"source": "startup"})
     assert is_start("copilot-cli", "sessionStart", {"source": "new"})
