@@ -143,7 +143,11 @@ class GeminiChat(Conversation):
         self.begin(message.get("id"), message.get("timestamp"))
         if kind == "user":
             typed, context, names = prompt_of(message)
-            self.say(Role.USER, typed, attachments=names)
+            is_result = any("functionResponse" in part for part in objects(message.get("content")))
+            if typed or not is_result:
+                self.say(Role.USER, typed, attachments=names)
+            else:  # a file that a tool read
+                self.inject("", attachments=names)
             self.inject(context, ":context" if typed else "")
         elif kind == "gemini":
             self._add_answer(message, text)
@@ -217,11 +221,10 @@ def prompt_of(message: Record) -> tuple[str, str, list[str]]:
     """Return the user's text in a message, the client's additions, and the names of attachments."""
     content = message.get("content")
     text, shown = parts_text(content).strip(), parts_text(message.get("displayContent")).strip()
-    before = _BEFORE.match(text)
-    note = before[0] if before else ""
-    if text.startswith(_INJECTED, len(note)):
-        return "", text, []
-    text, shown = text.removeprefix(note), shown.removeprefix(note)
+    note, text = _split_note(text)
+    if text.startswith(_INJECTED):
+        return "", note + text, []
+    shown = _split_note(shown)[1]  # its note may differ: the client expands mentions of files in notes, too
     typed, found, referenced = text.partition(_REFERENCED)
     context = note + found + referenced
     if shown and shown != text:  # a command or a mention with its expansion, or a prompt followed by a hook's answer
@@ -230,6 +233,13 @@ def prompt_of(message: Record) -> tuple[str, str, list[str]]:
     named = (first_text(file, "displayName", "fileUri", "mimeType") or "file" for file in files if file)
     names = (*named, *_REFERENCE.findall(context))
     return typed.strip(), context.strip(), list(dict.fromkeys(names))
+
+
+def _split_note(text: str) -> tuple[str, str]:
+    """Return the client's additions before a prompt, and the rest."""
+    before = _BEFORE.match(text)
+    end = before.end() if before else 0
+    return text[:end], text[end:]
 
 
 def parts_text(content: object) -> str:

@@ -144,6 +144,16 @@ def test_files_put_to_a_prompt_are_named_and_their_contents_kept_apart() -> None
     assert (review.text, expanded.text, expanded.role) == ("/review", "Long review instructions", Role.SYSTEM)
 
 
+def test_a_picture_that_a_tool_read_is_no_question() -> None:
+    chat = Chat()
+    chat.user("What is in pic.png?")
+    response = {"functionResponse": {"name": "read_file", "response": {"output": "Binary content provided"}}}
+    chat.add("user", [response, {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}])
+
+    _, picture = read(chat).messages
+    assert (picture.role, picture.text, picture.more["attachments"]) == (Role.SYSTEM, "[image/png]", ["image/png"])
+
+
 def test_messages_that_were_rewound_are_kept_and_marked() -> None:
     chat = Chat()
     for text in ("one", "two", "three"):
@@ -329,6 +339,7 @@ def test_what_hooks_put_around_the_first_prompt_is_not_the_users() -> None:
         ([f"{note}\n\n{prompt}"], None, note),
         ([f"{note}\n\n{prompt}", hint], f"{note}\n\n{prompt}", f"{note}\n\n{hint}"),
         ([prompt, hint], prompt, hint),
+        ([f"{note}\n\n{prompt}"], f"<hook_context>A note on @a.</hook_context>\n\n{prompt}", note),
     ):
         chat = Chat()
         chat.user(*parts, **({"displayContent": shown} if shown else {}))
