@@ -38,7 +38,7 @@ _ANSWER = re.compile(
 _CHANNEL = re.compile(r'\\*"channel\\*"\s*:\s*\\*"([^"\\]+)')
 NOTE_MARK = "told: a note of Context Registry"
 _NOTE_TEXT = re.compile(  # our hooks' text for the model, without an empty line; some clients put it into a tag
-    r"(?:\A|(?<=\n\n))(?:<(?:hook_context|qwen:[a-z-]+-context)>)?\s*"
+    r"(?:\A|(?<=\n\n)|(?=<))(?:<(?:hook_context|qwen:[a-z-]+-context)>)?\s*"
     r"(?:The session_id of this chat for context-registry: "
     r"|Context Registry(?:, quoted from \d{4}-\d\d-\d\d|: an earlier conversation may answer this"
     r"|: what this chat's summary left out|: what the user asked to remember"

@@ -165,9 +165,10 @@ async def test_what_our_hooks_told_a_model_is_not_kept_in_its_chat(
         expected = [("system", mark), ("user", ASKED)]
     else:
         chat = Chat()
-        chat.user(f"<hook_context>{note}</hook_context>\n\n{ASKED}")
+        tagged, files = f"<hook_context>{note}</hook_context>", "\n--- Content from referenced files ---\nx = 1\n---"
+        chat.user(f"{tagged}\n\n{ASKED}", files, tagged)
         gemini_files.write(empty_home / ".gemini", chat)
-        expected = [("system", mark), ("user", ASKED)]
+        expected = [("system", f"{mark}\n{files}{mark}"), ("user", ASKED)]
     await run_sync(orchestrator, empty_home)
     assert sorted(await said(orchestrator)) == sorted(expected)
     assert mark not in await found(orchestrator, mark)
