@@ -12,6 +12,7 @@ from sources.base import Paths
 from sources.claude_code import prompts as claude_code
 from sources.client import Client, Hooks, ProjectRule, Purge, ServerList, SizeLimit, system_settings_folder
 from sources.codex import records as codex
+from sources.gemini import prompts as gemini
 
 _HERE = Path(__file__).parent
 
@@ -186,7 +187,7 @@ QWEN_CODE = Client(
         events=("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"),
         file="settings.json",
         is_among_settings=True,
-        typed=claude_code.typed,  # it puts reminders before a prompt, too
+        typed=gemini.typed,
     ),
 )
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from registry.domain import Role, Session
 from sources.clients import QWEN_CODE
-from sources.gemini.reader import parts_text, prompt_of
+from sources.gemini.prompts import parts_text, prompt_of
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.files import File

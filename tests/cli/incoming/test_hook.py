@@ -173,9 +173,10 @@ def test_what_a_chat_said_is_found_by_the_next_command(ctxr: Ctxr, empty_home: P
     assert list((empty_home / "ctxr" / "spool").iterdir()) == []
 
 
-def test_a_reminder_of_qwen_code_before_a_prompt_is_not_the_users(ctxr: Ctxr, empty_home: Path) -> None:
+def test_what_qwen_code_puts_around_a_prompt_is_not_the_users(ctxr: Ctxr, empty_home: Path) -> None:
     reminder = "<system-reminder>\n1 background agent was restored.\n</system-reminder>\n\n"
-    hook("qwen-code", "UserPromptSubmit", {"session_id": "s-1", "prompt": f"{reminder}{ASKED['prompt']}"})
+    files = "\n--- Content from referenced files ---\nContent from @fib.py:\ndef fib(n): ...\n--- End of content ---"
+    hook("qwen-code", "UserPromptSubmit", {"session_id": "s-1", "prompt": f"{reminder}{ASKED['prompt']}{files}"})
     shown = json.loads(ctxr("show", "1", "--json").output)
     assert [message["text"] for message in shown["messages"]] == [ASKED["prompt"]]
 
