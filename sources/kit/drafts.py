@@ -178,11 +178,11 @@ def _block_text(block: object) -> str:
 
 def attachment_name(block: Mapping[str, Any]) -> str:
     """Return the name of an image or document, else its media type; empty if the block is neither."""
-    kind = string(block.get("type")).removeprefix("input_")
+    kind = string(block.get("type")).removeprefix("input_").removeprefix("local_")
     if kind not in ("image", "document", "file"):
         return ""
     source = mapping(block.get("source"))
-    names = (block.get(key) for key in ("title", "filename", "name"))
+    names = (block.get(key) for key in ("title", "filename", "name", "path"))
     return next(filter(None, map(string, chain(names, (source.get("media_type"),)))), kind)
 
 

@@ -124,7 +124,8 @@ def paginated(number: int = 3) -> Rollout:
     rollout = Rollout(thread_id(number), ordinals=True)
     rollout.meta(history_mode="paginated", cli_version="0.153.0")
     rollout.turn("t1")
-    rollout.item("UserMessage", "i1", content=[{"type": "text", "text": "Fix the basket"}])
+    picture = {"type": "local_image", "path": "basket.png"}
+    rollout.item("UserMessage", "i1", content=[picture, {"type": "text", "text": "Fix the basket"}])
     rollout.event("user_message", message="Fix the basket", images=[])
     rollout.message("user", "Fix the basket")
     rollout.item("Reasoning", "i2", summary_text=["Thinking about lists"], raw_content=[])

@@ -132,6 +132,7 @@ def test_a_paginated_thread_reads_as_it_went_each_text_and_command_once() -> Non
         ("assistant", "Fixed."),
     ]
     assert session.messages[0].more["native_id"] == "t1:i1"
+    assert session.messages[0].more["attachments"] == ["basket.png"]
     statuses = [message.more["tool"]["status"] for message in session.messages if "tool" in message.more]
     assert statuses == ["completed", "failed", "completed", "completed", "completed"]
 
