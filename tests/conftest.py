@@ -48,7 +48,7 @@ ON_BOTH_DATABASES = re.compile(
     | backoffice/test_whose_it_is
     | orchestrator/remote/test_two_people.*(another_name_there|own_words|no_more_is_not_sent|after_a_restore)
     | orchestrator/semantic/test_meaning.*(narrow|another|one_process|nobody|refuses)
-    | orchestrator/sync/test_sync(_copies.*hook_told|.*printed_nothing)
+    | orchestrator/sync/test_sync(_copies.*hook_told|.*(printed_nothing|rewound_after))
     | orchestrator/remote/test_edits.*(_agree|later_stays|later_has_it|go_whole|it_was_sent)
     | orchestrator/remote/test_two_people.*(takes_nothing|called_so)
     | backoffice/test_erased_by_one

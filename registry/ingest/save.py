@@ -119,24 +119,25 @@ def unindex_questions(tx: WriteTransaction, channel_number: int, turns: Collecti
 
 
 def _update_changed(tx: WriteTransaction, sent: Sequence[Sent], matches: RowMatches) -> None:
-    """Update stored messages whose text, id, token counts or outcome changed, and note new texts for other registries.
+    """Update stored messages whose text, id, token counts or state changed, and note new texts for other registries.
 
     A client may store an answer while it is streaming, or a call while it runs; its store or another machine sends the
-    complete one later.
+    complete one later. A turn may be rewound after it was stored.
     """
     known = [(row, one) for row, one in zip(matches, sent, strict=True) if row is not None]
     with_usage = [row.number for row, one in known if one.message.native_id and one.message.more.get("usage")]
-    # a call without an outcome was at the end when it was stored
-    ended = [row.number for row, one in known[-MAX_LOOKUP:] if one.message.native_id and _status_of(one.message)]
-    stored_usage = _stored_values(tx, with_usage, conversation.c.payload["usage"])
-    stored_status = _stored_values(tx, ended, conversation.c.payload[("tool", "status")])
+    stored_usage = dict(_stored(tx, with_usage, conversation.c.payload["usage"]))
+    # another machine may not know the state yet, and what changes it happens near the end
+    recent = [row.number for row, one in known[-MAX_LOOKUP:] if one.message.native_id and one.stored_id is None]
+    status, superseded = conversation.c.payload[("tool", "status")], conversation.c.payload["superseded"]
+    stored_states = {number: tuple(state) for number, *state in _stored(tx, recent, status, superseded)}
 
     def has_changed(row: MessageRow, one: Sent) -> bool:
         if one.message.native_id and row.native_id is None:
             return True
         if row.number in stored_usage and stored_usage[row.number] != one.message.more["usage"]:
             return True
-        if row.number in stored_status and stored_status[row.number] != _status_of(one.message):
+        if row.number in stored_states and stored_states[row.number] != _state_of(one.message):
             return True
         if bytes(row.digest) == one.digest:
             return False
@@ -157,21 +158,23 @@ def _update_changed(tx: WriteTransaction, sent: Sequence[Sent], matches: RowMatc
         record_grown_messages(tx, reworded)
 
 
-def _status_of(message: Message) -> Any:
+def _state_of(message: Message) -> tuple[Any, Any]:
+    """Return the status of a call, and whether the message was superseded."""
     tool = message.more.get("tool")
-    return tool.get("status") if isinstance(tool, Mapping) else None
+    return tool.get("status") if isinstance(tool, Mapping) else None, message.more.get("superseded")
 
 
-def _stored_values(tx: ReadTransaction, numbers: Sequence[int], field: ColumnElement[Any]) -> dict[int, Any]:
+def _stored(tx: ReadTransaction, numbers: Sequence[int], *fields: ColumnElement[Any]) -> Sequence[Any]:
     if not numbers:
-        return {}
-    query = select(conversation.c.number, field)
-    return {number: usage for number, usage in tx.execute(query.where(conversation.c.number.in_(numbers)))}
+        return []
+    return tx.execute(select(conversation.c.number, *fields).where(conversation.c.number.in_(numbers))).all()
 
 
 def _changed_fields(row: MessageRow, sent: Sent) -> dict[str, Any]:
     message = sent.message
     payload = {**row.payload, **storable(message.more)}
+    if message.native_id and "superseded" not in message.more:
+        payload.pop("superseded", None)  # the user went back to the turn
     changes: dict[str, Any] = {"native_id": message.native_id or row.native_id, "payload": payload}
     if row.native_id is None and message.timestamp and row.timestamp == row.received_at:  # the time was unknown
         changes["timestamp"] = message.timestamp

@@ -126,6 +126,27 @@ async def test_a_call_read_while_it_ran_gets_its_outcome_although_it_printed_not
     assert (call["text"], call["payload"]["tool"]["status"]) == ("Bash git add -A", "completed")
 
 
+async def test_a_turn_is_marked_when_it_is_rewound_after_it_was_read(
+    orchestrator: Orchestrator, empty_home: Path, claude: Path
+) -> None:
+    talk = two_turns()
+    write(claude, talk)
+    await run_sync(orchestrator, empty_home)
+    before = talk.records[1]["uuid"]
+    talk.user("Leave it, please.", parentUuid=before)
+    talk.says("Left as it was.", "msg_3")
+    write(claude, talk)
+    await run_sync(orchestrator, empty_home)
+    [channel] = await channels(orchestrator)
+    stored = await orchestrator.registry.get_conversations(channel["channel"], limit=1000)
+    rewound = [message["text"] for message in stored if message["payload"].get("superseded")]
+    assert rewound == ["Fix it, please.", "Done: the list is kept now."]
+    write(claude, two_turns())  # and it is valid again when the client takes the rewind back
+    await run_sync(orchestrator, empty_home)
+    stored = await orchestrator.registry.get_conversations(channel["channel"], limit=1000)
+    assert not any(message["payload"].get("superseded") for message in stored)
+
+
 async def test_what_the_client_purges_the_registry_keeps(
     orchestrator: Orchestrator, empty_home: Path, claude: Path
 ) -> None:
