@@ -361,8 +361,8 @@ def _qwen_records(message: TransferPart) -> Iterator[Json]:
 
 _IMPORT = ("import", "{}")
 _WRITERS = (
-    Writer(CLAUDE_CODE, "claude", "2.1.330", ("--resume", "{}"), _claude_code),
-    Writer(CODEX, "codex", "0.169.0", ("resume", "{}"), _codex),
+    Writer(CLAUDE_CODE, "claude", "2.1.332", ("--resume", "{}"), _claude_code),
+    Writer(CODEX, "codex", "0.171.0", ("resume", "{}"), _codex),
     Writer(GEMINI_CLI, "gemini", "0.61.0", ("--resume", "{}"), _gemini),
     Writer(OPENCODE, "opencode", "1.18.33", ("-s", "{}"), partial(_opencode, OPENCODE), _IMPORT),
     Writer(KILO, "kilo", "7.7.9", ("-s", "{}"), partial(_opencode, KILO), _IMPORT),

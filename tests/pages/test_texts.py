@@ -163,8 +163,8 @@ def test_what_others_have_put_into_words_is_translated_with_its_facts() -> None:
         ("path: given 'a.zip'; there are: none yet", "path: 받은 값 'a.zip', 있는 것: 아직 없음"),
         ("Codex: no program 'codex' on the PATH", "Codex: PATH에 'codex' 프로그램이 없습니다"),
         (
-            "Codex: found '9.0.0'; tested: 0.169.0. Nothing was written",
-            "Codex: 설치된 버전 '9.0.0', 지원하는 버전 0.169.0. 아무것도 쓰지 않았습니다",
+            "Codex: found '9.0.0'; tested: 0.171.0. Nothing was written",
+            "Codex: 설치된 버전 '9.0.0', 지원하는 버전 0.171.0. 아무것도 쓰지 않았습니다",
         ),
         ("looked at 1a2b (Fix it)", "확인한 커밋: 1a2b (Fix it)"),
         (

@@ -27,8 +27,8 @@ TALK = {
     "meta": {"source": "cursor", "title": "Retries"},
 }
 PROGRAMS = {
-    "claude-code": ("claude", "2.1.330 (Claude Code)"),
-    "codex": ("codex", "codex-cli 0.169.0"),
+    "claude-code": ("claude", "2.1.332 (Claude Code)"),
+    "codex": ("codex", "codex-cli 0.171.0"),
     "gemini-cli": ("gemini", "0.61.0"),
     "opencode": ("opencode", "1.18.33"),
     "copilot-cli": ("copilot", "GitHub Copilot CLI 1.0.102."),
@@ -232,7 +232,7 @@ def test_a_client_whose_files_we_do_not_know_gets_none(ctxr: Ctxr, folder: Path,
     says(installed / "codex", "codex-cli 9.0.0")
     refused = ctxr("resume", "1", "--in", "codex")
     assert refused.exit_code == 2
-    assert "tested: 0.169.0" in refused.output
+    assert "tested: 0.171.0" in refused.output
     (installed / "gemini").unlink()
     assert "isn't installed here" in ctxr("resume", "1", "--in", "gemini-cli").output
     assert not list((installed.parent / ".codex").glob("**/*.jsonl"))
