@@ -168,7 +168,7 @@ class Rollout(Conversation):
         elif kind in tools.OUTPUTS:
             self._add_result(payload)
         elif kind not in records.IGNORED_RESPONSES:
-            self.count_unknown("response", kind)
+            self._note_unknown("response", kind, payload)
 
     def _add_message(self, payload: Record) -> None:
         texts, role = drafts.texts_in(payload.get("content")), payload.get("role")
@@ -254,7 +254,11 @@ class Rollout(Conversation):
             thought = "\n\n".join(text_at(text, "text") or string(text) for text in texts)
             self._add_thought(thought, Layer.ITEM)
         elif kind not in records.IGNORED_ITEMS:
-            self.count_unknown("item", kind)
+            self._note_unknown("item", kind, item)
+
+    def _note_unknown(self, what: str, kind: str, given: Record) -> None:
+        self.count_unknown(what, kind)
+        self._inject("\n\n".join(drafts.texts_in(given.get("content"))))
 
     # Messages
 

@@ -432,13 +432,13 @@ def test_a_file_that_goes_during_the_pass_is_told_and_the_others_are_read(root: 
     assert [each for each in results if isinstance(each, Skipped)] == [Skipped(str(gone), "no such file or directory")]
 
 
-def test_what_this_reader_does_not_know_is_counted() -> None:
+def test_what_this_reader_does_not_know_is_counted_and_its_text_is_kept() -> None:
     reading = codex_rollout.Rollout(thread_id(1))
     rollout = Rollout(thread_id(1))
     rollout.add("brand_new")
     rollout.event("brand_new")
-    rollout.add("response_item", type="brand_new")
-    rollout.item("BrandNew", "i1")
+    rollout.add("response_item", type="brand_new", content=[{"type": "input_text", "text": "A task"}])
+    rollout.item("BrandNew", "i1", content=[{"type": "Text", "text": "A result"}])
     for record in rollout.records:
         reading.read(record)
 
@@ -448,6 +448,7 @@ def test_what_this_reader_does_not_know_is_counted() -> None:
         "1 x response brand_new",
         "1 x item BrandNew",
     }
+    assert said(reading.session()) == [("system", "A task"), ("system", "A result")]
 
 
 def test_nothing_in_the_clients_folder_changes_and_no_secret_is_opened(empty_home: Path) -> None:
