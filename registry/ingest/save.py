@@ -130,14 +130,14 @@ def _update_changed(tx: WriteTransaction, sent: Sequence[Sent], matches: RowMatc
     # another machine may not know the state yet, and what changes it happens near the end
     recent = [row.number for row, one in known[-MAX_LOOKUP:] if one.message.native_id and one.stored_id is None]
     status, superseded = conversation.c.payload[("tool", "status")], conversation.c.payload["superseded"]
-    stored_states = {number: tuple(state) for number, *state in _stored(tx, recent, status, superseded)}
+    stored_states = {number: state for number, *state in _stored(tx, recent, status, superseded)}
 
     def has_changed(row: MessageRow, one: Sent) -> bool:
         if one.message.native_id and row.native_id is None:
             return True
         if row.number in stored_usage and stored_usage[row.number] != one.message.more["usage"]:
             return True
-        if row.number in stored_states and stored_states[row.number] != _state_of(one.message):
+        if row.number in stored_states and _has_other_state(one.message, *stored_states[row.number]):
             return True
         if bytes(row.digest) == one.digest:
             return False
@@ -158,10 +158,11 @@ def _update_changed(tx: WriteTransaction, sent: Sequence[Sent], matches: RowMatc
         record_grown_messages(tx, reworded)
 
 
-def _state_of(message: Message) -> tuple[Any, Any]:
-    """Return the status of a call, and whether the message was superseded."""
+def _has_other_state(message: Message, status: str | None, superseded: Any) -> bool:
+    """Return True if a call has another status than the stored one, or a message was superseded, or is no longer."""
     tool = message.more.get("tool")
-    return tool.get("status") if isinstance(tool, Mapping) else None, message.more.get("superseded")
+    new_status = tool.get("status") if isinstance(tool, Mapping) else None
+    return new_status not in (None, status) or message.more.get("superseded") != superseded
 
 
 def _stored(tx: ReadTransaction, numbers: Sequence[int], *fields: ColumnElement[Any]) -> Sequence[Any]:
