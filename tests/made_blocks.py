@@ -21,6 +21,7 @@ from mcp.types import PromptArgument, Tool
 from backoffice.app import create_app
 from backoffice.errors import STATUS
 from cli.connect.snippets import SERVER, StdioServer
+from cli.incoming.hook import PROMPT_EVENTS, START_EVENTS, TOOL_EVENTS
 from cli.main import COMMANDS, EXIT_STATUS, cli
 from mcp_server.envelope import publish_tool
 from mcp_server.prompts import list_prompts
@@ -31,7 +32,7 @@ from orchestrator.service import Orchestrator
 from registry.errors import RegistryError
 from registry.registry import Registry
 from registry.settings import Settings
-from sources.clients import CLAUDE_CODE
+from sources.clients import CLAUDE_CODE, CLIENTS
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = StdioServer(("/path/to/ctxr", "mcp"))
@@ -253,6 +254,14 @@ def _in_seoul(instant: str) -> str:
     return at.isoformat() if at.year == 2025 else "2025-09-29T23:30:20+09:00"
 
 
+def arriving() -> str:
+    """Each client with hooks, and when it hands what our hook answers to its model."""
+    hooks = {client.name: client.hooks.events for client in CLIENTS if client.hooks}
+    moments = START_EVENTS, PROMPT_EVENTS, TOOL_EVENTS
+    rows = [(name, *("yes" if {*events} & {*moment} else "" for moment in moments)) for name, events in hooks.items()]
+    return table(("client", "a chat begins", "a task is given", "a command or an edit"), rows)
+
+
 def layers() -> str:
     """Who may import whom, as the import contracts have it."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
@@ -322,5 +331,6 @@ MADE: Mapping[str, Callable[[], str]] = {
     "http-api": http_api,
     "examples": examples,
     "layers": layers,
+    "arriving": arriving,
 }
 """What makes each block."""
