@@ -123,9 +123,12 @@ def find_titles(index_scope: IndexScope, terms: Sequence[Term]) -> dict[int, int
 
 
 def _holds_question(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
-    """Return the condition that a channel contains a question that meets the conditions."""
+    """Return the condition that a channel contains a question that is not deleted and meets the conditions."""
     return exists().where(
-        conversation.c.channel_number == channel.c.number, conversation.c.role == Role.USER, *conditions
+        conversation.c.channel_number == channel.c.number,
+        conversation.c.role == Role.USER,
+        conversation.c.deleted.is_(False),
+        *conditions,
     )
 
 

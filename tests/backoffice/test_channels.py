@@ -99,6 +99,17 @@ async def test_a_channel_is_found_by_the_title_it_was_given(http: httpx.AsyncCli
     assert await names(http, q="kubernetes") == ["c"]
 
 
+async def test_a_title_and_nickname_find_their_channel_after_its_question_is_erased(
+    http: httpx.AsyncClient, log: Log
+) -> None:
+    question, _ = await log("c", "hello", "hi there")
+    await http.patch("/bo/channels/c", json={"title": "Redis timeouts", "nickname": "zanzibar"})
+    await http.delete(f"/bo/conversations/{question}", params={"soft": False})
+    for words in ("redis", "zanzibar"):
+        found = (await http.get("/bo/channels", params={"q": words})).json()["items"]
+        assert [item["channel"] for item in found] == ["c"], words
+
+
 async def test_a_blank_title_is_refused(http: httpx.AsyncClient, log: Log) -> None:
     await log("c", "hello")
     refused = await http.patch("/bo/channels/c", json={"title": "  "})
