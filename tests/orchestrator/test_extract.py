@@ -258,6 +258,15 @@ async def test_a_request_of_which_nothing_is_held_is_not_found_and_names_the_nea
     assert "nearest: “sourdough starter smells”" in answer["error"]["details"]
 
 
+async def test_a_time_in_which_nothing_of_it_was_said_is_named_with_the_nearest_title(
+    orchestrator: Orchestrator,
+) -> None:
+    await log(orchestrator, "bread", [("sourdough starter smells", "Feed it.")])
+    answer = await extract(orchestrator, text="sourdough", to="2020-01-01T00:00:00Z")
+    assert code(answer) == "NOT_FOUND"
+    assert "nearest: “sourdough starter smells”; nothing about it from before 2020-01-01" in answer["error"]["details"]
+
+
 async def test_a_chat_that_asks_for_another_does_not_hide_it(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "meant", [("The webhook of the bakery times out.", "Raise the webhook's timeout to 30 s.")])
     asks = ["what did we decide about the bakery webhook timeout", "find the bakery webhook timeout conversation"]

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from orchestrator.answer.finding.elsewhere import empty_scope_error, no_match_error
+from orchestrator.answer.finding.elsewhere import empty_scope_error, format_span, no_match_error
 from orchestrator.answer.finding.lookup import Lookup
 from orchestrator.answer.finding.relevance import JudgedMessage, best_channels, confidence_in, judge_messages
 from orchestrator.requests.shapes import ExtractQuery
@@ -150,9 +150,12 @@ def latest_channels(lookup: Lookup[ExtractQuery], *, relaxed: str) -> list[Chann
 
 
 def nothing_similar_error(lookup: Lookup[ExtractQuery], found: SearchResult) -> NotFound:
-    """Return the error for a request that no conversation, or not the named one, matches; it names similar titles."""
-    if lookup.scope.channel_number is not None:
-        found = replace(lookup, scope=replace(lookup.scope, channel_number=None)).find()
+    """Return the error for a request that nothing in its channel and time matches; it names similar titles of all."""
+    wider = replace(lookup.scope, channel_number=None, from_=None, to=None)
+    if wider != lookup.scope:
+        found = replace(lookup, scope=wider).find()
     rows = channels_by_number(lookup.tx, [one.number for one in found.channels[:3]])
     titles = (preview_of(row.title or row.first_message_preview or row.name, 60) for row in rows.values())
-    return no_match_error(lookup.query.text, list(titles))
+    error = no_match_error(lookup.query.text, list(titles))
+    span = format_span(lookup.scope, lookup.query.utc_offset_minutes)
+    return NotFound(error.message, f"{error.details}; nothing about it from {span}") if span else error

@@ -73,9 +73,12 @@ def other_time_note(other_time: OtherTimeMatch | None, scope: Scope, utc_offset_
 
 
 def format_span(scope: Scope, utc_offset_minutes: int | None) -> str:
-    """Format a time span for a sentence, in the user's zone."""
+    """Format a time span for a sentence ("from …"), in the user's zone; empty without limits."""
     zone = local_time(utc_offset_minutes).tzinfo
-    return " to ".join(f"{at.astimezone(zone):%Y-%m-%d %H:%M}" for at in (scope.from_, scope.to) if at)
+    start, end = (at and f"{at.astimezone(zone):%Y-%m-%d %H:%M}" for at in (scope.from_, scope.to))
+    if start and end:
+        return f"{start} to {end}"
+    return f"{start} on" if start else f"before {end}" if end else ""
 
 
 def no_match_error(text: str | None, nearest: Sequence[str] = ()) -> NotFound:
