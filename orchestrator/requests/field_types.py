@@ -122,7 +122,11 @@ Also = Annotated[
     BeforeValidator(_non_blank_list),
 ]
 Roles = Annotated[list[GivenRole], BeforeValidator(_as_list)]
-SourceName = Annotated[str, Field(min_length=1, max_length=64)]
+SourceName = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, to_lower=True, min_length=1, max_length=64),
+    AfterValidator(lambda given: re.sub(r"[\s_]+", "-", given)),
+]
 Title = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
 Nickname = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
 Tag = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=64)]

@@ -70,6 +70,14 @@ async def test_a_client_that_sends_its_chats_id_gets_the_same_channel_each_time(
     assert channels == ["cursor_session_s-1"] * 2
 
 
+async def test_a_source_is_the_same_however_it_is_spelled(orchestrator: Orchestrator) -> None:
+    chat = Chat(orchestrator)
+    for spelled in ("Claude Code", "claude_code", " claude-code "):
+        answer = await chat.log(f"said by {spelled}", channel="shop", meta={"source": spelled})
+        assert answer["channel"] == "shop", spelled
+    assert {one["source"] for one in await orchestrator.registry.get_conversations("shop")} == {"claude-code"}
+
+
 async def test_another_client_s_write_into_a_channel_is_kept_apart_and_says_so(orchestrator: Orchestrator) -> None:
     first = await Chat(orchestrator).log("Why is the basket empty?", channel="shop")
     claude = Chat(orchestrator, CLAUDE)
