@@ -120,9 +120,18 @@ def _identifying_fields(session: Mapping[str, Any]) -> SessionDict:
     return {name: value for name, value in session.items() if name not in hidden and value not in (None, "", [])}
 
 
-def as_many_as_fit(sessions: Sequence[SessionDict], fits: Callable[[Sequence[SessionDict]], bool]) -> list[SessionDict]:
-    """Return the first sessions that fit, at least one; drop previews of titled sessions before any session."""
+def as_many_as_fit(
+    sessions: Sequence[SessionDict | str], fits: Callable[[Sequence[SessionDict | str]], bool]
+) -> list[SessionDict | str]:
+    """Return the first sessions that fit, at least one; drop previews of titled sessions before any session.
+
+    A session is a dict, or one line of text.
+    """
     if fits(sessions):
         return list(sessions)
-    brief = [{**one, "first_message_preview": None, "summary": None} if one.get("title") else one for one in sessions]
+    brief = [_without_preview(one) if isinstance(one, dict) and one.get("title") else one for one in sessions]
     return brief[: max(1, largest_fitting(len(brief), lambda end: fits(brief[:end])))]
+
+
+def _without_preview(session: SessionDict) -> SessionDict:
+    return {**session, "first_message_preview": None, "summary": None}

@@ -353,6 +353,20 @@ async def test_a_list_is_no_longer_than_the_client_lets_through_and_goes_on_wher
     assert sorted(seen, reverse=True) == there
 
 
+async def test_lines_of_many_sessions_end_where_the_client_s_limit_is(orchestrator: Orchestrator) -> None:
+    for number in range(100):
+        message = {"role": "user", "text": f"{number:02} " + "basket " * 20}
+        await orchestrator.run({"operation": "save", "channel": f"chat-{number:02}", "messages": [message]})
+    seen: list[str] = []
+    async with Client(create_server(orchestrator.run, ("all",), client=CODEX)) as client:
+        while len(seen) < 100:
+            page = await result(client, "list_sessions", project="all", limit=1000, offset=len(seen))
+            assert page["sessions"]
+            assert page["pagination"]["has_more"] == (len(seen + page["sessions"]) < 100)
+            seen += page["sessions"]
+    assert len({line.split(" · ")[0] for line in seen}) == 100
+
+
 async def test_messages_around_a_match_have_the_users_time_as_the_match_has(client: Client) -> None:
     found = await result(client, "search_sessions", query="basket user 1", project="all")
     match = found["sessions"][0]["matches"][0]
