@@ -1,9 +1,9 @@
 """conversation_log: store messages from a tool, a hook or another registry, each once."""
 
-import secrets
 from dataclasses import replace
 from datetime import datetime
 from hashlib import blake2b
+from itertools import count
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Field, SkipValidation
@@ -34,6 +34,7 @@ from registry.storage.exchange.remote import (
     note_of_other_person,
     numbers_of_ids,
 )
+from registry.storage.safety.masking import key_of
 from registry.storage.safety.visibility import check_visible, check_writable_name, name_for_owner
 from registry.storage.tables import conversation
 
@@ -130,8 +131,7 @@ def _refuse_remembered(request: LogRequest) -> None:
 def _channel_for(tx: WriteTransaction, request: LogRequest) -> tuple[str, str]:
     """Return the channel to write to; if the named one belongs to another client or project, also which of the two."""
     if request.channel is None:
-        chat = request.chat or f"{now():%Y%m%d_%H%M%S}_{secrets.token_hex(2)}"
-        return f"{request.source}_session_{chat}"[:200], ""
+        return f"{request.source}_session_{request.chat}"[:200] if request.chat else _new_name(tx, request), ""
     row = find_channel(tx, request.channel) if request.is_from_chat else None
     if row is None:
         return request.channel, ""
@@ -143,6 +143,23 @@ def _channel_for(tx: WriteTransaction, request: LogRequest) -> tuple[str, str]:
     project_suffix = f"_{blake2b(str(project).encode(), digest_size=3).hexdigest()}" if is_other_project else ""
     fork = f"{request.channel}{f'_{request.source}' if is_other_client else ''}{project_suffix}"[:200]
     return fork, "client" if is_other_client else "project"
+
+
+def _new_name(tx: WriteTransaction, request: LogRequest) -> str:
+    """Return a channel name for a chat without one: the same for a retry of the call within the hour.
+
+    A channel with more messages is another chat's: that chat was told the name, and went on.
+    """
+    said = [(message.role, message.text.split()) for message in request.messages]
+    calls = (repr((request.metadata.project, said, number)) for number in count())
+    digests = (blake2b(call.encode(), digest_size=4, key=key_of(tx)).hexdigest() for call in calls)
+    names = (f"{request.source}_session_{now():%Y%m%d_%H}00_{digest}" for digest in digests)
+    return next(name for name in names if _message_count(tx, name_for_owner(tx, name)) <= len(request.messages))
+
+
+def _message_count(tx: WriteTransaction, name: str) -> int:
+    row = find_channel(tx, name)
+    return row.message_count if row else 0
 
 
 def _ingest_pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> dict[str, Any]:

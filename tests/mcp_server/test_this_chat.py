@@ -55,6 +55,16 @@ async def test_a_chat_without_a_channel_gets_one_and_goes_on_in_it(orchestrator:
     assert other["channel"] != first["channel"]
 
 
+async def test_a_retry_of_a_call_without_a_channel_is_recognised(orchestrator: Orchestrator) -> None:
+    chat = Chat(orchestrator)
+    first, retry = [await chat.log("Why is the basket empty?", "And after login?") for _ in range(2)]
+    assert (retry["channel"], retry["new_count"]) == (first["channel"], 0)
+    await chat.log("It is the cookie.", channel=first["channel"])
+    other = await chat.log("Why is the basket empty?", "And after login?")
+    assert other["channel"] != first["channel"], "the first chat went on in its channel"
+    assert other["new_count"] == 2
+
+
 @pytest.mark.parametrize("server", ["", "-context-registry", "-my notes"])
 async def test_a_client_that_adds_the_server_s_name_to_its_own_is_known(
     orchestrator: Orchestrator, server: str
