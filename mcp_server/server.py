@@ -160,8 +160,11 @@ class RegistryTools:
         outcome = await self._run(request, caller.client)
         if not outcome["success"]:
             return {"ok": False, "error": _with_example(tool, outcome["error"])}
-        quoted = {"quoted": QUOTED} if tool.quotes else {}
-        return {"ok": True, "result": quoted | await arguments.result(outcome, caller)}
+        try:
+            result = await arguments.result(outcome, caller)
+        except InvalidRequest as exc:
+            return {"ok": False, "error": _with_example(tool, exc.as_dict())}
+        return {"ok": True, "result": ({"quoted": QUOTED} if tool.quotes else {}) | result}
 
 
 def _to_refusal(tool: Tool, error: InvalidRequest, given: Mapping[str, Any], caller: Caller) -> Refusal:

@@ -65,6 +65,7 @@ async def test_nothing_is_overwritten(client: Client, project: Path) -> None:
     refused = await export(client, path=str(kept))
     assert refused["error"]["code"] == "INVALID_REQUEST"
     assert "exists already" in refused["error"]["message"]
+    assert "; a correct call: export_session({" in refused["error"]["details"]
     assert kept.read_text(encoding="utf-8") == "mine"
 
 
