@@ -62,7 +62,9 @@ async def show_channel(client: Asking, channel: Name) -> dict[str, Any]:
     return await client.view(views.show_channel, channel)
 
 
-@router.patch("/{channel:path}", response_model=ChannelItem, dependencies=[without_parameters])
+@router.patch(
+    "/{channel:path}", response_model=ChannelItem, response_model_exclude_unset=True, dependencies=[without_parameters]
+)
 async def name_channel(client: Asking, channel: Name, names: Annotated[TagQuery, Body(openapi_examples=NAMING)]) -> Any:
     """Set title, nickname or tags; what is not given stays, `null` clears."""
     given = names.model_dump(exclude_unset=True)
@@ -71,7 +73,7 @@ async def name_channel(client: Asking, channel: Name, names: Annotated[TagQuery,
     return (await client.run("tag", given, channel))["channel"]
 
 
-@router.delete("/{channel:path}", response_model=DeletedChannel)
+@router.delete("/{channel:path}", response_model=DeletedChannel, response_model_exclude_unset=True)
 async def delete_channel(client: Asking, channel: Name, query: Annotated[DeletionQuery, Query()]) -> Any:
     """Delete a channel with all its messages; softly, the messages can be restored one by one."""
     return (await client.run("delete", {"soft": query.soft}, channel))["channel"]

@@ -89,6 +89,7 @@ async def test_naming_sets_what_is_given_and_null_clears(http: httpx.AsyncClient
     named = (await http.patch("/bo/channels/c", json={"nickname": "hi", "tags": ["b", "a", "b"]})).json()
     assert (named["title"], named["nickname"], named["tags"]) == ("Greeting", "hi", ["a", "b"])
     assert (await http.patch("/bo/channels/c", json={})).json() == named
+    assert (await http.get("/bo/channels/c")).json() == named
     cleared = (await http.patch("/bo/channels/c", json={"title": None, "nickname": None, "tags": None})).json()
     assert (cleared["title"], cleared["nickname"], cleared["tags"]) == (None, None, [])
 
