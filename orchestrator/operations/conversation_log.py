@@ -150,7 +150,7 @@ def _new_name(tx: WriteTransaction, request: LogRequest) -> str:
 
     A channel with more messages is another chat's: that chat was told the name, and went on.
     """
-    said = [(message.role, message.text.split()) for message in request.messages]
+    said = [(message.role, message.text.split(), message.timestamp) for message in request.messages]
     calls = (repr((request.metadata.project, said, number)) for number in count())
     digests = (blake2b(call.encode(), digest_size=4, key=key_of(tx)).hexdigest() for call in calls)
     names = (f"{request.source}_session_{now():%Y%m%d_%H}00_{digest}" for digest in digests)
