@@ -9,7 +9,7 @@ from orchestrator.operations import aliases, operations
 from orchestrator.requests.field_types import ChannelName, EndInstant, Instant, Limit, RoleName
 from orchestrator.requests.shapes import QueryShape
 from registry.domain import storable
-from registry.errors import ErrorCode
+from registry.errors import ErrorCode, InvalidRequest
 
 _BUCKETS = {"minute": 60, "hour": 3600, "day": 86_400}
 _OPERATIONS = [*operations(), *aliases(), "unknown"]
@@ -72,7 +72,7 @@ class ChannelsQuery(PageQuery, Period):
     source: Word | None = Field(None, description=OF_CLIENT, examples=["cursor"])
     project: Word | None = Field(None, description="the folder's path, or its name")
     tag: Word | None = Field(None, description=TAGGED)
-    q: Word | None = Field(None, description="words in the name, title, nickname, project or content")
+    q: Word | None = Field(None, description="words in the title, nickname, project or content")
     order: Literal["relevance", "newest", "asc", "desc"] | None = Field(  # type: ignore[assignment]
         None, description="best first where there are words, else newest first (`newest`, `desc`); `asc`: oldest first"
     )
@@ -93,9 +93,12 @@ class ChannelsQuery(PageQuery, Period):
 
     def as_search(self, utc_offset_minutes: int | None = None) -> dict[str, Any]:
         """Return the query of the `search_sessions` operation; its pages are counted, so a cursor is an offset."""
+        if self.cursor and not self.cursor.isdecimal():
+            allowed = "the next_cursor of the last answer"
+            raise InvalidRequest("The cursor is not valid.", f"cursor: given {self.cursor!r}; allowed: {allowed}")
         query = {"text": self.q, "from": self.from_, "to": self.to, "utc_offset_minutes": utc_offset_minutes}
         query |= self.model_dump(include={"source", "project", "tag", "limit"}) | {"context_window": 0}
-        query["offset"] = int(self.cursor) if self.cursor and self.cursor.isdecimal() else 0
+        query["offset"] = int(self.cursor or 0)
         query["order"] = None if self.is_by_relevance else self.page["order"]
         return {name: value for name, value in query.items() if value is not None}
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from orchestrator.service import Orchestrator
-from tests.backoffice.conftest import Log
+from tests.backoffice.conftest import Log, problem_of
 
 pytestmark = pytest.mark.anyio
 
@@ -78,6 +78,8 @@ async def test_pages_of_a_search_neither_repeat_nor_skip(http: httpx.AsyncClient
             break
         cursor = {"cursor": page["next_cursor"]}
     assert sorted(seen) == [f"c{i}" for i in range(5)]
+    unknown = await http.get("/bo/channels", params={"q": "redis timeout", "cursor": "no cursor"})
+    assert problem_of(unknown, 400)["code"] == "INVALID_REQUEST"
 
 
 async def test_deleted_channels_are_listed_with_the_number_of_their_messages(http: httpx.AsyncClient, log: Log) -> None:
