@@ -14,6 +14,7 @@ from mcp.server import ServerRequestContext
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from mcp.types import Tool as PublishedTool
 
+from orchestrator.requests.calls import CLIENT_NAMES
 from orchestrator.requests.field_types import MAX_COUNT
 from orchestrator.tool import Tool
 from registry.domain import as_json, parse_time
@@ -24,9 +25,16 @@ Context = ServerRequestContext[ExitStack, Any]
 
 
 def client_name(context: Context) -> str | None:
-    """Return name and version of the client program; None if it sent none."""
-    params = context.session.client_params
-    return f"{params.client_info.name} {params.client_info.version}".strip() if params else None
+    """Return name and version of the client program; None if it sent none.
+
+    Over HTTP a client of an older revision says them only in the handshake, of which a stateless server keeps nothing:
+    its requests are known by their `User-Agent`, if that names a client of ours and not a library.
+    """
+    if params := context.session.client_params:
+        return f"{params.client_info.name} {params.client_info.version}".strip()
+    agent = context.request.headers.get("user-agent", "") if context.request else ""
+    name, _, version = agent.partition(" ")[0].partition("/")
+    return f"{name} {version}" if name.lower() in CLIENT_NAMES else None
 
 
 def find_chat_id(meta: Mapping[str, Any]) -> str | None:

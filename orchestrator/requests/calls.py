@@ -26,6 +26,7 @@ _LISTED_AS = re.compile(r"(?<=-mcp-client)-.+")
 """The name under which a client lists this server; some clients append it to their own name."""
 ARGUMENTS = ("parameters", "arguments", "params", "input")  # names under which models nest the arguments of a call
 _SOURCES = {name: client.source for client in CLIENTS for name in client.handshake}
+CLIENT_NAMES = frozenset([*_SOURCES, *(client.source for client in CLIENTS)])  # in lower case
 
 
 def unwrap(given: Mapping[str, Any]) -> Mapping[str, Any]:

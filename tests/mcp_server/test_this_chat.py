@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from jsonschema import Draft202012Validator
 from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, Implementation, Tool
 
 from mcp_server.server import create_server, tools_of
@@ -78,6 +80,20 @@ async def test_a_client_that_sends_its_chats_id_gets_the_same_channel_each_time(
     chat, meta = Chat(orchestrator), {"example.com/session_id": "s-1"}
     channels = [(await chat.call("conversation_log", meta, messages=said(text)))["channel"] for text in ("one", "two")]
     assert channels == ["cursor_session_s-1"] * 2
+
+
+@pytest.mark.parametrize(("agent", "source"), [("opencode/1.18.33", "opencode"), ("undici", "unknown")])
+async def test_over_http_an_older_client_is_known_by_its_user_agent(
+    orchestrator: Orchestrator, agent: str, source: str
+) -> None:
+    app = create_server(orchestrator.run).streamable_http_app(stateless_http=True)
+    here, headers = "http://127.0.0.1:8765", {"User-Agent": agent}
+    web = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url=here, headers=headers)
+    server = streamable_http_client(f"{here}/mcp", http_client=web)
+    async with app.router.lifespan_context(app), Client(server, mode="legacy") as client:
+        answer = await client.call_tool("conversation_log", {"messages": said("Why is the basket empty?")})
+    assert answer.structured_content
+    assert answer.structured_content["result"]["channel"].startswith(f"{source}_session_")
 
 
 async def test_a_source_is_the_same_however_it_is_spelled(orchestrator: Orchestrator) -> None:
