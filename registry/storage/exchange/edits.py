@@ -293,12 +293,14 @@ def resend_refused_edits(tx: WriteTransaction, url: str) -> None:
 def matching_channels(tx: ReadTransaction, received: Edit) -> list[ChannelRow]:
     """Return the channels here that match one elsewhere, by its names, else by its session id.
 
-    A person's own channel has precedence over another person's with that name, unless the edit is of the latter.
+    A person's own channel has precedence over another person's with that name, unless the edit is of the latter. On a
+    laptop, which knows no owners, only a channel without a message of its own person is another person's.
     """
     owner = owner_of(tx)
-    if owner and received.of_other_person:
-        found = [row for name in received.names if (row := find_channel(tx, name)) and row.owner != owner]
-        return list({row.number: row for row in found}.values())
+    if received.of_other_person:
+        found = {row.number: row for name in received.names if (row := find_channel(tx, name))}
+        copied = found.keys() if owner else _copied_channels(tx, found)
+        return [row for number, row in found.items() if number in copied and (owner is None or row.owner != owner)]
     rows = (find_channel(tx, name_for_owner(tx, name)) or find_channel(tx, name) for name in received.names)
     named = {row.number: row for row in rows if row}
     if named or not received.session_id:

@@ -328,3 +328,20 @@ async def test_what_one_does_to_a_copy_of_a_shared_chat_is_not_done_to_what_one_
     assert "may not touch that channel" in str((await lees.push()).why)
     sessions = (await elsewhere.run({"operation": "list", "query": {}}))["sessions"]
     assert {one["owner"]: one.get("shared_with") for one in sessions} == {"kim": "team", "lee": None}
+
+
+async def test_own_words_stay_when_another_person_deletes_a_chat_of_that_name(
+    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+) -> None:
+    kims, lees = laptops
+    await lees.log("basket", "why does it lose items?", start=5)
+    shared = {"operation": "share", "channel": "basket", "query": {"with": "team"}}
+    assert (await lees.orchestrator.run(shared))["success"]
+    await lees.push()
+    await kims.log("basket", "what did I put in?")
+    assert (await lees.orchestrator.run({"operation": "delete", "channel": "basket", "query": {}}))["success"]
+    await lees.push()
+    await kims.pull()
+    await kims.push()
+    assert await said(kims.orchestrator) == {"basket": ["what did I put in?"]}
+    assert list((await said(elsewhere)).values()) == [["what did I put in?"]]
