@@ -28,7 +28,7 @@ from registry.storage.index.message_index import TITLE, Entry, index_of
 from registry.storage.paging import Page, read_page
 from registry.storage.safety.masking import masked
 from registry.storage.safety.visibility import is_called, owner_of, reader_options
-from registry.storage.tables import channel, conversation, tag
+from registry.storage.tables import channel, conversation, edit, tag
 from registry.text.analysis.analyzer import analyze
 from registry.text.model_names import model_name
 
@@ -129,8 +129,16 @@ def make_channels(
 
 def describe_channel(tx: WriteTransaction, row: ChannelRow, meta: Mapping[str, Any]) -> None:
     changes = _changes_from_meta(meta, row.meta, row.project_path)
+    if "title" in changes and _has_edited_title(tx, row):
+        del changes["title"]
     if changes:
         change_channel(tx, row, masked(tx, storable(changes)))
+
+
+def _has_edited_title(tx: WriteTransaction, row: ChannelRow) -> bool:
+    """Return True if the user has set the title, which a machine that does not know it yet must not overwrite."""
+    is_edited = edit.c.channel_number == row.number, edit.c.message_number.is_(None), edit.c.field == "title"
+    return tx.execute(select(edit.c.number).where(*is_edited)).first() is not None
 
 
 def _new_values(tx: WriteTransaction, name: str, source: str, at: datetime) -> dict[str, Any]:

@@ -85,6 +85,21 @@ async def test_the_later_word_stands_whichever_comes_first(both: Laptops, elsewh
         assert await names(orchestrator) == [(None, "late", ["early", "late"])]
 
 
+async def test_a_title_that_was_given_later_stays_when_a_machine_that_does_not_know_it_says_more(
+    both: Laptops, elsewhere: Orchestrator
+) -> None:
+    one, two = both
+    await name(one, title="Early")
+    await exchange(one, two)
+    await name(two, title="Late")
+    await two.push()
+    await one.orchestrator.registry.save_conversation("basket", [{"role": "user", "text": "And then?"}], "cursor")
+    await one.push()
+    await exchange(one, two)
+    for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
+        assert await names(orchestrator) == [("Late", None, [])]
+
+
 async def test_of_two_channels_with_one_name_the_later_has_it(laptops: Laptops, elsewhere: Orchestrator) -> None:
     one, two = laptops
     await one.log("basket", QUESTION, title="A")
