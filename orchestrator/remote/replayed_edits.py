@@ -40,7 +40,7 @@ def _requests(tx: ReadTransaction, edit: edits.Edit) -> list[dict[str, Any]]:
         return [{"operation": _OPERATION_IF_DELETED[edit.value], "query": {"id": edit.message_id}}]
     rows = [row for row in edits.matching_channels(tx, edit) if not edits.is_edit_known(tx, row.number, None, edit)]
     if edit.field == edits.DELETED:
-        changed = [row for row in rows if row.deleted != edit.value]
+        changed = [row for row in rows if not (edit.value and row.deleted)]
         return [{"operation": _OPERATION_IF_DELETED[edit.value], "channel": row.name, "query": {}} for row in changed]
     operation, query = ("share", edit.value) if edit.field == edits.SHARED else ("tag", _tag_query(edit))
     return [{"operation": operation, "channel": row.name, "query": query} for row in rows]

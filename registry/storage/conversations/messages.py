@@ -262,14 +262,22 @@ def restore_channel(tx: WriteTransaction, name: str) -> ChannelRow:
     return get_channel(tx, name)
 
 
-def delete_channel(tx: WriteTransaction, row: ChannelRow, *, soft: bool, until: datetime | None = None) -> None:
+def delete_channel(
+    tx: WriteTransaction, row: ChannelRow, *, soft: bool, until: datetime | None = None, after: int = 0
+) -> None:
     """Delete a channel with its messages; after a soft deletion each of them can be restored.
 
     `until`: another registry deleted it at that time; later messages stay, and then the channel does, too.
+    `after`: a soft deletion is only of messages with higher numbers.
     """
     within = conversation.c.channel_number == row.number
     if soft:
-        to_delete = [within, conversation.c.deleted.is_(False), *([conversation.c.timestamp <= until] if until else [])]
+        to_delete = [
+            within,
+            conversation.c.number > after,
+            conversation.c.deleted.is_(False),
+            *([conversation.c.timestamp <= until] if until else []),
+        ]
         unindex(tx, tx.execute(select(conversation).where(*to_delete)).all())
         tx.execute(update(channel).where(channel.c.number == row.number).values(deleted=True))
         tx.execute(update(conversation).where(*to_delete).values(deleted=True, with_channel=True))

@@ -117,6 +117,12 @@ def is_edit_known(tx: ReadTransaction, channel_number: int, message_number: int 
     return row is not None and _rank_of(row) >= _rank(received.done_at, received.value)
 
 
+def channel_deleted_at(tx: ReadTransaction, channel_number: int) -> datetime | None:
+    """Return when a channel was deleted; None if it was not, or was restored since, or the clock then was ahead."""
+    row = tx.execute(select(edit).where(*_same_target(channel_number, None), edit.c.field == DELETED)).first()
+    return row.done_at if row and row.value and row.done_at <= now() else None
+
+
 def resolve_nickname_conflict(tx: WriteTransaction, nickname: str, row: ChannelRow, done_at: datetime) -> str | None:
     """Resolve a nickname given to two channels on two machines: the later edit wins, the other channel loses it.
 

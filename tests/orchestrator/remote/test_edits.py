@@ -153,6 +153,27 @@ async def test_a_deleted_conversation_goes_and_what_is_said_later_stays(both: La
         assert await said(orchestrator) == {"basket": ["And on the phone?"]}
 
 
+async def test_what_arrives_after_a_deletion_goes_if_it_was_said_before_and_what_was_said_later_stays(
+    both: Laptops, elsewhere: Orchestrator
+) -> None:
+    one, two = both
+    await two.log("basket", "Since when?", start=9)
+    await two.push()
+    await ask(one.orchestrator, "delete", "basket")
+    later = {"role": "user", "text": "And on the phone?"}
+    await two.orchestrator.registry.save_conversation("basket", [later], "cursor")
+    await two.push()
+    await exchange(one, two)
+    for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
+        assert await said(orchestrator) == {"basket": ["And on the phone?"]}
+    await ask(two.orchestrator, "restore", "basket")
+    await exchange(two, one)
+    for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
+        assert sorted((await said(orchestrator))["basket"]) == sorted(
+            [QUESTION, ANSWER, "Since when?", "And on the phone?"]
+        )
+
+
 async def test_what_is_called_while_it_is_deleted_elsewhere_is_called_so_when_it_is_restored(
     both: Laptops, elsewhere: Orchestrator
 ) -> None:
