@@ -109,7 +109,7 @@ async def _run_exchange(settings: Settings, direction: str) -> Exchanged:
         try:
             if direction == "push":
                 await retry_refused(orchestrator.registry, settings.remote_url)
-                await exchange.detect_replacement(orchestrator.registry, remote)
+                await exchange.detect_replacement(orchestrator, remote, done)
                 await exchange.push(orchestrator, remote, done)
             else:
                 await exchange.pull(orchestrator, remote, done)

@@ -210,23 +210,24 @@ async def pull(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
     stored here. The next pull continues.
     """
     registry = orchestrator.registry
-    changes = await _new_changes(registry, remote)
+    changes = await _new_changes(orchestrator, remote, done)
     while True:
         await _store_missing(orchestrator, remote, changes.items, done)
         await registry.write(partial(notes.note_answer, url=remote.notes_url, place=changes.place))
         if changes.is_all:
             break
-        changes = await _compare_if_replaced(registry, remote, await _changes_after(remote, changes))
+        changes = await _compare_if_replaced(orchestrator, remote, await _changes_after(remote, changes), done)
     await _pull_edits(orchestrator, remote, done)
 
 
-async def detect_replacement(registry: Registry, remote: RemoteRegistry) -> None:
+async def detect_replacement(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> None:
     """Before a push without a pull, detect a replaced registry, so that missing messages are sent again."""
-    await _new_changes(registry, remote)
+    await _new_changes(orchestrator, remote, done)
 
 
-async def _new_changes(registry: Registry, remote: RemoteRegistry) -> Changes[dict[str, Any]]:
+async def _new_changes(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> Changes[dict[str, Any]]:
     """Return the changes since the last exchange, even if the registry had another address then."""
+    registry = orchestrator.registry
     remote.notes_url = await registry.read(lambda tx: notes.known_address(tx, remote.url))
     changes = await remote.changes(await _position(registry, remote))
     if changes.registry and changes.registry != await registry.read(lambda tx: notes.registry_at(tx, remote.notes_url)):
@@ -234,7 +235,7 @@ async def _new_changes(registry: Registry, remote: RemoteRegistry) -> Changes[di
         if address != remote.notes_url:
             remote.notes_url = address
             changes = await remote.changes(await _position(registry, remote))
-    return await _compare_if_replaced(registry, remote, changes)
+    return await _compare_if_replaced(orchestrator, remote, changes, done)
 
 
 async def _position(registry: Registry, remote: RemoteRegistry) -> int:
@@ -242,9 +243,12 @@ async def _position(registry: Registry, remote: RemoteRegistry) -> int:
 
 
 async def _compare_if_replaced(
-    registry: Registry, remote: RemoteRegistry, first: Changes[dict[str, Any]]
+    orchestrator: Orchestrator, remote: RemoteRegistry, first: Changes[dict[str, Any]], done: Exchanged
 ) -> Changes[dict[str, Any]]:
-    """Return the changes. If the registry was replaced or restored from a backup, compare all its messages first."""
+    """Return the changes. If the registry was replaced or restored from a backup, compare all its messages first.
+
+    What it has forgotten is forgotten here before that: it is named by ids, which are then no longer recorded.
+    """
     changes = first
     if first.starts_over:
         logger.warning("The registry elsewhere is another one, so it is compared from the beginning: %s", remote.url)
@@ -252,7 +256,8 @@ async def _compare_if_replaced(
         while not changes.is_all:
             changes = await _changes_after(remote, changes)
             ids.update(item["id"] for item in changes.items)
-        await registry.write(lambda tx: notes.note_only_there(tx, remote.notes_url, ids))
+        await _pull_edits(orchestrator, remote, done)
+        await orchestrator.registry.write(lambda tx: notes.note_only_there(tx, remote.notes_url, ids))
     return first
 
 

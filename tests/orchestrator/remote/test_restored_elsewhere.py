@@ -57,6 +57,23 @@ async def test_what_was_said_since_the_backup_is_there_again_and_once(
     assert not [path for path in one.line.requests if path.startswith("POST")]
 
 
+async def test_what_was_forgotten_since_the_backup_is_forgotten_on_machines_that_were_away(
+    laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path
+) -> None:
+    shelf = Shelf(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
+    keeper = Orchestrator(elsewhere.registry, shelf=shelf)
+    one, _ = laptops
+    await one.log("basket", *TEXTS[:4])
+    await one.log("diary", "Nobody shall read this.")
+    await exchange(one)
+    backup = await ask(keeper, "create_backup")
+    forgotten = await keeper.run({"operation": "delete", "channel": "diary", "query": {"soft": False}})
+    assert forgotten["success"]
+    await ask(keeper, "restore_backup", path=backup["path"])
+    await exchange(one)
+    assert await said(elsewhere) == await said(one.orchestrator) == {"basket": TEXTS[:4]}
+
+
 async def test_a_new_registry_at_the_same_address_gets_all(
     laptops: Laptops, tmp_path: Path, sqlite_template: Path
 ) -> None:
