@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 COOKIE = "ctxr_session"
 SESSION_S = 12 * 3600
-RECHECK_S = 5.0  # an open event stream ends within this time after its token was revoked
+RECHECK_S = 5.0  # an open event stream ends within this time after its token was revoked, or its access changed
 # Addresses that need no credential, because they reveal nothing that is stored.
 OPEN_PATHS = ("/health", "/ready", "/login", "/static/", "/.well-known/")
 OAUTH_CALLBACK = "/login/oauth/done"  # the issuer sends browsers back to it
@@ -106,6 +106,15 @@ class Sessions:
             return None
         number = credential.number
         return credential.access if number is None else await registry.read(lambda tx: tokens.get_token(tx, number))
+
+    async def renew(self, registry: Registry, person: str, access: Access | None) -> None:
+        """Give a person's sessions the access that the issuer tells now; None: end them."""
+        if not registry.is_read_only:
+            await registry.write(lambda tx: tokens.renew_sessions(tx, person, access))
+            return
+        for key, (until, credential) in [*self._in_memory.items()]:
+            if (credential.number, credential.access.name) == (None, person):
+                self._in_memory[key] = (until if access else 0.0), Credential(None, access or credential.access)
 
     async def end(self, registry: Registry, key: str) -> None:
         if registry.is_read_only:
@@ -282,7 +291,8 @@ class Admission:
             try:
                 while not (await asyncio.wait([message], timeout=RECHECK_S))[0]:
                     with suppress(StorageError):
-                        await self._admit(scope)
+                        if await self._admit(scope) != scope["access"]:  # the next request gets the new one
+                            return {"type": "http.disconnect"}
                 return message.result()
             except Unauthorized:
                 return {"type": "http.disconnect"}

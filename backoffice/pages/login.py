@@ -88,6 +88,8 @@ async def _finished(request: Request, state: str, code: str, error: str) -> Resp
     except (StorageError, Unauthorized) as exc:
         return _failed(request, exc, attempt)
     next = _local_path(attempt.next)
+    gate: Gate = request.app.state.gate
+    await gate.sessions.renew(request.app.state.orchestrator.registry, person.name, person.access)
     if person.access is None:
         return _form(request, 403, "access", next=next, person=person)
     # A page that leads on, because a redirect from the issuer's site would not carry the cookie.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,8 +16,9 @@ from fastapi import FastAPI
 from backoffice import admission
 from backoffice.admission import AdmissionRules, sign_in_code
 from orchestrator.service import Orchestrator
-from registry.access import Level
+from registry.access import Access, Level
 from registry.domain import now
+from registry.storage.safety.page_sessions import begin_session, renew_sessions
 from registry.storage.safety.tokens import create_token, list_tokens, revoke_token
 from tests.backoffice.application import application
 from tests.backoffice.conftest import Log, problem_of
@@ -239,6 +241,23 @@ async def test_an_event_stream_ends_when_its_token_is_revoked(
         assert await stream.opened() == 200
         await orchestrator.registry.write(lambda tx: revoke_token(tx, "a"))
         with anyio.fail_after(60):
+            await stream.ended.wait()
+
+
+async def test_an_event_stream_ends_when_its_session_gets_another_access(
+    app: FastAPI, make: Make, orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "RECHECK_S", 0.01)
+    await make("other")
+    access = Access("oauth:ann", Level.ADMIN, owner="oauth:ann")
+    key = await orchestrator.registry.write(lambda tx: begin_session(tx, None, access, 60))
+    stream = Stream(app, "0.0", {"cookie": f"ctxr_session={key}"})
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stream.run)
+        assert await stream.opened() == 200
+        read_only = replace(access, level=Level.READ)
+        await orchestrator.registry.write(lambda tx: renew_sessions(tx, "oauth:ann", read_only))
+        with anyio.fail_after(10):
             await stream.ended.wait()
 
 

@@ -214,6 +214,22 @@ async def test_who_has_no_access_is_told_what_to_do(
         assert (await browser.get("/")).status_code == 303
 
 
+@pytest.mark.parametrize(("groups", "status"), [("staff=write", 200), ("guests=read", 401)])
+async def test_open_sessions_get_what_the_groups_of_a_later_sign_in_allow(
+    server: Server, provider: IdentityProvider, groups: str, status: int
+) -> None:
+    async with server() as browser:
+        await sign_in(browser, provider, "ann")
+        assert (await browser.get("/bo/backups")).status_code == 200
+        session = {"cookie": f"ctxr_session={browser.cookies['ctxr_session']}"}
+    async with server(oauth_groups=(groups,)) as browser:
+        assert (await browser.get("/bo/backups", headers=session)).status_code == 200
+        await sign_in(browser, provider, "ann")
+        browser.cookies.clear()
+        for path, answered in (("/bo/backups", 401), ("/bo/channels", status)):
+            assert (await browser.get(path, headers=session)).status_code == answered, path
+
+
 async def test_a_sign_in_ends_only_in_the_browser_that_began_it(server: Server, provider: IdentityProvider) -> None:
     async with server() as browser:
         back = provider.signed_in(await begun(browser), "kim")

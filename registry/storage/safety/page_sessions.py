@@ -9,7 +9,7 @@ from datetime import timedelta
 from hashlib import sha256
 from secrets import token_urlsafe
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, insert, select, update
 
 from registry.access import Access, Level
 from registry.domain import now
@@ -37,6 +37,15 @@ def find_session(tx: ReadTransaction, key: str) -> ValidToken | Access | None:
         return get_token(tx, row.token_number)
     patterns = {name: tuple(row.access[name]) for name in ("channels", "projects")}
     return Access(**{**row.access, **patterns, "level": Level(row.access["level"])})
+
+
+def renew_sessions(tx: WriteTransaction, person: str, access: Access | None) -> None:
+    """Give the open sessions of a person who signed in without a token another access; None: end them."""
+    of_person = page_session.c.person == person
+    if access is None:
+        tx.execute(delete(page_session).where(of_person))
+    else:
+        tx.execute(update(page_session).where(of_person).values(access=asdict(access)))
 
 
 def end_session(tx: WriteTransaction, key: str) -> None:
