@@ -21,7 +21,7 @@ from registry.storage.database import ReadTransaction, WriteTransaction, acquire
 from registry.storage.exchange.change_feed import Changes, last_number
 from registry.storage.paging import feed_position, number_at_position
 from registry.storage.safety.tokens import tokens_seeing
-from registry.storage.safety.visibility import channels_with_own_name, name_for_owner, owner_of
+from registry.storage.safety.visibility import channels_with_own_name, name_for_owner, owner_name, owner_of
 from registry.storage.tables import channel, conversation, edit, edit_token, message_alias, remote_edit, remote_message
 
 DELETED, FORGOTTEN, TITLE, NICKNAME, PINNED, TAGGED = "deleted", "forgotten", "title", "nickname", "pinned", "tag:"
@@ -142,10 +142,11 @@ def resolve_nickname_conflict(tx: WriteTransaction, nickname: str, row: ChannelR
 def note_forgetting(tx: WriteTransaction, row: ChannelRow, messages: Sequence[Any], *, is_channel: bool) -> None:
     """Record that a channel, or some of its messages (rows with `number` and `id`), are about to be forgotten.
 
-    Only ids are recorded, for other registries. Restricted tokens get them for the channels that they see. Tokens of
-    other people get only the messages, because the channel on their machines may have messages of their own.
+    Only ids are recorded, for other registries. Restricted tokens get them for the channels that they see, and all
+    tokens of the channel's owner, also later ones. Tokens of other people get only the messages, because the channel on
+    their machines may have messages of their own.
     """
-    tokens = tokens_seeing(tx, row)
+    tokens = tokens_seeing(tx, row) | ({owner_name(row.owner): row.owner} if row.owner else {})
     of_others = [name for name, owner in tokens.items() if is_channel and row.owner not in (None, owner)]
     _add_forgotten(tx, messages, [name for name in tokens if name not in of_others], is_channel=is_channel)
     if of_others:

@@ -141,7 +141,21 @@ def _condition(table: Table, access: Access, dialect: str) -> ColumnElement[bool
         return columns.channel_number.in_(select(channel.c.number))
     if table.name in OF_MESSAGE:
         return columns.number.in_(select(conversation.c.number))
+    if table.name == "edit_token":
+        return columns.token.in_(reader_names(access))
     return columns.token == access.name if table.name in OF_TOKEN else false()
+
+
+def reader_names(access: Access) -> list[str]:
+    """Return the names by which a token is told of forgetting: its own and, unless it has patterns, its owner's."""
+    if access.owner is None or access.channels or access.projects:
+        return [access.name]
+    return [access.name, owner_name(access.owner)]
+
+
+def owner_name(owner: str) -> str:
+    """Return the name for all tokens of a person, also later ones. No token has such a name."""
+    return f"owner:{owner}"
 
 
 def _is_visible_channel(table: Table, access: Access, dialect: str) -> ColumnElement[bool]:

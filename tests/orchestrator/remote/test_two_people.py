@@ -14,7 +14,7 @@ from registry.ingest.merge_channels import merge_channels
 from registry.storage.conversations.channels import find_channel, open_channel
 from registry.storage.database import WriteTransaction
 from registry.storage.paging import invalidate_feed_positions
-from registry.storage.safety.tokens import create_token
+from registry.storage.safety.tokens import create_token, revoke_token
 from tests.orchestrator.remote.laptops import Laptop, Line, said
 
 pytestmark = pytest.mark.anyio
@@ -345,3 +345,19 @@ async def test_own_words_stay_when_another_person_deletes_a_chat_of_that_name(
     await kims.push()
     assert await said(kims.orchestrator) == {"basket": ["what did I put in?"]}
     assert list((await said(elsewhere)).values()) == [["what did I put in?"]]
+
+
+async def test_what_a_person_erases_goes_from_a_machine_that_gets_a_new_token_later(
+    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+) -> None:
+    kims, _ = laptops
+    await kims.log("diary", "nobody shall read this")
+    await kims.push()
+    await elsewhere.registry.write(lambda tx: revoke_token(tx, "kim"))
+    kim = Access("oauth:kim", Level.WRITE, owner="kim")
+    erased = {"operation": "delete", "query": {"soft": False, "owner": "kim"}}
+    assert (await elsewhere.run(erased, access=kim))["success"]
+    made = await elsewhere.registry.write(lambda tx: create_token(tx, "kim-new", Level.WRITE, owner="kim"))
+    kims.token = made.secret
+    await kims.pull()
+    assert await said(kims.orchestrator) == {}
