@@ -11,6 +11,7 @@ from pydantic import Field
 
 from orchestrator.archive.container import MANIFEST, Archive, BadPart, restore_stores
 from orchestrator.operations.create_backup import free_names, write_registry
+from orchestrator.operations.share import restrict_again
 from orchestrator.operations.validate_backup import NamedBackup, ValidateBackupQuery, existing_backup
 from orchestrator.requests.shapes import Request
 from orchestrator.state import GeneralState, Operation, Run, Steps, shelf_of
@@ -18,6 +19,7 @@ from orchestrator.tool import Effect, Tool
 from registry.access import Level
 from registry.errors import InvalidRequest, StorageError
 from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.exchange.edits import sharing_edits
 from registry.storage.migrations import HEAD
 from registry.storage.paging import invalidate_feed_positions
 from registry.storage.safety.forgetting import forget_again, tombstones_of, wipe
@@ -121,17 +123,18 @@ async def write_stores(_run: Run, request: RestoreBackupRequest, data: Rehearsed
 
 
 def replace_all(tx: WriteTransaction, run: Run, request: RestoreBackupRequest, state: GeneralState) -> dict[str, Any]:
-    """Replace the registry in one transaction; later erasures and revocations are applied again."""
+    """Replace the registry in one transaction; what was erased, revoked or unshared since stays so."""
     data: Rehearsed = state["data"]
     forgotten_again = 0
     with data.folder:
         if not request.query.dry_run:
-            tombstones = tombstones_of(tx)
+            tombstones, sharing = tombstones_of(tx), sharing_edits(tx)
             revoked, sessions = revoked_tokens(tx), open_sessions(tx)
             replace_everything(tx, data.file)
             invalidate_feed_positions(tx)
             revoke_again(tx, revoked)
             end_other_sessions(tx, sessions)
+            restrict_again(tx, sharing)
             forgotten_again = forget_again(tx, tombstones)
             run.recorder.explain(forgotten_again=forgotten_again)
     return {**state["result"], "messagesForgotten": forgotten_again}

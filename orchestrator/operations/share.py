@@ -1,5 +1,7 @@
 """share: share a conversation with others, or stop sharing it."""
 
+from collections.abc import Iterable
+from datetime import datetime
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -11,10 +13,10 @@ from registry.access import Level
 from registry.domain import format_time, now
 from registry.errors import InvalidRequest
 from registry.storage.conversations.belonging import set_sharing
-from registry.storage.conversations.channels import get_channel, item_of
+from registry.storage.conversations.channels import ChannelRow, find_channel, get_channel, item_of
 from registry.storage.conversations.references import resolve_edited
 from registry.storage.database import WriteTransaction
-from registry.storage.exchange.edits import SHARED, record_edits
+from registry.storage.exchange.edits import SHARED, SharingEdit, record_edits
 
 NOBODY = "nobody"
 
@@ -47,11 +49,23 @@ def share(tx: WriteTransaction, run: Run, request: ShareRequest, _state: General
         raise InvalidRequest("That time is over.", f"query.until: given {given}; allowed: a time to come, or none")
     if query.with_ == "project" and row.project_path is None:
         raise InvalidRequest("The conversation belongs to no project.", "query.with: allowed: team, nobody")
-    edit = query.model_dump(mode="json", by_alias=True, exclude_none=True)
-    if record_edits(tx, row.number, {SHARED: edit}, request.timestamp):
-        set_sharing(tx, row.number, None if query.with_ == NOBODY else query.with_, query.until)
+    _share(tx, row, query, request.timestamp)
     row = get_channel(tx, row.name, with_deleted=True)
     return {"channel": item_of(tx, row)}
+
+
+def _share(tx: WriteTransaction, row: ChannelRow, query: ShareQuery, done_at: datetime | None) -> None:
+    edit = query.model_dump(mode="json", by_alias=True, exclude_none=True)
+    if record_edits(tx, row.number, {SHARED: edit}, done_at):
+        set_sharing(tx, row.number, None if query.with_ == NOBODY else query.with_, query.until)
+
+
+def restrict_again(tx: WriteTransaction, edits: Iterable[SharingEdit]) -> None:
+    """Apply later edits of sharing to what a restored backup shares. What it does not share stays private."""
+    for edit in edits:
+        row = find_channel(tx, edit.name)
+        if row and row.shared_with:
+            _share(tx, row, ShareQuery.model_validate(edit.value), edit.done_at)
 
 
 OPERATION = Operation(

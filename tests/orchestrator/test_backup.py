@@ -99,6 +99,21 @@ async def test_what_stood_there_before_a_restore_is_in_a_backup_of_its_own(fille
     assert len(await filled.registry.get_conversations("later")) == 1
 
 
+async def test_what_is_no_longer_shared_is_not_shared_by_a_restore(filled: Orchestrator) -> None:
+    async def share(channel: str, group: str) -> None:
+        answer = await filled.run({"operation": "share", "channel": channel, "query": {"with": group}})
+        assert answer["success"], answer
+
+    for channel in CHANNELS[:2]:
+        await share(channel, "team")
+    made = await run(filled, "create_backup")
+    await share(CHANNELS[0], "nobody")
+    await share(CHANNELS[2], "team")
+    await run(filled, "restore_backup", path=made["path"])
+    sessions = (await run(filled, "list"))["sessions"]
+    assert [one["channel"] for one in sessions if one.get("shared_with")] == [CHANNELS[1]]
+
+
 async def test_a_dry_run_says_what_would_come_back_and_changes_nothing(filled: Orchestrator) -> None:
     made = await run(filled, "create_backup")
     await log(filled, "later", "this came after the backup")

@@ -8,7 +8,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Row, and_, delete, exists, func, insert, select, update
 
@@ -121,6 +121,21 @@ def channel_deleted_at(tx: ReadTransaction, channel_number: int) -> datetime | N
     """Return when a channel was deleted; None if it was not, or was restored since, or the clock then was ahead."""
     row = tx.execute(select(edit).where(*_same_target(channel_number, None), edit.c.field == DELETED)).first()
     return row.done_at if row and row.value and row.done_at <= now() else None
+
+
+class SharingEdit(NamedTuple):
+    """The latest edit of the sharing of the channel with that name."""
+
+    name: str
+    value: Any
+    done_at: datetime
+
+
+def sharing_edits(tx: ReadTransaction) -> list[SharingEdit]:
+    of_channel = select(channel.c.name, edit.c.value, edit.c.done_at).join(
+        edit, edit.c.channel_number == channel.c.number
+    )
+    return [SharingEdit(*row) for row in tx.execute(of_channel.where(edit.c.field == SHARED))]
 
 
 def resolve_nickname_conflict(tx: WriteTransaction, nickname: str, row: ChannelRow, done_at: datetime) -> str | None:
