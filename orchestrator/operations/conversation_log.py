@@ -27,7 +27,7 @@ from registry.storage.conversations.messages import delete_channel
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.change_feed import last_number
 from registry.storage.exchange.counterparts import NOT_GROWN, grown_to
-from registry.storage.exchange.edits import Edit, channel_deleted_at, matching_channels
+from registry.storage.exchange.edits import Edit, deletion_of, matching_channels, resend_edit
 from registry.storage.exchange.remote import (
     last_messages,
     note_here,
@@ -181,9 +181,10 @@ def _ingest_pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> di
     note_messages(tx, request.url, {numbers[here]: there for here, there in zip(ids, new, strict=False)})
     if request.of_other_person:  # what this machine's person said before stays the person's
         note_of_other_person(tx, [number for number in numbers.values() if number > last])
-    if deleted_at := channel_deleted_at(tx, saved.channel_number):  # it takes with it what was said until then
+    if deletion := deletion_of(tx, saved.channel_number):  # it takes with it what was said until then
         row = get_channel(tx, channel, with_deleted=True)
-        delete_channel(tx, row, soft=True, until=deleted_at, after=last)
+        delete_channel(tx, row, soft=True, until=deletion.done_at, after=last)
+        resend_edit(tx, request.url, deletion.number)
     return _log_result(run, channel, replace(saved, ids=ids), len(ids))
 
 

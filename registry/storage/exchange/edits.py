@@ -117,10 +117,15 @@ def is_edit_known(tx: ReadTransaction, channel_number: int, message_number: int 
     return row is not None and _rank_of(row) >= _rank(received.done_at, received.value)
 
 
-def channel_deleted_at(tx: ReadTransaction, channel_number: int) -> datetime | None:
-    """Return when a channel was deleted; None if it was not, or was restored since, or the clock then was ahead."""
+def deletion_of(tx: ReadTransaction, channel_number: int) -> Row[Any] | None:
+    """Return the edit that deleted a channel; None if it was restored since, or by a clock that was ahead."""
     row = tx.execute(select(edit).where(*_same_target(channel_number, None), edit.c.field == DELETED)).first()
-    return row.done_at if row and row.value and row.done_at <= now() else None
+    return row if row and row.value and row.done_at <= now() else None
+
+
+def resend_edit(tx: WriteTransaction, url: str, number: int) -> None:
+    """Mark an edit as unsent: that registry may have had no such channel when it was sent."""
+    tx.execute(delete(remote_edit).where(remote_edit.c.url == url, remote_edit.c.number == number))
 
 
 class SharingEdit(NamedTuple):
