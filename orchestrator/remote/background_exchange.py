@@ -58,7 +58,8 @@ async def keep_exchanging(orchestrator: Orchestrator, settings: Settings) -> Non
                         pushes_at = time.monotonic() + MAX_BACKOFF_S
                 pause = INTERVAL_S
             except Unreachable as exc:
-                logger.warning("The registry elsewhere does not answer: %s", exc)
+                problem = "refuses access" if isinstance(exc, AccessRefused) else "does not answer"
+                logger.warning("The registry elsewhere %s: %s", problem, exc)
                 pause, is_reconnected = min(2 * pause, MAX_BACKOFF_S), True
             except Exception:  # unsent messages stay until the next attempt
                 logger.exception("The exchange with the registry elsewhere failed")
