@@ -112,9 +112,11 @@ class Sessions:
         if not registry.is_read_only:
             await registry.write(lambda tx: tokens.renew_sessions(tx, person, access))
             return
-        for key, (until, credential) in [*self._in_memory.items()]:
-            if (credential.number, credential.access.name) == (None, person):
-                self._in_memory[key] = (until if access else 0.0), Credential(None, access or credential.access)
+        for key, (until, credential) in list(self._in_memory.items()):
+            if credential.number is None and credential.access.name == person:
+                del self._in_memory[key]
+                if access:
+                    self._in_memory[key] = until, Credential(None, access)
 
     async def end(self, registry: Registry, key: str) -> None:
         if registry.is_read_only:

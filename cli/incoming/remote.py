@@ -74,7 +74,9 @@ def _status_lines(found: dict[str, Any]) -> Iterator[str]:
     if found["edit_refused"]:
         yield f"Not done there: {found['edit_refused']} (ctxr push tries it again)"
     if found["local_copy"]:
-        why = "It does not answer now (ctxr pull says why)" if found["answered_at"] else "Nothing was received yet (ctxr pull)"
+        why = "It does not answer now (ctxr pull says why)"
+        if not found["answered_at"]:
+            why = "Nothing was received yet (ctxr pull)"
         yield f"{why}: answers come from the copy on this machine, and say so."
 
 
