@@ -1,4 +1,4 @@
-"""How well answers follow changes of mind: python -m benchmarks.retrieval.changes FILE [--meaning] [--misses]
+"""How well answers follow changes of mind: python -m benchmarks.retrieval.changes FILE [--meaning] [--misses] [--named]
 
 A file has `name`, `now`, `zone`, `sessions` as the other sets do, and `cases`: {`id`, `kind`, `lang`, `old_session`,
 `new_session`, `old_messages`, `new_messages`, `ask_neutral`, `ask_now`, `ask_past`, `also`}. In a case of kind
@@ -75,8 +75,9 @@ class Asked:
         return self.is_past if self.about == "past" else self.is_first
 
 
-async def ask_cases(product: Product, cases: Iterable[Case]) -> AsyncIterator[Asked]:
-    """Ask every question of every case, with and without other wordings."""
+async def ask_cases(product: Product, cases: Iterable[Case], *, is_named: bool = False) -> AsyncIterator[Asked]:
+    """Ask every question of every case, with and without other wordings, in the old conversation only if named."""
+    channels = {session: channel for channel, session in product.sessions.items()}
     ids = {stored: message for message, stored in product.stored_ids().items()}
     for case in cases:
         for about in ("neutral", "now", "past"):
@@ -84,7 +85,10 @@ async def ask_cases(product: Product, cases: Iterable[Case]) -> AsyncIterator[As
                 text = case.get(f"ask_{about}")
                 if not text or (way == "also" and not also):
                     continue
-                answer = await product.ask("extract", {"query": {"text": text, **({"also": also} if also else {})}})
+                asked: dict[str, Any] = {"query": {"text": text, **({"also": also} if also else {})}}
+                if is_named:
+                    asked["channel"] = channels[case["old_session"]]
+                answer = await product.ask("extract", asked)
                 marked = [one["id"] for one in _messages(answer.result) if "replaced_on" in one]
                 yield Asked(
                     case,
@@ -169,11 +173,11 @@ def _miss(one: Asked) -> str:
     )
 
 
-async def ask_file(given: Mapping[str, Any], *, by_meaning: bool) -> list[Asked]:
+async def ask_file(given: Mapping[str, Any], *, by_meaning: bool, is_named: bool = False) -> list[Asked]:
     """Ask the cases of one file of a registry of its own."""
     held: QuestionSet = read_set({**given, "questions": []})
     async with product_with(held, by_meaning=by_meaning) as product:
-        return [one async for one in ask_cases(product, given["cases"])]
+        return [one async for one in ask_cases(product, given["cases"], is_named=is_named)]
 
 
 def main() -> None:
@@ -182,9 +186,12 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--misses", action="store_true", help="print each question that was not answered as it asks")
     parser.add_argument("--meaning", action="store_true", help="also by meaning, with the configured model")
+    parser.add_argument(
+        "--named", action="store_true", help="name the channel of the old conversation in each question"
+    )
     options = parser.parse_args()
     given = json.loads(options.file.read_text(encoding="utf-8"))
-    asked = asyncio.run(ask_file(given, by_meaning=options.meaning))
+    asked = asyncio.run(ask_file(given, by_meaning=options.meaning, is_named=options.named))
     print(shown(asked))
     if options.misses:
         print(*[_miss(one) for one in asked if not one.is_right], sep="\n")

@@ -38,12 +38,13 @@ def replaced(answer: dict[str, Any]) -> list[str]:
     return [message["text"] for message in answer["messages"] if "replaced_on" in message]
 
 
+@pytest.mark.parametrize("channel", [None, "old"])
 async def test_a_later_conversation_on_the_same_thing_leads_and_the_old_statement_is_called_replaced(
-    orchestrator: Orchestrator,
+    orchestrator: Orchestrator, channel: str | None
 ) -> None:
     await log(orchestrator, "old", "2026-01-05", *MAIL)
     await log(orchestrator, "later", "2026-03-05", *MOVED)
-    answer = await ask(orchestrator, "what do the order mails go through again")
+    answer = await ask(orchestrator, "what do the order mails go through again", channel)
     assert answer["channel"] == "old"
     newer = answer["newer"]
     assert {"channel": newer["channel"], "source": newer["source"]} == {"channel": "later", "source": "cursor"}
@@ -165,6 +166,9 @@ async def test_a_change_of_mind_in_the_next_turn_leads_where_the_old_value_is_na
     answer = await ask(orchestrator, "how often do we retry webhooks?")
     assert "three retries" in answer["newer"]["line"]
     assert replaced(answer) == ["We retry webhooks five times."]
+
+
+async def test_a_further_question_in_the_same_conversation_is_no_later_statement(orchestrator: Orchestrator) -> None:
     also = ["And how long do webhooks wait between the retries?", "A minute."]
     await log(orchestrator, "d", "2026-01-05", "We retry uploads five times.", "Noted.", *also)
-    assert "newer" not in await ask(orchestrator, "how often do we retry uploads?", "d")
+    assert "newer" not in await ask(orchestrator, "how often do we retry uploads?")

@@ -99,12 +99,13 @@ def parse_in_scope(
 def exclude_asking_chat(tx: ReadTransaction, run: Run, source: str, request: str, scope: Scope) -> Scope:
     """Exclude the chat that makes this request: its client may have stored the question already.
 
-    A question that has been unanswered for more than ten minutes is not this request.
+    A question that has been unanswered for more than ten minutes is not this request. A named channel stays.
     """
-    if run.recorder.client is None or source == UNKNOWN or scope.channel_number is not None:
+    if run.recorder.client is None or source == UNKNOWN:
         return scope
     asking = channels_awaiting_answer(tx, source, request, now() - timedelta(minutes=10))
-    return replace(scope, exclude_numbers=[*scope.exclude_numbers, *asking])
+    others = [number for number in asking if number != scope.channel_number]
+    return replace(scope, exclude_numbers=[*scope.exclude_numbers, *others])
 
 
 def local_time(utc_offset_minutes: int | None) -> datetime:

@@ -6,12 +6,14 @@ marked as replaced only if a sentence says so.
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import Turn
-from orchestrator.answer.finding.choosing import Choice, past_ends
+from orchestrator.answer.finding.choosing import MAX_CHOICES, Choice, past_ends
 from orchestrator.answer.finding.lookup import Lookup
+from orchestrator.answer.finding.relevance import best_channels
 from registry.domain import Role, format_time
 from registry.search.retrieval import SearchResult
 from registry.search.sessions import read_messages_around
@@ -57,7 +59,7 @@ def find_later_statement(lookup: Lookup[Any], choice: Choice) -> LaterStatement:
         return NO_LATER_STATEMENT
     hit, in_order = hits[0], sorted(hits, key=lambda row: row.seq)
     first, last = in_order[0], in_order[-1]
-    later = _most_repeating(tx, choice, hit) or (last if last.seq >= hit.seq + EXCHANGE else None)
+    later = _most_repeating(lookup, choice, hit) or (last if last.seq >= hit.seq + EXCHANGE else None)
     if later:
         return _compare(tx, choice.found, hit, later)
     if first.turn < hit.turn:  # the best hit itself may be the later statement
@@ -72,15 +74,15 @@ def _conversation_messages(tx: ReadTransaction, numbers: Sequence[int]) -> list[
     return [rows[number] for number in numbers if number in rows]
 
 
-def _most_repeating(tx: ReadTransaction, choice: Choice, hit: MessageRow) -> MessageRow | None:
+def _most_repeating(lookup: Lookup[Any], choice: Choice, hit: MessageRow) -> MessageRow | None:
     """Return the user message after `hit` that repeats most rare words of the request and the hit's conversation.
 
     The weight of these words counts times its conversation's share of the request and of the best score. "We moved off
     Sidekiq and Redis" has no word of "what runs our jobs?", but words of the earlier conversation. A message of the
     hit's own conversation, which repeats itself anyway, comes second and must name a change.
     """
-    found, own_channel = choice.everywhere, hit.channel_number
-    scores = {row.number: score for row, score in choice.candidates} or {own_channel: 1.0}
+    tx, own_channel = lookup.tx, hit.channel_number
+    found, scores = _scored_channels(lookup, choice)
     shares = {number: found.coverage(number) * score / max(scores.values()) for number, score in scores.items()}
     later = [
         (row, frozenset(analyze(row.text)))
@@ -102,6 +104,15 @@ def _most_repeating(tx: ReadTransaction, choice: Choice, hit: MessageRow) -> Mes
         if weight >= MIN_REPEATED_WEIGHT and this > rank:
             best, rank = row, this
     return best
+
+
+def _scored_channels(lookup: Lookup[Any], choice: Choice) -> tuple[SearchResult, dict[int, float]]:
+    """Return the result of a search in all channels, and the scores of the best; a named channel is one of them."""
+    if choice.candidates:
+        return choice.everywhere, {row.number: score for row, score in choice.candidates}
+    found = replace(lookup, scope=replace(lookup.scope, channel_number=None)).find()
+    scores = dict(best_channels(found)[:MAX_CHOICES])
+    return found, {choice.channel.number: max(scores.values(), default=1.0)} | scores
 
 
 def _compare(tx: ReadTransaction, found: SearchResult, earlier: MessageRow, later: MessageRow) -> LaterStatement:
