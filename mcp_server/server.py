@@ -34,7 +34,7 @@ from orchestrator.requests.refusals import Refusal, checked
 from orchestrator.requests.shapes import Request
 from orchestrator.tool import Alias, Caller, Tool, ToolArguments
 from registry.errors import InternalError, InvalidRequest, RegistryError
-from sources.client import SAFE_LIMIT, Client
+from sources.client import SAFE_LIMIT, Client, SizeLimit
 from sources.clients import CLIENTS
 
 logger = logging.getLogger(__name__)
@@ -91,8 +91,11 @@ def tools_of(toolset: str) -> list[str]:
 class RegistryTools:
     """Lists the tools, and calls them through an orchestrator's `run`."""
 
-    def __init__(self, run: RunOperation, toolsets: Collection[str], project: str | None, *, is_local: bool) -> None:
-        self._run, self._toolsets, self._project, self._is_local = run, toolsets, project, is_local
+    def __init__(
+        self, run: RunOperation, toolsets: Collection[str], project: str | None, limit: SizeLimit, *, is_local: bool
+    ) -> None:
+        self._run, self._toolsets, self._project = partial(run, limit=limit), toolsets, project
+        self._limit, self._is_local = limit, is_local
 
     async def list(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         all_tools = await asyncio.to_thread(tools)  # the first time imports all operations
@@ -104,7 +107,7 @@ class RegistryTools:
     ) -> types.CallToolResult | types.InputRequiredResult:
         """Call a tool, which need not be in the listed toolsets. Failures, such as an unknown name, are answers too."""
         await asyncio.to_thread(tools)
-        caller = Caller(client_name(ctx), self._project, self._is_local, find_chat_id(ctx.meta or {}))
+        caller = Caller(client_name(ctx), self._project, self._is_local, find_chat_id(ctx.meta or {}), self._limit)
         try:
             tool, alias = self._find(params.name)
             with _reporting_progress(ctx):
@@ -226,8 +229,9 @@ def create_server(
         client: the client for which the server was started (`ctxr mcp --client`).
         is_captured: hooks capture the client's chats, so that its model need not log them (`--captured`).
     """
-    run = partial(run, limit=client.answer_limit if client else SAFE_LIMIT)
-    registry_tools = RegistryTools(run, toolsets, project, is_local=is_local)
+    limit = client.answer_limit if client else SAFE_LIMIT
+    registry_tools = RegistryTools(run, toolsets, project, limit, is_local=is_local)
+    run = partial(run, limit=limit)
     bus = ChannelBus(grown) if grown else None
     old_subscriptions = LegacySubscriptions(bus) if bus and is_local else None
     server = Server(

@@ -15,6 +15,7 @@ from orchestrator.requests.field_types import parse_literal
 from orchestrator.requests.refusals import checked, invalid_request
 from orchestrator.requests.shapes import QueryShape, Request
 from registry.errors import InvalidRequest
+from sources.client import SizeLimit
 
 Outcome = Mapping[str, Any]
 
@@ -29,12 +30,16 @@ class Effect(Enum):
 
 
 class Caller(NamedTuple):
-    """The caller of a tool: the client program, the folder it works in, and whether it is this machine's user."""
+    """The caller of a tool: the client program, the folder it works in, and whether it is this machine's user.
+
+    `limit`: the longest answer that the client passes to its model.
+    """
 
     client: str | None = None
     project: str | None = None
     is_local: bool = False
     chat: str | None = None  # a name of the chat, if the client or the connection identifies chats
+    limit: SizeLimit | None = None
 
     @property
     def source(self) -> str:

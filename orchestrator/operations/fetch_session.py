@@ -10,7 +10,7 @@ from orchestrator.answer import delivery
 from orchestrator.answer.digests.summaries import add_summaries
 from orchestrator.answer.fitting import fit_page, piece_of
 from orchestrator.export.sharing import for_others
-from orchestrator.export.texts import ExportFormat, document_path, export, write_new_file
+from orchestrator.export.texts import ENDINGS, ExportFormat, document_path, export, write_new_file
 from orchestrator.requests.field_types import MAX_COUNT, Limit
 from orchestrator.requests.shapes import QueryShape, Request
 from orchestrator.state import Operation, Run, Steps
@@ -223,7 +223,11 @@ class ExportArguments(ToolArguments):
 
     async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
         document = await asyncio.to_thread(self._document, outcome, caller.project)
-        return {"session_id": outcome["session"]["session_id"], "format": self.format, **document}
+        result = {"session_id": outcome["session"]["session_id"], "format": self.format, **document}
+        if not delivery.fits(caller.limit, result):
+            instead = f"a new file, {ENDINGS[self.format]} at its end" if caller.is_local else _IN_PAGES
+            raise InvalidRequest("The document is too long for an answer.", f"path: given none; allowed: {instead}")
+        return result
 
     def _document(self, outcome: Outcome, folder: str | None) -> dict[str, str]:
         file = document_path(self.path, self.format, folder) if self.path else None
@@ -233,6 +237,8 @@ class ExportArguments(ToolArguments):
         content = export(self.format, *(for_others(*exported) if self.share else exported))
         return {"path": str(write_new_file(file, content))} if file else {"text": content.decode()}
 
+
+_IN_PAGES = 'none over HTTP; fetch_session_by_id({"session_id": …, "cursor": "start"}) gives it in pages'
 
 FETCH_TOOL = Tool(
     name="fetch_session_by_id",
@@ -254,8 +260,8 @@ EXPORT_TOOL = Tool(
     name="export_session",
     title="Export a past session",
     description="A whole PAST session as a document, to keep or to hand to somebody. With path it is written to that "
-    "new file and the path is returned (nothing is ever overwritten); without, you get the text: long. share takes out "
-    "secrets, folders, user names and addresses, for others to read.",
+    "new file and the path is returned (nothing is ever overwritten); without, you get a short one's text. share takes "
+    "out secrets, folders, user names and addresses, for others to read.",
     effect=Effect.ADDS,
     arguments=ExportArguments,
     returns=["session_id", "format", "text", "path"],

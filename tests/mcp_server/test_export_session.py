@@ -86,6 +86,17 @@ async def test_what_cannot_be_written_is_refused(client: Client, subtests: pytes
             assert said in refused["error"]["details"]
 
 
+async def test_a_document_that_no_client_passes_on_whole_is_refused_as_text_and_written_to_a_file(
+    orchestrator: Orchestrator, client: Client, project: Path
+) -> None:
+    messages = [{"role": "user", "text": "인증은 어떻게? " * 600}]
+    await orchestrator.run({"operation": "save", "channel": "auth", "messages": messages})
+    refused = await export(client)
+    assert refused["error"]["code"] == "INVALID_REQUEST"
+    assert "path: given none; allowed: a new file, .md at its end" in refused["error"]["details"]
+    assert (await export(client, path="auth.md"))["result"]["path"] == str(project / "auth.md")
+
+
 async def test_an_unknown_session_is_not_found(client: Client) -> None:
     assert (await export(client, session_id="none"))["error"]["code"] == "NOT_FOUND"
 
