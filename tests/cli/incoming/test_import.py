@@ -84,7 +84,7 @@ def test_a_wrong_file_is_a_wrong_request_and_nothing_is_imported(ctxr: Ctxr, tmp
     (tmp_path / "photo.jpg").write_bytes(b"\xff\xd8")
     done = ctxr("import", str(right), str(tmp_path / "photo.jpg"))
     assert done.exit_code == 2
-    assert "error: INVALID_REQUEST: Not an export of an account" in done.output
+    assert "error: INVALID_REQUEST: Not an export of an account: photo.jpg\n" in done.output
     assert "Expected: the zip from Claude.ai or ChatGPT" in done.output
     assert json.loads(ctxr("list", "--json").output)["sessions"] == []
 
