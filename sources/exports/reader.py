@@ -144,7 +144,9 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
     if not parts_by_provider:
         kind = "a folder" if path.is_dir() else "a zip" if is_zip(path) else "a file"
         contents = f"in which no conversation can be read ({_names(others)})" if others else "without any JSON in it"
-        raise InvalidRequest(f"Not an export of an account: {path.name or path}", f"Recognised: {kind} {contents}. {_EXPECTED}")
+        raise InvalidRequest(
+            f"Not an export of an account: {path.name or path}", f"Recognised: {kind} {contents}. {_EXPECTED}"
+        )
     return [AccountExport(name, parts, damaged) for name, parts in parts_by_provider.items()]
 
 
