@@ -21,6 +21,7 @@ from registry.ingest.from_hook import ingest_from_hook
 from registry.ingest.from_tool import ingest_from_tool
 from registry.ingest.save import Saved
 from registry.ingest.stored_messages import STORED_ID
+from registry.ingest.unnamed_chat import find_unnamed_chat
 from registry.project import REMEMBERED, Project
 from registry.storage.conversations.channels import find_channel, get_channel
 from registry.storage.conversations.messages import delete_channel
@@ -103,7 +104,7 @@ def _ingest(tx: WriteTransaction, run: Run, request: LogRequest | HookRequest) -
     resolved, other = _channel_for(tx, request)
     name = name_for_owner(tx, resolved)
     if request.channel is None:
-        note = "The channel is new: pass it with every later call of this chat."
+        note = "This is the chat's channel: pass it with every later call."
     elif name != request.channel:
         owner = "person" if name != resolved else other
         note = f"{request.channel} is a chat of another {owner}: these messages are in {name}. Pass that from now on."
@@ -147,10 +148,13 @@ def _channel_for(tx: WriteTransaction, request: LogRequest) -> tuple[str, str]:
 
 
 def _new_name(tx: WriteTransaction, request: LogRequest) -> str:
-    """Return a channel name for a chat without one: the same for a retry of the call within the hour.
+    """Return a channel name for a chat without one, the same for two calls at once.
 
     A channel with more messages is another chat's: that chat was told the name, and went on.
     """
+    project = request.metadata.project and Project.from_path(request.metadata.project).path
+    if name := find_unnamed_chat(tx, list(map(_to_message, request.messages)), request.source, project):
+        return name
     said = [(message.role, message.text.split(), message.timestamp) for message in request.messages]
     calls = (repr((request.metadata.project, said, number)) for number in count())
     digests = (blake2b(call.encode(), digest_size=4, key=key_of(tx)).hexdigest() for call in calls)

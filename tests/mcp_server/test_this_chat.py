@@ -67,6 +67,16 @@ async def test_a_retry_of_a_call_without_a_channel_is_recognised(orchestrator: O
     assert other["new_count"] == 2
 
 
+async def test_a_chat_that_is_sent_whole_without_a_channel_goes_on_in_its_own(orchestrator: Orchestrator) -> None:
+    chat, texts = Chat(orchestrator), ["Why is the basket empty?", "password=hunter2hunter2", "And now?", "It is full."]
+    await chat.log("Paint the fence.", "Which colour?")
+    answers = [await chat.log(*texts[:count]) for count in (1, 2, 4, 4)]
+    assert len({one["channel"] for one in answers}) == 1
+    assert [one["new_count"] for one in answers] == [1, 1, 2, 0]
+    other = await chat.log("Why is the basket empty?", "It is not.")
+    assert (other["channel"] == answers[0]["channel"], other["new_count"]) == (False, 2)
+
+
 @pytest.mark.parametrize("server", ["", "-context-registry", "-my notes"])
 async def test_a_client_that_adds_the_server_s_name_to_its_own_is_known(
     orchestrator: Orchestrator, server: str
