@@ -331,6 +331,20 @@ async def test_only_request_words_mean_the_latest_conversation(orchestrator: Orc
         assert [item["channel"] for item in answer["candidates"]] == ["old"]
 
 
+async def test_a_tag_alone_means_the_latest_conversation_with_it(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "old", FIBONACCI)
+    await log(orchestrator, "new", [*DOCKER, *DOCKER])
+    assert (await orchestrator.run({"operation": "tag", "channel": "old", "query": {"add_tags": ["math"]}}))["success"]
+    assert (await extract(orchestrator, text="tag:math"))["channel"] == "old"
+    assert code(await extract(orchestrator, text="tag:none")) == "NOT_FOUND"
+
+
+@pytest.mark.parametrize("text", ["?", "😀", '""'])
+async def test_a_sign_or_an_emoji_asks_for_nothing(orchestrator: Orchestrator, text: str) -> None:
+    await log(orchestrator, "old", FIBONACCI)
+    assert code(await extract(orchestrator, text=text)) == "NOT_FOUND"
+
+
 async def test_hits_page_by_page_cover_every_hit_once_while_messages_arrive(orchestrator: Orchestrator) -> None:
     turns = [(f"cache question {i}", f"cache answer {i}") for i in range(9)]
     await log(orchestrator, "c", turns)

@@ -132,20 +132,17 @@ def confidence_of_choice(lookup: Lookup[ExtractQuery], choice: Choice) -> Confid
 
 def latest_channels(lookup: Lookup[ExtractQuery], *, relaxed: str) -> list[ChannelRow]:
     """Return the channels in scope, the latest first; raise NotFound if there are none."""
-    tx, search, scope = lookup.tx, lookup.parsed.search, lookup.scope
-    is_narrowed = search.when_words or lookup.parsed.sources or search.project or scope.from_ or scope.to
-    if not is_narrowed:
-        if relaxed:
-            raise no_match_error(lookup.query.text)
-        rows = recent_channels(tx, MAX_CHOICES)
-    else:
+    tx, text, scope = lookup.tx, lookup.query.text, lookup.scope
+    if lookup.parsed.is_narrowed or scope.from_ or scope.to:
         active, _ = list_latest_sessions(tx, scope, MAX_CHOICES, 0)
         known = channels_by_number(tx, [number for number, _ in active])
-        rows = [known[number] for number, _ in active if number in known]
-        if not rows:
-            raise empty_scope_error(lookup)
+        if rows := [known[number] for number, _ in active if number in known]:
+            return rows
+        raise empty_scope_error(lookup)
+    asks_nothing = text and not any(map(str.isalnum, text))  # a sign or an emoji
+    rows = [] if relaxed or asks_nothing else recent_channels(tx, MAX_CHOICES)
     if not rows:
-        raise no_match_error(lookup.query.text)
+        raise no_match_error(text)
     return rows
 
 

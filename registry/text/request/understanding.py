@@ -43,8 +43,8 @@ class ParsedRequest:
 
     @property
     def is_narrowed(self) -> bool:
-        """Return True if the request names a time, a client or a project."""
-        return bool(self.search.when_words or self.sources or self.search.project)
+        """Return True if the request names a time, a client, a project or a tag."""
+        return bool(self.search.when_words or self.sources or self.search.project or self.search.tags)
 
 
 class KnownNames(NamedTuple):
