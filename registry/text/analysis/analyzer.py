@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from snowballstemmer import stemmer  # type: ignore[import-untyped]
 
-ANALYZER_VERSION = 3
+ANALYZER_VERSION = 4
 IDENTIFIER_PREFIX = "zzid"
 LONGEST_TOKEN = 64
 _RESERVED = "zz"
@@ -46,7 +46,8 @@ _SPACELESS = _KANA_HAN + "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 _NOT_TOKENS_IN_SQLITE = "\u19b0-\u19c9\u1cf2\u1cf3"
 
 _RAW = re.compile(
-    r"[A-Za-z0-9_]+(?:[./:-]{1,3}[A-Za-z0-9_]+)*"
+    r"(?<![A-Za-z0-9_])[A-Za-z](?:\+\+|#(?![A-Za-z0-9_]))"  # C++, C#
+    r"|[A-Za-z0-9_]+(?:[./:-]{1,3}[A-Za-z0-9_]+)*"
     rf"|[{_HANGUL}]+"
     rf"|(?:(?![\W_])[{_SPACELESS}])+"
     rf"|[^\W_\x00-\x7f{_HANGUL}{_SPACELESS}{_NOT_TOKENS_IN_SQLITE}]+"
@@ -104,8 +105,8 @@ def word_tokens(raw: str) -> tuple[str, ...]:
 
 
 def identifier_parts(raw: str) -> list[str]:
-    """Return the lower-case parts of an identifier: get, user, name, v, 2 for `getUserName_v2`."""
-    return [part.lower() for part in _PART.findall(raw)]
+    """Return the lower-case parts of an identifier: get, user, name, v, 2 for `getUserName_v2`; csharp for `C#`."""
+    return [part.lower() for part in _PART.findall(raw.replace("++", "plusplus").replace("#", "sharp"))]
 
 
 def identifier_part_spans(raw: str) -> list[tuple[int, int]]:

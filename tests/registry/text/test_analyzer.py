@@ -21,6 +21,7 @@ def test_an_identifier_is_found_whole_and_in_parts() -> None:
         ("v2.3.1", ["zzidv231", "v", "2", "3", "1"]),
         ("/usr/lib/site.py", ["zzidusrlibsitepy", "usr", "lib", "site", "py"]),
         ("std::vector", ["zzidstdvector", "std", "vector"]),
+        ("C++17, C# and c, count++", ["cplusplus", "17", "csharp", "and", "c", "count"]),
         ("Done. Next", ["done", "next"]),
         ("___", []),
         ("404", ["404"]),
@@ -104,7 +105,9 @@ def test_raw_words_keep_their_case_and_say_what_they_are() -> None:
     ]
 
 
-ANY_TEXT = st.text(max_size=80) | st.text(st.sampled_from("가힣ㄱ\u1100\u1161を゙漢aZ_0.-/:É́ßΣİ\u00ad٣ก็Ꭰꭰ "), max_size=40)
+ANY_TEXT = st.text(max_size=80) | st.text(
+    st.sampled_from("가힣ㄱ\u1100\u1161を゙漢aZ_0.-/:+#É́ßΣİ\u00ad٣ก็Ꭰꭰ "), max_size=40
+)
 
 
 @given(ANY_TEXT)
