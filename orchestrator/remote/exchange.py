@@ -40,6 +40,7 @@ from registry.storage.exchange.edits import (
     note_edits_sent,
     unsent_edits,
 )
+from registry.storage.paging import feed_beginning
 from registry.storage.safety.masking import find_key, key_of
 from registry.text.privacy.masking import mask_value
 
@@ -222,7 +223,10 @@ async def pull(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
 
 async def detect_replacement(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> None:
     """Before a push without a pull, detect a replaced registry, so that missing messages are sent again."""
-    await _new_changes(orchestrator, remote, done)
+    changes = await _new_changes(orchestrator, remote, done)
+    if not await _position(orchestrator.registry, remote):  # nothing is read, but a restore shall be detected later
+        beginning = feed_beginning(changes.place)
+        await orchestrator.registry.write(partial(notes.note_answer, url=remote.notes_url, place=beginning))
 
 
 async def _new_changes(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> Changes[dict[str, Any]]:

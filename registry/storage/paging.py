@@ -114,6 +114,7 @@ def _invalid_cursor(cursor: str) -> InvalidRequest:
 
 _NUMBER_BITS = 32  # the low bits of a feed position; the bits above hold the registry's state
 _STATE_ROW = 2  # its row in `registry_key`
+_NEVER_RESTORED = 1  # the state without that row; not 0, so that a restore invalidates the beginning, too
 
 
 def feed_position(tx: ReadTransaction, number: int) -> int:
@@ -124,7 +125,12 @@ def feed_position(tx: ReadTransaction, number: int) -> int:
 def number_at_position(tx: ReadTransaction, position: int) -> int | None:
     """Return the row number of a feed position; None if a backup was restored since."""
     state, number = divmod(position, 1 << _NUMBER_BITS)
-    return number if state == _registry_state(tx) or not position else None
+    return number if (state or _NEVER_RESTORED) == _registry_state(tx) or not position else None
+
+
+def feed_beginning(position: int) -> int:
+    """Return the position before the first row of the feed that a position is from."""
+    return position >> _NUMBER_BITS << _NUMBER_BITS
 
 
 def invalidate_feed_positions(tx: WriteTransaction) -> None:
@@ -134,4 +140,5 @@ def invalidate_feed_positions(tx: WriteTransaction) -> None:
 
 def _registry_state(tx: ReadTransaction) -> int:
     key = tx.execute(select(registry_key.c.key).where(registry_key.c.number == _STATE_ROW)).scalar()
-    return int.from_bytes(key[:3]) >> 4 if key else 0  # 20 bits: with the row number it fits into a JSON number
+    state = int.from_bytes(key[:3]) >> 4 if key else 0  # 20 bits: with the row number it fits into a JSON number
+    return state or _NEVER_RESTORED

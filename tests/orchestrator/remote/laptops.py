@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from orchestrator.remote.client import RemoteRegistry
-from orchestrator.remote.exchange import Exchanged, pull, push
+from orchestrator.remote.exchange import Exchanged, detect_replacement, pull, push
 from orchestrator.service import Orchestrator
 from registry.ingest.intake import StorageRules
 from registry.registry import Registry
@@ -70,6 +70,15 @@ class Laptop:
 
     async def push(self) -> Exchanged:
         return await self._exchange(push)
+
+    async def push_only(self) -> Exchanged:
+        """Push on a machine that never pulls, as `ctxr push` does."""
+
+        async def send(*given: Any) -> None:
+            await detect_replacement(*given)
+            await push(*given)
+
+        return await self._exchange(send)
 
     async def pull(self) -> Exchanged:
         return await self._exchange(pull)

@@ -90,3 +90,17 @@ async def test_a_new_registry_at_the_same_address_gets_all(
             assert await said(machine) == {"basket": TEXTS, "phone": ["And on the phone?"]}
     finally:
         new.registry.close()
+
+
+async def test_a_machine_that_only_sends_sends_again_what_was_lost(
+    laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path
+) -> None:
+    keeper = Orchestrator(elsewhere.registry, shelf=Shelf(tmp_path / "b", [], Paths(tmp_path, {}), tmp_path / "r"))
+    one, _ = laptops
+    backup = await ask(keeper, "create_backup")
+    await one.log("basket", *TEXTS)
+    await one.push_only()
+    await ask(keeper, "restore_backup", path=backup["path"])
+    assert await said(elsewhere) == {}
+    await one.push_only()
+    assert await said(elsewhere) == {"basket": TEXTS}
