@@ -251,7 +251,8 @@ async def _compare_if_replaced(
 ) -> Changes[dict[str, Any]]:
     """Return the changes. If the registry was replaced or restored from a backup, compare all its messages first.
 
-    What it has forgotten is forgotten here before that: it is named by ids, which are then no longer recorded.
+    What it has deleted or forgotten is deleted or forgotten here before that: it is named by ids, which are then no
+    longer recorded. A message that it has taken out of the trash has to wait: under a new id it would be stored twice.
     """
     changes = first
     if first.starts_over:
@@ -260,7 +261,7 @@ async def _compare_if_replaced(
         while not changes.is_all:
             changes = await _changes_after(remote, changes)
             ids.update(item["id"] for item in changes.items)
-        await _pull_edits(orchestrator, remote, done)
+        await _pull_edits(orchestrator, remote, done, is_restoring=False)
         await orchestrator.registry.write(lambda tx: notes.note_only_there(tx, remote.notes_url, ids))
     return first
 
@@ -273,7 +274,9 @@ async def _changes_after(remote: RemoteRegistry, before: Changes[dict[str, Any]]
     return changes
 
 
-async def _pull_edits(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> None:
+async def _pull_edits(
+    orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged, *, is_restoring: bool = True
+) -> None:
     registry = orchestrator.registry
     position = (await registry.read(lambda tx: notes.sync_progress(tx, remote.notes_url))).edit_place
     while True:
@@ -283,7 +286,8 @@ async def _pull_edits(orchestrator: Orchestrator, remote: RemoteRegistry, done: 
             logger.warning("Names, tags and deletions stay there: %s", exc)
             return
         for edit in found.items:
-            await _apply_here(orchestrator, remote, edit, done)
+            if is_restoring or edit.field != DELETED or edit.value:
+                await _apply_here(orchestrator, remote, edit, done)
         if found.place == position:
             return
         position = found.place

@@ -104,3 +104,20 @@ async def test_a_machine_that_only_sends_sends_again_what_was_lost(
     assert await said(elsewhere) == {}
     await one.push_only()
     assert await said(elsewhere) == {"basket": TEXTS}
+
+
+async def test_a_message_that_was_taken_out_of_the_trash_is_there_once(
+    laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_feed, "GAP_TIMEOUT_S", 0.0)
+    keeper = Orchestrator(elsewhere.registry, shelf=Shelf(tmp_path / "b", [], Paths(tmp_path, {}), tmp_path / "r"))
+    one, two = laptops
+    backup = await ask(keeper, "create_backup")
+    await one.log("basket", *TEXTS)
+    await exchange(*laptops)
+    await ask(keeper, "restore_backup", path=backup["path"])
+    assert (await two.orchestrator.run({"operation": "delete", "channel": "basket", "query": {}}))["success"]
+    assert (await two.orchestrator.run({"operation": "restore", "channel": "basket", "query": {}}))["success"]
+    await exchange(two, one)
+    for machine in (elsewhere, *(laptop.orchestrator for laptop in laptops)):
+        assert await said(machine) == {"basket": TEXTS}
