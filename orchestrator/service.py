@@ -294,7 +294,7 @@ def _access_for(request: Request, operation: Operation, access: Access | None) -
     """Return the access an operation reads with: its token's, further limited to one owner or to logging."""
     if request.limited_to_owner is not None:
         return restrict_to_owner(request.limited_to_owner, access)
-    return access.for_logging() if access and operation.is_log else access
+    return access.as_person() if access and operation.is_log else access
 
 
 def _recorder_for(given: Mapping[str, Any] | Request | Refusal, client: str | None) -> Recorder:

@@ -49,9 +49,13 @@ class Access:
         """Return True unless the token sees all chats, or only counters, which reveal none."""
         return bool(self.channels or self.projects) or self.only_own or self.level in (Level.READ, Level.WRITE)
 
-    def for_logging(self) -> Access:
-        """Return the access for logging messages: even an admin does not add them to another person's chat."""
-        return self if self.owner is None else replace(self, level=Level.WRITE)
+    def as_person(self) -> Access:
+        """Return the access to what a person sees without being an admin.
+
+        Even an admin adds no messages to another person's chat, and an admin's machine gets no private chats of others.
+        """
+        is_person = self.level is Level.ADMIN and self.owner is not None
+        return replace(self, level=Level.WRITE) if is_person else self
 
     def require(self, level: Level, instead: str = "") -> None:
         """Raise Unauthorized if the level is too low; `instead`: the reason and an alternative."""

@@ -13,6 +13,7 @@ from registry.storage.database import ReadTransaction
 from registry.storage.exchange import change_feed, edits
 from registry.storage.exchange.change_feed import Event, Listener, UpdatedChannels, newest_position
 from registry.storage.exchange.change_feed import FeedPosition as FeedPosition
+from registry.storage.safety.visibility import see_as_person
 
 RETRY_S = 3.0  # pause after the registry could not be read
 
@@ -76,11 +77,13 @@ async def _events_since(registry: Registry, listener: Listener) -> list[Event]:
 
 def list_changes(tx: ReadTransaction, after: int) -> change_feed.Changes[dict[str, Any]]:
     """Return messages in the order they were stored; `after`: the `place` of the last answer."""
+    see_as_person(tx)
     return change_feed.changes_after(tx, after)
 
 
 def list_edits(tx: ReadTransaction, after: int) -> dict[str, Any]:
     """Return edits (names, tags, deletions) in the order they arrived here."""
+    see_as_person(tx)
     found = edits.edits_after(tx, after)
     return {"items": [edit.as_dict() for edit in found.items], "place": found.place, "is_all": found.is_all}
 

@@ -133,8 +133,8 @@ def get_token(tx: ReadTransaction, number: int) -> ValidToken | None:
 
 
 def tokens_seeing(tx: ReadTransaction, row: ChannelRow) -> dict[str, str | None]:
-    """Return the restricted tokens that can see a channel: owners by token name."""
-    valid = [valid_token.access for one in ask_all(tx, select(token)) if (valid_token := _valid_token(one))]
+    """Return the tokens, admins' too, whose person can see a channel: owners by token name."""
+    valid = [valid_token.access.as_person() for one in ask_all(tx, select(token)) if (valid_token := _valid_token(one))]
     is_it = channel.c.number == row.number
     return {access.name: access.owner for access in valid if access.is_restricted and may_see(tx, access, is_it)}
 

@@ -217,6 +217,12 @@ def see_everything(tx: Connection) -> None:
     tx.execution_options(**{OPTION: None})
 
 
+def see_as_person(tx: Connection) -> None:
+    """Restrict the rest of an admin's transaction to what the person sees without being an admin."""
+    access: Access | None = tx.get_execution_options().get(OPTION)
+    tx.execution_options(**{OPTION: access.as_person() if access else None})
+
+
 def owner_of(tx: Connection) -> str | None:
     """Return the owner of channels that the transaction creates."""
     access: Access | None = tx.get_execution_options().get(OPTION)

@@ -50,6 +50,25 @@ async def test_a_laptop_brings_in_its_persons_chats_and_those_that_were_shared(
     assert "may not touch that channel" in str((await lees.push()).why)
 
 
+async def test_an_admins_laptop_gets_no_private_chat_and_passes_none_on(
+    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+) -> None:
+    kims, lees = laptops
+    made = await elsewhere.registry.write(lambda tx: create_token(tx, "kims-admin", Level.ADMIN, owner="kim"))
+    kims.token = made.secret
+    await lees.log("standup", "why I leave in May", "I see")
+    await lees.push()
+    await kims.pull()
+    await kims.log("standup", "what do we ship today?", start=5)
+    shared = {"operation": "share", "channel": "standup", "query": {"with": "team"}}
+    assert (await kims.orchestrator.run(shared))["success"]
+    await kims.exchange()
+    colleague = Access("ann", Level.READ, owner="ann")
+    sessions = (await elsewhere.run({"operation": "list", "query": {}}, access=colleague))["sessions"]
+    assert [one["message_count"] for one in sessions] == [1]
+    assert await said(kims.orchestrator) == {"standup": ["what do we ship today?"]}
+
+
 async def test_what_is_done_to_a_shared_chat_is_not_done_to_ones_own_of_that_name(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
 ) -> None:
