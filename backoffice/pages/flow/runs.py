@@ -12,7 +12,7 @@ from backoffice.pages.flow.graph_drawing import graph_drawing
 from backoffice.pages.flow.run import states, waterfall
 from backoffice.pages.reader import as_instant, as_local
 from backoffice.pages.rendering import address, render, see_other
-from backoffice.pages.viewer.channels import PERIOD, ROWS, best_hits, chips, given_query
+from backoffice.pages.viewer.channels import CONDITION_FILTERS, PERIOD, ROWS, Chip, best_hits, chips, given_query
 from backoffice.queries import ChannelsQuery, ExecutionsQuery, Word
 from orchestrator.operations import operations, reading
 from orchestrator.recording.evaluation import SEARCH_OPERATIONS
@@ -93,7 +93,7 @@ async def execution_page(
     run = view.run
     # if dropping the time found nothing better, the filter recorded how the query was understood
     understood = view.noted("filter").get("understood") or view.noted("cr_query").get("understood", {})
-    conditions = conditions_of(run["request"], understood)
+    conditions = list(conditions_of(run["request"], understood))
     can_be_tried = run["operation"] in SEARCH_OPERATIONS and bool(run["request"])
     is_sure = shown["case"]["is_sure"] and (run["result"] or {}).get("confidence") == "high"
     is_unsure = can_be_tried and run["status"] != "failed" and not is_sure
@@ -143,36 +143,23 @@ async def run_again(
     return see_other(f"/flow/{repeated}")
 
 
-class Condition(NamedTuple):
-    """A condition of a request. Without it the words are `text`, or the field `drop` is not given."""
-
-    kind: str
-    shown: str
-    text: str | None
-    drop: str | None
-
-
 class Repair(NamedTuple):
     """A condition, and the conversation that is found without it."""
 
-    condition: Condition
+    condition: Chip
     found: dict[str, Any]
     confidence: str
 
 
-def conditions_of(request: Mapping[str, Any], understood: Mapping[str, Any]) -> list[Condition]:
-    """Return the conditions of a request: those in its words, then those in its fields."""
+def conditions_of(request: Mapping[str, Any], understood: Mapping[str, Any]) -> Iterator[Chip]:
+    """Yield the conditions of a request: those in its words, then those in its fields."""
     query: Mapping[str, Any] = request.get("query") or {}
-    in_words = [Condition(one.kind, one.text, one.rest, None) for one in chips(query.get("text") or "", understood)]
-    return [*in_words, *_in_fields(request, query)]
-
-
-def _in_fields(request: Mapping[str, Any], query: Mapping[str, Any]) -> Iterator[Condition]:
+    yield from chips(query.get("text") or "", understood)
     if request.get("channel"):
-        yield Condition("channel", str(request["channel"]), None, "channel")
-    for name in ("source", "project", "tag", "from", "to"):
+        yield Chip("channel", str(request["channel"]), None, "channel")
+    for name in CONDITION_FILTERS:
         if query.get(name) and query[name] != "all":
-            yield Condition({"from": "time", "to": "time"}.get(name, name), str(query[name]), None, name)
+            yield Chip("time" if name in PERIOD else name, str(query[name]), None, name)
 
 
 def with_changes(request: Mapping[str, Any], text: str | None, drop: Sequence[str]) -> dict[str, Any]:
@@ -184,13 +171,13 @@ def with_changes(request: Mapping[str, Any], text: str | None, drop: Sequence[st
     return {**others, "query": query}
 
 
-async def find_repairs(client: HttpClient, request: Mapping[str, Any], conditions: Sequence[Condition]) -> list[Repair]:
+async def find_repairs(client: HttpClient, request: Mapping[str, Any], conditions: Sequence[Chip]) -> list[Repair]:
     """Search without each condition in turn, and return those that find a conversation."""
     found: list[Repair] = []
-    narrowing = [one for one in conditions if one.kind != "word" and (one.text or one.drop)]
+    narrowing = [one for one in conditions if one.kind != "word" and (one.rest or one.drop)]
     for condition in narrowing[:5]:
-        changed = with_changes(request, condition.text, [condition.drop] if condition.drop else [])["query"]
-        names = ("text", "also", "source", "project", "tag", "from", "to")
+        changed = with_changes(request, condition.rest, [condition.drop] if condition.drop else [])["query"]
+        names = ("text", "also", *CONDITION_FILTERS)
         query = {name: changed[name] for name in names if changed.get(name)} | {"limit": 1, "context_window": 0}
         answer = await client.ask("search_sessions", query, is_recorded=False)
         if answer["success"] and answer["sessions"] and answer["sessions"][0]["match_count"]:

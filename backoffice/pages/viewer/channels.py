@@ -106,11 +106,15 @@ IDENTIFIER = re.compile(r"(?=.*\d)(?=.*[_/-])[^\s\"]{8,200}")
 
 
 class Chip(NamedTuple):
-    """A condition of a search. `kind` names its label; `rest`: the search without it, if it can be removed."""
+    """A condition of a search. `kind` names its label.
+
+    Without it the words are `rest`, or the field `drop` is not given; neither: it cannot be removed.
+    """
 
     kind: str
     text: str
     rest: str | None
+    drop: str | None = None
 
 
 class Hit(NamedTuple):
