@@ -3,15 +3,16 @@
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import suppress
 from typing import Any
 
 import anyio
+from mcp import types
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
+from mcp.shared.memory import create_client_server_memory_streams
 from mcp.shared.message import SessionMessage
-from mcp.types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
@@ -108,7 +109,7 @@ async def serve_lines(server: Server[Any], incoming: Any = None, outgoing: Any =
             tasks.cancel_scope.cancel()
 
 
-def answer_to(problem: Exception) -> JSONRPCError | None:
+def answer_to(problem: Exception) -> types.JSONRPCError | None:
     """Return the error for an invalid line, with the request's id if it can be parsed; None for an empty line."""
     if not isinstance(problem, ValidationError):
         return None
@@ -116,58 +117,47 @@ def answer_to(problem: Exception) -> JSONRPCError | None:
     line = first["input"]
     if isinstance(line, str) and not line.strip():
         return None
-    code, reason = INVALID_REQUEST, "not a JSON-RPC message"
+    code, reason = types.INVALID_REQUEST, "not a JSON-RPC message"
     if first["type"] == "json_invalid":
-        code, reason = PARSE_ERROR, "not JSON in UTF-8"
+        code, reason = types.PARSE_ERROR, "not JSON in UTF-8"
         with suppress(ValueError, RecursionError):  # Python accepts lone surrogates
             line = json.loads(line)
     found = line.get("id") if isinstance(line, dict) else None
     is_id = isinstance(found, int | str) and not isinstance(found, bool) and str(found).isascii()
-    error = ErrorData(code=code, message=f"The line is {reason}: {first['msg']}")
-    return JSONRPCError(jsonrpc="2.0", id=found if is_id else None, error=error)
+    error = types.ErrorData(code=code, message=f"The line is {reason}: {first['msg']}")
+    return types.JSONRPCError(jsonrpc="2.0", id=found if is_id else None, error=error)
 
 
 async def first_answers(server: Server[Any]) -> dict[str, str]:
     """Return the results of handshake and lists as JSON, by `revision method`, to answer them from a cache."""
     answers: dict[str, str] = {}
     for revision in (*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS):
-        dialogue = _Dialogue(revision)
-        await serve_lines(server, dialogue.lines(), dialogue)
-        answers |= {f"{revision} {method}": result for method, result in dialogue.results.items()}
+        async with (
+            create_client_server_memory_streams() as ((read, write), streams),
+            anyio.create_task_group() as tasks,
+        ):
+            tasks.start_soon(server.run, *streams, server.create_initialization_options())
+            for method, params in _first_requests(revision):
+                await write.send(
+                    SessionMessage(types.JSONRPCRequest(jsonrpc="2.0", id=1, method=method, params=params))
+                )
+                answer = await read.receive()
+                if isinstance(answer, SessionMessage) and isinstance(answer.message, types.JSONRPCResponse):
+                    answers[f"{revision} {method}"] = json.dumps(answer.message.result, separators=(",", ":"))
+                if method == "initialize":
+                    initialized = types.JSONRPCNotification(jsonrpc="2.0", method="notifications/initialized")
+                    await write.send(SessionMessage(initialized))
+            tasks.cancel_scope.cancel()
     return answers
 
 
-class _Dialogue:
-    """A client that sends the handshake and the list requests one by one, and stores the results."""
-
-    def __init__(self, revision: str) -> None:
-        self._revision = revision
-        self._answers: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self.results: dict[str, str] = {}
-
-    async def lines(self) -> AsyncIterator[str]:
-        about = {"capabilities": {}, "clientInfo": {"name": "context-registry", "version": "1"}}
-        params: dict[str, Any] = {}
-        first, handshake = "initialize", {"protocolVersion": self._revision, **about}
-        if self._revision in MODERN_PROTOCOL_VERSIONS:
-            prefix = "io.modelcontextprotocol/"
-            meta = {f"{prefix}protocolVersion": self._revision, f"{prefix}clientInfo": about["clientInfo"]}
-            params = handshake = {"_meta": {**meta, f"{prefix}clientCapabilities": {}}}
-            first = "server/discover"
-        for method in (first, *LISTS):
-            given = handshake if method == first else params
-            yield json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": given}) + "\n"
-            answer = await self._answers.get()
-            if "result" in answer:
-                self.results[method] = json.dumps(answer["result"], separators=(",", ":"))
-            if method == "initialize":
-                yield json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}) + "\n"
-
-    async def write(self, text: str) -> None:
-        for line in text.splitlines():
-            message = json.loads(line)
-            if "id" in message:
-                self._answers.put_nowait(message)
-
-    async def flush(self) -> None:
-        """Do nothing, because `write` has no buffer."""
+def _first_requests(revision: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield method and parameters of the requests with which a client of this revision begins."""
+    about = {"protocolVersion": revision, "clientInfo": {"name": "context-registry", "version": "1"}}
+    if revision in MODERN_PROTOCOL_VERSIONS:
+        named = {**about, "clientCapabilities": {}}
+        params = {"_meta": {f"io.modelcontextprotocol/{name}": value for name, value in named.items()}}
+        yield from ((method, params) for method in ("server/discover", *LISTS))
+    else:
+        yield "initialize", {**about, "capabilities": {}}
+        yield from ((method, {}) for method in LISTS)
