@@ -177,7 +177,6 @@ async def test_an_owner_sees_who_else_read_a_chat(hire: Hire) -> None:
         "message": ("GET", f"/bo/conversations/{said}"),
         "export": ("GET", "/exports/kims"),
         "messages": ("GET", "/bo/conversations"),
-        "changes": ("GET", "/bo/changes"),
         "search": ("GET", "/bo/search?q=harbour"),
         "sessions": ("GET", "/bo/channels?q=harbour"),
     }

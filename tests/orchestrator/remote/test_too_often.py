@@ -49,7 +49,7 @@ async def test_under_a_small_limit_everything_arrives_though_late(
 ) -> None:
     limited = httpx.ASGITransport(application(elsewhere, rules=AdmissionRules(per_minute=2)))
     for laptop, name in zip(laptops, ("kim", "kims-other"), strict=True):
-        made = await elsewhere.registry.write(lambda tx, name=name: create_token(tx, name, Level.ADMIN))  # type: ignore[misc]
+        made = await elsewhere.registry.write(lambda tx, name=name: create_token(tx, name, Level.ADMIN, owner="kim"))  # type: ignore[misc]
         laptop.token = made.secret
         monkeypatch.setattr(laptop, "line", limited)
     monkeypatch.setattr(change_feed, "MAX_ROWS", 2)  # messages in an answer
