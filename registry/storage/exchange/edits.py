@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Row, and_, delete, exists, func, insert, select, update
+from sqlalchemy import ColumnElement, Row, and_, delete, exists, func, insert, or_, select, true, update
 
 from registry.domain import format_time, now
 from registry.storage.conditions import is_one_of
@@ -320,7 +320,7 @@ def resend_refused_edits(tx: WriteTransaction, url: str) -> None:
 def matching_channels(tx: ReadTransaction, received: Edit) -> list[ChannelRow]:
     """Return the channels here that match one elsewhere, by its names, else by its session id.
 
-    A person's own channel has precedence over another person's with that name, unless the edit is of the latter. On a
+    A person's edit is of the person's own channel or one without an owner, unless it is of another person's. On a
     laptop, which knows no owners, only a channel without a message of its own person is another person's.
     """
     owner = owner_of(tx)
@@ -329,11 +329,12 @@ def matching_channels(tx: ReadTransaction, received: Edit) -> list[ChannelRow]:
         copied = found.keys() if owner else _copied_channels(tx, found)
         return [row for number, row in found.items() if number in copied and (owner is None or row.owner != owner)]
     rows = (find_channel(tx, name_for_owner(tx, name)) or find_channel(tx, name) for name in received.names)
-    named = {row.number: row for row in rows if row}
+    named = {row.number: row for row in rows if row and (owner is None or row.owner in (None, owner))}
     if named or not received.session_id:
         owned = [row for row in named.values() if row.owner == owner]
         return owned or list(named.values())
-    of_session = channel.c.session_id == received.session_id, channel.c.source == received.source
+    is_own = true() if owner is None else or_(channel.c.owner.is_(None), channel.c.owner == owner)
+    of_session = channel.c.session_id == received.session_id, channel.c.source == received.source, is_own
     own_first = channel.c.owner.is_distinct_from(owner), channel.c.number
     return list(tx.execute(select(channel).where(*of_session).order_by(*own_first).limit(1)))
 

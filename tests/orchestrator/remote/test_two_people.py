@@ -69,6 +69,24 @@ async def test_an_admins_laptop_gets_no_private_chat_and_passes_none_on(
     assert await said(kims.orchestrator) == {"standup": ["what do we ship today?"]}
 
 
+async def test_what_an_admin_does_to_a_chat_that_was_never_sent_is_not_done_to_a_namesake(
+    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+) -> None:
+    kims, lees = laptops
+    made = await elsewhere.registry.write(lambda tx: create_token(tx, "kims-admin", Level.ADMIN, owner="kim"))
+    kims.token = made.secret
+    await lees.log("standup", "why I leave in May", "I see")
+    await lees.push()
+    await kims.log("standup", "what do we ship today?")
+    [own] = await kims.orchestrator.registry.get_conversations("standup")
+    for operation, query in (("delete", {"id": own["id"]}), ("share", {"with": "team"}), ("tag", {"title": "Today"})):
+        channel = None if "id" in query else "standup"
+        assert (await kims.orchestrator.run({"operation": operation, "channel": channel, "query": query}))["success"]
+    await kims.exchange()
+    [session] = (await elsewhere.run({"operation": "list", "query": {}}))["sessions"]
+    assert (session["owner"], session.get("shared_with"), session["title"]) == ("lee", None, None)
+
+
 async def test_what_is_done_to_a_shared_chat_is_not_done_to_ones_own_of_that_name(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
 ) -> None:
