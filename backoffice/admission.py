@@ -288,12 +288,14 @@ class Admission:
         return access
 
     def _recheck_while_open(self, scope: Scope, receive: Receive) -> Receive:
+        asked = {**scope}  # the application at /mcp puts itself into the scope as `app`
+
         async def receive_rechecked() -> Message:
             message = asyncio.ensure_future(receive())
             try:
                 while not (await asyncio.wait([message], timeout=RECHECK_S))[0]:
                     with suppress(StorageError):
-                        if await self._admit(scope) != scope["access"]:  # the next request gets the new one
+                        if await self._admit(asked) != asked["access"]:  # the next request gets the new one
                             return {"type": "http.disconnect"}
                 return message.result()
             except Unauthorized:

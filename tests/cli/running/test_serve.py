@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -20,6 +20,7 @@ from click.testing import CliRunner
 from mcp import Client, StdioServerParameters
 from mcp.client.subscriptions import ResourceUpdated
 
+from backoffice import admission
 from cli.connect.snippets import launcher_file
 from cli.main import cli
 from cli.running.serve import build_app
@@ -243,6 +244,23 @@ async def test_a_message_of_many_megabytes_is_taken(ctxr: Ctxr, empty_home: Path
         headers = {"accept": "application/json, text/event-stream"}
         answer = await http.post("http://127.0.0.1:8765/mcp", json=call, headers=headers)
     assert answer.json()["result"]["structuredContent"]["ok"]
+
+
+def test_an_open_mcp_stream_outlasts_checks_of_its_token_and_ends_with_it(
+    ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(admission, "RECHECK_S", 0.1)
+    headers = {"accept": "text/event-stream"}
+    headers["authorization"] = f"Bearer {json.loads(ctxr('token', 'create', '--name', 'phone', '--json').stdout)['token']}"
+    with served(build_app(read_settings())) as address:
+        with httpx.stream("GET", f"{address}/mcp", headers=headers, timeout=1) as stream:
+            with pytest.raises(httpx.ReadTimeout):
+                next(stream.iter_lines())
+        assert not caplog.records
+        with httpx.stream("GET", f"{address}/mcp", headers=headers, timeout=START_SECONDS) as stream:
+            ctxr("token", "revoke", "phone")
+            with suppress(httpx.RemoteProtocolError):  # cut off
+                assert not list(stream.iter_lines())
 
 
 def test_the_owner_gets_in_by_a_link_where_a_token_is_needed(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
