@@ -61,7 +61,7 @@ class NoMessageFormatter(logging.Formatter):
 
     def formatException(self, ei: object) -> str:
         exc = ei[1] if isinstance(ei, tuple) else None
-        return "\n".join(_traceback_lines(exc)) if isinstance(exc, BaseException) else ""
+        return "\n".join(_traceback_lines(exc, {id(exc)})) if isinstance(exc, BaseException) else ""
 
 
 class JsonFormatter(NoMessageFormatter):
@@ -87,12 +87,12 @@ FORMATS: dict[LogFormat, logging.Formatter] = {
 }
 
 
-def _traceback_lines(exc: BaseException) -> Iterator[str]:
+def _traceback_lines(exc: BaseException, seen: set[int]) -> Iterator[str]:
     cause = exc.__cause__ or (None if exc.__suppress_context__ else exc.__context__)
-    if cause:
-        yield from _traceback_lines(cause)
-    for inner in exc.exceptions if isinstance(exc, BaseExceptionGroup) else ():
-        yield from _traceback_lines(inner)
+    for other in (cause, *(exc.exceptions if isinstance(exc, BaseExceptionGroup) else ())):
+        if other and id(other) not in seen:  # a group may be the context of its own member
+            seen.add(id(other))
+            yield from _traceback_lines(other, seen)
     for frame in traceback.extract_tb(exc.__traceback__):
         yield f"  {frame.filename}:{frame.lineno} in {frame.name}"
     yield f"{type(exc).__module__}.{type(exc).__qualname__}"
