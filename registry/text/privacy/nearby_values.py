@@ -109,6 +109,7 @@ _UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _RESOURCES = "secret", "token", "credential"
 _RESOURCE = re.compile(r"[a-z]{2,}\d{0,2}(?:-(?:[a-z]{2,}\d{0,2}|v?\d{1,4}))+")  # db-creds-v3, a secret's own name
 _HEX = re.compile("[0-9a-f-]+")
+_COLOUR = re.compile(r"#(?=\d*[A-Fa-f])(?:[0-9A-Fa-f]{3,4}){1,2}")  # of a login page, say
 _LINE = re.compile(r"[^\n]+")
 _HEAD = re.compile(r"[ *\"']*[\w.-]+(?: [\w.-]+){0,2}[ *\"']*")  # a cell of a table's first line
 
@@ -287,7 +288,7 @@ def _values(text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
             value = value.removesuffix("**")  # bold
         if value.endswith("??"):
             value = value.rstrip("?")
-        if form(value) >= Form.NUMBERED or is_typed_korean(value):
+        if not _COLOUR.fullmatch(value) and (form(value) >= Form.NUMBERED or is_typed_korean(value)):
             yield token.start(), token.start() + len(value)
 
 

@@ -332,6 +332,8 @@ def test_what_is_said_about_passwords_and_codes_stays() -> None:
         "passed over: /tmp/x-98/popen-gw2/of_lo0/home/.claude/projects/-ann/5e550000-0000-4000-8000-000000000001.jsonl",
         "define('CACHE_KEY', 'wp_menu_cache'); define('AUTH_KEY', 'put your unique phrase here')",
         "비번은 8자리 이상 20chars 이하, 1password 는 비싸요, 4096bytes",
+        "set the login page's background to #1e1e2e, the password field's border to #D0D5DD80",
+        "로그인 화면 배경색을 #1E1E2E로 바꿔줘\n비밀번호 오류 문구 색상은 #F04452",
         "color #2F8F83, see draft#section-2, Sheet1!A1:B20 and HEAD~3",
         'slack_url = "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"',
         "커밋 5c0426a8fd9512c1af1426409654015d34659402 에서 토큰 검증 로직 빠진 것 같은데",
