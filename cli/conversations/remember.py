@@ -46,16 +46,21 @@ def remember(words: tuple[str, ...], everywhere: bool, replaces: int | None, wri
     project = None if everywhere else working_folder(terminal().folder)
     query: dict[str, Any] = {"text": " ".join(words) or None, "project": project}
     if replaces:
-        known = run_operation("remember", {"project": project})["remembered"]
+        known = _run({"project": project})
         if replaces > len(known):
             raise InvalidRequest("No such sentence.", f"--replaces: given {replaces}; allowed: 1 to {len(known)}")
         query["replaces"] = known[replaces - 1]["id"]
-    result = {"remembered": run_operation("remember", query)["remembered"]}
+    result = {"remembered": _run(query)}
     if write:
         file = Path(terminal().folder) / write
         before = file.read_text(encoding="utf-8") if file.exists() else ""
         file.write_text(with_block(before, [one["text"] for one in result["remembered"]]), encoding="utf-8")
     return result
+
+
+def _run(query: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return all that holds, with the sentences for all projects first: their numbers are the same in every folder."""
+    return sorted(run_operation("remember", query)["remembered"], key=lambda one: one["project"] is not None)
 
 
 def with_block(text: str, sentences: list[str]) -> str:

@@ -51,6 +51,13 @@ def test_a_sentence_that_is_replaced_holds_no_longer(ctxr: Ctxr, shop: Path) -> 
     assert (refused.exit_code, "allowed: 1 to 1" in refused.output) == (2, True)
 
 
+def test_a_number_that_was_printed_is_the_one_that_is_replaced(ctxr: Ctxr, shop: Path) -> None:
+    ctxr("remember", "Use pnpm.")
+    assert ctxr("remember", "Answer in Korean.", "--everywhere").output.startswith("1. Answer in Korean.")
+    ctxr("remember", "Answer in English.", "--everywhere", "--replaces", "1")
+    assert texts(ctxr, "Be brief.", "--replaces", "1") == ["Use pnpm.", "Be brief."]
+
+
 def test_it_holds_where_its_folder_was_moved_to(ctxr: Ctxr, shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     moved = shop.parent / "store"
     moved.mkdir()
@@ -92,7 +99,7 @@ def test_a_chat_that_calls_itself_remembered_is_told_to_nobody(ctxr: Ctxr, shop:
     assert texts(ctxr) == ["Use pnpm."]
     assert "brief" not in ctxr("note", str(shop)).output
     _rename(shop.parent / "ctxr" / "registry.db", ("evil", "remembered_1"))
-    assert texts(ctxr) == ["Use pnpm.", "Be brief."]
+    assert texts(ctxr) == ["Be brief.", "Use pnpm."]
     note = ctxr("note", str(shop)).output
     assert ("Be brief." in note, "evil" in note) == (True, False)
 
