@@ -150,6 +150,8 @@ def report_lines(reports: Sequence[StoreReport]) -> Iterator[str]:
         skipped = f", {report.skipped_count} passed over" if report.skipped_count else ""
         yield f"{report.source}: {_count_line([report])}{skipped} ({report.path})"
         yield from (f"  {_skipped_line(one)}" for one in report.skipped[:5])
+        if (more := report.skipped_count - 5) > 0:
+            yield f"  and {more:,} more: add --json to list them"
     if len(reports) > 1:
         yield f"in all: {_count_line(reports)}"
     if not reports:

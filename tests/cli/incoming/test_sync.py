@@ -58,6 +58,15 @@ def test_damage_is_said_the_second_time_too(ctxr: Ctxr, claude: Path) -> None:
     assert [ctxr("sync").output.endswith(said) for _ in range(2)] == [True, True]
 
 
+def test_what_is_passed_over_and_not_listed_is_counted(ctxr: Ctxr, claude: Path) -> None:
+    file = write(claude, talk("Where is the basket?"))
+    for number in range(7):
+        (file.parent / f"folder{number}.jsonl").mkdir()
+    said = ctxr("sync").output
+    assert (said.count("a folder, not a file"), said.endswith("  and 2 more: add --json to list them\n")) == (5, True)
+    assert len(store_of(ctxr("sync", "--json").output)["skipped"]) == 7
+
+
 def test_a_torn_line_is_said_as_long_as_its_session_is_not_read_again(ctxr: Ctxr, claude: Path) -> None:
     file = write(claude, talk("Where is the basket?"))
     whole = file.read_bytes()
