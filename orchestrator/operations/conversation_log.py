@@ -25,10 +25,11 @@ from registry.ingest.unnamed_chat import find_unnamed_chat
 from registry.project import REMEMBERED, Project
 from registry.storage.conversations.channels import find_channel, get_channel
 from registry.storage.conversations.messages import delete_channel
+from registry.storage.conversations.references import add_alias
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.change_feed import last_number
 from registry.storage.exchange.counterparts import NOT_GROWN, grown_to
-from registry.storage.exchange.edits import Edit, deletion_of, matching_channels, resend_edit
+from registry.storage.exchange.edits import Edit, copied_channels, deletion_of, matching_channels, resend_edit
 from registry.storage.exchange.remote import (
     last_messages,
     note_here,
@@ -80,6 +81,7 @@ class PulledRequest(LogRequest):
     url: str
     ids: list[str]  # the id of each message there
     of_other_person: bool  # they are not of the person as whom this machine exchanges
+    own_name: str  # the channel's name on the person's machines, if another person's channel there has that name
 
 
 def conversation_log(
@@ -170,6 +172,9 @@ def _message_count(tx: WriteTransaction, name: str) -> int:
 def _ingest_pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> dict[str, Any]:
     """Store messages from another registry, and their ids there in the same transaction."""
     name = request.channel or ""
+    own = find_channel(tx, request.own_name)
+    if own and find_channel(tx, name) is None and not copied_channels(tx, [own.number]):
+        add_alias(tx, name, own.number)
     edit = Edit("", None, now(), (name,), request.source, request.metadata.model_dump().get("session_id"))
     messages = {there: _to_message(sent) for there, sent in zip(request.ids, request.messages, strict=True)}
     new = note_here(tx, request.url, next(iter(matching_channels(tx, edit)), None), messages)

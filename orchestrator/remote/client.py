@@ -17,6 +17,7 @@ from registry.errors import ErrorCode
 from registry.storage.exchange.change_feed import Changes
 from registry.storage.exchange.counterparts import NOT_GROWN
 from registry.storage.exchange.edits import Edit
+from registry.storage.safety.visibility import renamed_for
 
 logger = logging.getLogger(__name__)
 
@@ -93,6 +94,10 @@ class RemoteRegistry:
     def is_of_other_person(self, owner: str | None) -> bool:
         """Return True if a channel there with this owner is not the one's whose token this is."""
         return self.owner is not None and owner not in (None, self.owner)
+
+    def name_here(self, name: str) -> str:
+        """Return the name that an own channel there has on the person's machines."""
+        return name.removesuffix(renamed_for("", self.owner)) if self.owner else name
 
     async def channel(self, name: str) -> dict[str, Any]:
         return await self._answer("GET", f"/bo/channels/{quote(name, safe='')}", "session_id")

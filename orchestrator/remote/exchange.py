@@ -379,7 +379,8 @@ async def _store_channel(
     try:
         ids = [item["id"] for item in items]
         of_other_person = remote.is_of_other_person(channel.get("owner"))
-        noted = {"url": remote.notes_url, "ids": ids, "of_other_person": of_other_person}
+        own_name = name if of_other_person else remote.name_here(name)
+        noted = {"url": remote.notes_url, "ids": ids, "of_other_person": of_other_person, "own_name": own_name}
         request: Request | Refusal = PulledRequest.model_validate({**given, **noted})
     except ValidationError as exc:
         refused = invalid_request(exc.errors(include_url=False))

@@ -240,7 +240,7 @@ def _channel_names(tx: ReadTransaction, rows: Sequence[Row[Any]]) -> _NamedChann
     return {row.number: (row, [row.name, *others.get(row.number, ())]) for row in found}
 
 
-def _copied_channels(tx: ReadTransaction, numbers: Collection[int]) -> set[int]:
+def copied_channels(tx: ReadTransaction, numbers: Collection[int]) -> set[int]:
     """Return the channels of which all messages came from another person's."""
     within = select(conversation.c.channel_number).where(conversation.c.channel_number.in_(numbers))
     own = set(tx.execute(within.where(conversation.c.of_other_person.is_(False)).distinct()).scalars())
@@ -275,7 +275,7 @@ def unsent_edits(tx: ReadTransaction, url: str) -> dict[int, Edit | None]:
     )
     there = dict(tx.execute(query).all())
     named = _channel_names(tx, rows)
-    others = _copied_channels(tx, named)
+    others = copied_channels(tx, named)
     found: dict[int, Edit | None] = {}
     for row in rows:
         as_sent = _as_sent(row, named, others, (there.get(row.message_number), ""), "there", url)
@@ -326,7 +326,7 @@ def matching_channels(tx: ReadTransaction, received: Edit) -> list[ChannelRow]:
     owner = owner_of(tx)
     if received.of_other_person:
         found = {row.number: row for name in received.names if (row := find_channel(tx, name))}
-        copied = found.keys() if owner else _copied_channels(tx, found)
+        copied = found.keys() if owner else copied_channels(tx, found)
         return [row for number, row in found.items() if number in copied and (owner is None or row.owner != owner)]
     rows = (find_channel(tx, name_for_owner(tx, name)) or find_channel(tx, name) for name in received.names)
     named = {row.number: row for row in rows if row and (owner is None or row.owner in (None, owner))}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 
 from orchestrator.service import Orchestrator
 from orchestrator.state import Shelf
+from registry.access import Access, Level
 from registry.registry import Registry
 from registry.storage.exchange import change_feed
+from registry.storage.safety.tokens import create_token
 from sources.base import Paths
 from tests.orchestrator.remote.laptops import Laptop, Line, said
 
@@ -57,6 +60,26 @@ async def test_what_was_said_since_the_backup_is_there_again_and_once(
     assert not [path for path in one.line.requests if path.startswith("POST")]
 
 
+async def test_a_chat_whose_name_another_person_has_since_the_restore_stays_one_on_all_machines(
+    laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_feed, "GAP_TIMEOUT_S", 0.0)
+    shelf = Shelf(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
+    keeper = Orchestrator(elsewhere.registry, shelf=shelf)
+    for laptop, name in zip(laptops, ("desk", "bag"), strict=True):
+        made = partial(create_token, name=name, level=Level.WRITE, owner="kim")
+        laptop.token = (await elsewhere.registry.write(made)).secret
+    backup = await ask(keeper, "create_backup")
+    await laptops[0].log("basket", *TEXTS)
+    await exchange(*laptops)
+    await ask(keeper, "restore_backup", path=backup["path"])
+    lees = elsewhere.registry.seen_by(Access("lee", Level.WRITE, owner="lee"))
+    await lees.save_conversation("basket", [{"role": "user", "text": "Why does Lee's lose items?"}], "cursor")
+    await exchange(*laptops)
+    for laptop in laptops:
+        assert await said(laptop.orchestrator) == {"basket": TEXTS}
+
+
 async def test_what_was_forgotten_since_the_backup_is_forgotten_on_machines_that_were_away(
     laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path
 ) -> None:
@@ -100,10 +123,11 @@ async def test_a_machine_that_only_sends_sends_again_what_was_lost(
     backup = await ask(keeper, "create_backup")
     await one.log("basket", *TEXTS)
     await one.push_only()
-    await ask(keeper, "restore_backup", path=backup["path"])
-    assert await said(elsewhere) == {}
-    await one.push_only()
-    assert await said(elsewhere) == {"basket": TEXTS}
+    for _ in range(2):
+        await ask(keeper, "restore_backup", path=backup["path"])
+        assert await said(elsewhere) == {}
+        await one.push_only()
+        assert await said(elsewhere) == {"basket": TEXTS}
 
 
 async def test_a_message_that_was_taken_out_of_the_trash_is_there_once(
