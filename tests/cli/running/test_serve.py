@@ -251,11 +251,13 @@ def test_an_open_mcp_stream_outlasts_checks_of_its_token_and_ends_with_it(
 ) -> None:
     monkeypatch.setattr(admission, "RECHECK_S", 0.1)
     headers = {"accept": "text/event-stream"}
-    headers["authorization"] = f"Bearer {json.loads(ctxr('token', 'create', '--name', 'phone', '--json').stdout)['token']}"
+    headers["authorization"] = (
+        f"Bearer {json.loads(ctxr('token', 'create', '--name', 'phone', '--json').stdout)['token']}"
+    )
     with served(build_app(read_settings())) as address:
-        with httpx.stream("GET", f"{address}/mcp", headers=headers, timeout=1) as stream:
-            with pytest.raises(httpx.ReadTimeout):
-                next(stream.iter_lines())
+        opened = httpx.stream("GET", f"{address}/mcp", headers=headers, timeout=1)
+        with opened as stream, pytest.raises(httpx.ReadTimeout):
+            next(stream.iter_lines())
         assert not caplog.records
         with httpx.stream("GET", f"{address}/mcp", headers=headers, timeout=START_SECONDS) as stream:
             ctxr("token", "revoke", "phone")
