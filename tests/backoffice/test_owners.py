@@ -8,11 +8,13 @@ from io import BytesIO
 from typing import Any
 from zipfile import ZipFile
 
+import anyio
 import httpx
 import pytest
 
 from orchestrator.service import Orchestrator
-from registry.access import Level
+from registry.access import Access, Level
+from registry.registry import Registry
 from tests.backoffice.conftest import Hire, Log, Person, problem_of
 from tests.orchestrator.test_secrets import rows_of
 
@@ -57,6 +59,26 @@ async def test_the_words_of_two_people_never_meet_in_one_channel(hire: Hire) -> 
     assert [name.startswith("design") for name in names] == [True, True, True]
     assert [len(await person.sees()) for person in (kim, lee)] == [1, 1]
     assert [(await lee.log("design", "new"))["channel"]] == await lee.sees() != ["design"]
+
+
+async def test_people_who_begin_a_chat_of_one_name_at_two_servers_at_once_never_meet(database_url: str) -> None:
+    people = [Access(name, Level.WRITE, owner=name) for name in ("kim", "lee", "ann", "bob")]
+    servers = [Orchestrator(Registry(database_url)) for _ in people]
+
+    async def begin(server: Orchestrator, person: Access, topic: str) -> None:
+        said = [{"role": "user", "text": f"what is new in the {topic}?"}]
+        given = {"operation": "conversation_log", "channel": topic, "messages": said}
+        answer = await server.run(given, access=person)
+        assert answer["success"], answer["error"]
+
+    for topic in ("standup", "review", "retro", "plan", "budget"):
+        async with anyio.create_task_group() as tasks:
+            for server, person in zip(servers, people, strict=True):
+                tasks.start_soon(begin, server, person, topic)
+    for server, person in zip(servers, people, strict=True):
+        listed = await server.run({"operation": "list", "query": {}}, access=person)
+        assert listed["pagination"]["total"] == 5
+        server.registry.close()
 
 
 async def test_what_is_remembered_holds_for_the_person_who_asked(hire: Hire) -> None:
