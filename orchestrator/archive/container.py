@@ -12,7 +12,7 @@ import struct
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -50,11 +50,16 @@ class ArchiveWriter:
         """`about` is written first, so that it survives if the end of the file is lost, and again in the manifest."""
         self.path, self.about = path, about
         self._partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-        file = os.open(self._partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        with self._writing():
+            file = os.open(self._partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
         self._file = os.fdopen(file, "w+b")
         self._zip = ZipFile(self._file, "w", ZIP_DEFLATED)
         self._parts: list[dict[str, Any]] = []
-        self.add(ABOUT, json.dumps(about, ensure_ascii=False, sort_keys=True).encode())
+        try:
+            self.add(ABOUT, json.dumps(about, ensure_ascii=False, sort_keys=True).encode())
+        except StorageError:
+            self.discard()
+            raise
 
     def add(self, name: str, content: bytes, **more: Any) -> None:
         """Add a part; `more` goes into its manifest entry."""
@@ -93,27 +98,34 @@ class ArchiveWriter:
     def finish(self, stores: Sequence[Mapping[str, Any]]) -> None:
         """Write the manifest and give the file its name; an existing file is never replaced. Raises StorageError."""
         manifest = {**self.about, "stores": stores, "parts": self._parts}
-        try:
-            self._put(MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=1).encode())
+        self._put(MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=1).encode())
+        with self._writing():
             self._zip.close()
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
             os.link(self._partial, self.path)
-        except OSError as exc:
-            raise StorageError("The backup could not be written.", f"{self.path}: {exc.strerror}") from exc
         self._partial.unlink()
 
     def discard(self) -> None:
         with suppress(OSError, ValueError):
             self._zip.close()
-        self._file.close()
+        with suppress(OSError):  # a full disk does not take what is buffered
+            self._file.close()
         self._partial.unlink(missing_ok=True)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as exc:
+            raise StorageError("The backup could not be written.", f"{self.path}: {exc.strerror}") from exc
 
     def _put(self, name: str, content: bytes) -> None:
         entry = ZipInfo(name, (1980, 1, 1, 0, 0, 0))
         entry.compress_type, entry.create_system, entry.external_attr = ZIP_DEFLATED, 3, 0o600 << 16
-        self._zip.writestr(entry, content)
+        with self._writing():
+            self._zip.writestr(entry, content)
 
 
 def _part_name(name: str, number: int) -> str:

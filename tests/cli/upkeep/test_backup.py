@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from sources.kit.sqlite_store import ClientDatabase
 from tests.cli.conftest import FIBONACCI, Ctxr
@@ -44,6 +47,18 @@ def test_what_was_forgotten_since_a_backup_does_not_come_back_with_it_and_that_i
         "1 session with 2 messages restored.",
         "Forgotten since, and still so: 1 message of these.",
     ]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+def test_a_full_disk_is_named_and_nothing_stays_of_the_backup(ctxr: Ctxr, tmp_path: Path) -> None:
+    ctxr("log", "-", given=FIBONACCI)
+    file, partial = tmp_path / "all.zip", tmp_path / f".all.zip.{os.getpid()}.partial"
+    partial.symlink_to("/dev/full")
+    refused = ctxr("backup", "create", str(file))
+    assert (refused.exit_code, "Traceback" in refused.stderr) == (1, False)
+    said = f"error: STORAGE_ERROR: The backup could not be written.\n{file}: No space left on device\n"
+    assert refused.stderr.endswith(said)
+    assert not partial.is_symlink()
 
 
 def test_a_damaged_backup_is_refused_by_the_name_of_its_part(ctxr: Ctxr) -> None:
