@@ -130,8 +130,7 @@ def _sqlite_engine(url: str) -> Engine:
     if file and file != ":memory:":
         if is_read_only(Path(file)):
             return _read_only_engine(Path(file))
-        _make_private_folder(Path(file).parent)
-        make_private_file(Path(file))  # SQLite creates the -wal and -shm files with the same permissions
+        _make_private_file(Path(file))  # SQLite creates the -wal and -shm files with the same permissions
         keep_private(Path(f"{file}{end}") for end in ("", "-wal", "-shm"))
     opened_here = {"check_same_thread": False, "factory": ClosingConnection}
     engine = create_engine(url, json_serializer=as_json, hide_parameters=True, connect_args=opened_here)
@@ -202,20 +201,17 @@ def _switch_to_wal(cursor: sqlite3.Cursor) -> None:
         time.sleep(0.01)
 
 
-def _make_private_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as exc:
-        raise StorageError(f"The folder {folder} cannot be written.", f"{exc.strerror}; set CTXR_HOME") from exc
-
-
 _OTHERS_PERMISSIONS = 0o077
 
 
-def make_private_file(path: Path) -> None:
-    """Create an empty file that only this user may read, if there is none; an error shows when it is opened."""
-    with suppress(OSError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+def _make_private_file(path: Path) -> None:
+    """Create the folder, and an empty file that only this user may read, if there is none. Raises StorageError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except OSError as exc:
+        raise StorageError(f"The folder {path.parent} cannot be written.", f"{exc.strerror}; set CTXR_HOME") from exc
 
 
 def keep_private(paths: Iterable[Path]) -> None:

@@ -63,6 +63,14 @@ def test_what_would_store_in_a_read_only_registry_says_why_it_cannot(read_only: 
         assert "cannot be written by this user" in done.output
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no folder that even root cannot write")
+def test_a_folder_in_which_no_registry_can_be_made_is_named(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CTXR_HOME", "/proc/self")
+    refused = ctxr("list")
+    assert (refused.exit_code, "set CTXR_HOME" in refused.stderr) == (1, True)
+    assert "error: STORAGE_ERROR: The folder /proc/self cannot be written.\n" in refused.stderr
+
+
 @pytest.mark.anyio
 async def test_what_somebody_else_writes_meanwhile_is_read(
     read_only: Ctxr, empty_home: Path, monkeypatch: pytest.MonkeyPatch
