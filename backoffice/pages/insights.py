@@ -55,9 +55,15 @@ async def insights_page(request: Request, client: Asking) -> HTMLResponse:
     limits = {name: format_time(at) if at else "" for name, at in (("from", period.from_), ("to", period.to))}
     today = midnight(request)
     year = (today - timedelta(weeks=WEEKS)).astimezone(UTC)
-    activity = await client.view(figures.insights, year, period.from_, period.to, utc_offset_minutes(request))
+    offset = utc_offset_minutes(request)
+    activity = await client.view(figures.insights, year, period.from_, period.to, offset)
     runs = await client.view(
-        views.execution_statistics, from_=period.from_, to=period.to, bucket_s=bucket_s, without_source=SOURCE
+        views.execution_statistics,
+        from_=period.from_,
+        to=period.to,
+        bucket_s=bucket_s,
+        offset_s=60 * offset,
+        without_source=SOURCE,
     )
     days = year_map(activity.pop("days"), today.date())
     return render(

@@ -74,11 +74,18 @@ function prepend(page) {
 const seconds = (written) => Date.parse(written) / 1000;
 const MOST_COLUMNS = 5000;
 
+// The border of a bucket before an instant, or after it; a day is the reader's.
+function border(round, at, { bucket_s, series }) {
+  const known = seconds(series[0].at);
+  return known + round((at - known) / bucket_s) * bucket_s;
+}
+
 // The period chosen, in whole buckets; where it is open, from the first run, until now.
-function endsOf({ bucket_s, series, from, to }) {
+function endsOf(data) {
+  const { bucket_s, series, from, to } = data;
   const first = from ? seconds(from) : seconds(series[0].at);
   const last = to ? seconds(to) : Math.max(Date.now() / 1000, seconds(series.at(-1).at) + bucket_s);
-  return [Math.floor(first / bucket_s) * bucket_s, Math.ceil(last / bucket_s) * bucket_s];
+  return [border(Math.floor, first, data), border(Math.ceil, last, data)];
 }
 
 // A column for each bucket of the period, at the bucket's middle; of too many, from the first with a run on.
@@ -102,12 +109,12 @@ function coarser(columns, factor) {
   return groups.map((group) => [sum(group, 0) / group.length, sum(group, 1), sum(group, 2) || null, most(group, 3), most(group, 4)]);
 }
 
-function choose(chart, bucket_s) {
+function choose(chart, data) {
   const { left, width } = chart.select;
   if (width < 4) return;
   const at = (x) => chart.posToVal(x, "x");
-  const from = Math.floor(at(left) / bucket_s) * bucket_s; // all of each bar that was touched
-  const to = Math.ceil(at(left + width) / bucket_s) * bucket_s;
+  const from = border(Math.floor, at(left), data); // all of each bar that was touched
+  const to = border(Math.ceil, at(left + width), data);
   const iso = (at) => new Date(at * 1000).toISOString();
   location.href = `/insights?${new URLSearchParams({ from: iso(from), to: iso(to) })}`;
 }
@@ -174,7 +181,7 @@ function draw(place) {
         { ...curve, label: place.dataset.median, stroke: text, width: 1.5 },
         { ...curve, label: place.dataset.slow, stroke: muted, width: 1.5, dash: [4, 4] },
       ].filter((_, i) => shown.includes(i)),
-      hooks: { setSelect: [(chart) => choose(chart, data.bucket_s)] },
+      hooks: { setSelect: [(chart) => choose(chart, data)] },
     },
     shown.map((i) => columns.map((column) => column[i])),
     place,

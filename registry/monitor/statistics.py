@@ -7,8 +7,9 @@ means are exact. Executions that are too old to be kept one by one are replaced 
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from itertools import accumulate
 from operator import ge, le, ne
 from typing import Any, Literal, NamedTuple
@@ -25,6 +26,8 @@ from registry.storage.tables import execution, execution_rollup
 
 PERCENTILES = (50, 95, 99)
 PERCENTILE_NAMES = [f"p{share}_ms" for share in PERCENTILES]
+
+BucketOf = Callable[[ColumnElement[datetime]], ColumnElement[int]]
 
 
 class Cell(NamedTuple):
@@ -45,15 +48,18 @@ def execution_statistics(
     from_: datetime | None,
     to: datetime | None,
     bucket_s: int,
+    offset_s: int = 0,
     without_source: str | None = None,
 ) -> dict[str, Any]:
     """Return counts, success rate and p50/p95/p99 in ms: in total, per operation and client, by error code, over time.
 
-    `bucket_s`: seconds of one point of the series; `without_source`: a source whose runs are not counted.
+    `bucket_s`: seconds of one point of the series; `offset_s`: seconds by which its days begin before those of UTC;
+    `without_source`: a source whose runs are not counted.
     The answer has `rolled_up`, the number of rolled-up runs, if there are any.
     """
-    rolled = _rolled_cells(tx, from_, to, bucket_s, without_source)
-    cells = [*_kept_cells(tx, from_, to, bucket_s, without_source), *rolled]
+    bucket_of = partial(_bucket, tx, bucket_s=bucket_s, offset_s=offset_s)
+    rolled = _rolled_cells(tx, from_, to, bucket_of, without_source)
+    cells = [*_kept_cells(tx, from_, to, bucket_of, without_source), *rolled]
     return {
         "total": _figures(cells),
         "operations": [{"operation": name, **_figures(some)} for name, some in _grouped(cells, "operation")],
@@ -65,11 +71,11 @@ def execution_statistics(
 
 
 def _kept_cells(
-    tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_s: int, without_source: str | None
+    tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_of: BucketOf, without_source: str | None
 ) -> list[Cell]:
     """Return the runs that are kept one by one."""
     columns = execution.c
-    bucket = _bucket(tx, columns.started_at, bucket_s)
+    bucket = bucket_of(columns.started_at)
     key = (bucket, columns.operation, columns.error_code, columns.client, columns.duration_rounded)
     conditions = execution_conditions({"from_": from_, "to": to, "without_source": without_source})
     query = select(*key, func.count(), func.sum(columns.duration_ms)).where(*conditions).group_by(*key)
@@ -119,13 +125,15 @@ def _errors(cells: Iterable[Cell]) -> dict[str, int]:
     return dict(sorted(errors.items()))
 
 
-def _bucket(tx: ReadTransaction, instant: ColumnElement[datetime], bucket_s: int) -> ColumnElement[int]:
+def _bucket(
+    tx: ReadTransaction, instant: ColumnElement[datetime], *, bucket_s: int, offset_s: int
+) -> ColumnElement[int]:
     """Return the start of an instant's bucket, in seconds since 1970."""
     if tx.dialect.name == "postgresql":
         seconds = cast(func.floor(func.extract("epoch", instant)), Integer)
     else:
         seconds = cast(func.strftime("%s", instant), Integer)
-    return (seconds // bucket_s * bucket_s).label("bucket")
+    return ((seconds + offset_s) // bucket_s * bucket_s - offset_s).label("bucket")
 
 
 def _point(at: int, cells: Sequence[Cell]) -> dict[str, Any]:
@@ -183,11 +191,11 @@ def _hour(tx: ReadTransaction) -> ColumnElement[Any]:
 
 
 def _rolled_cells(
-    tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_s: int, without_source: str | None
+    tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_of: BucketOf, without_source: str | None
 ) -> list[Cell]:
     """Return the rolled-up runs of the hours that begin within a period; an hour counts where it begins."""
     table = execution_rollup.c
-    key = (_bucket(tx, table.hour, bucket_s), table.operation, table.error_code, table.duration_ms)
+    key = (bucket_of(table.hour), table.operation, table.error_code, table.duration_ms)
     query = select(*key, cast(func.sum(table.runs), Integer), func.sum(table.total_ms))
     query = query.where(*_within(from_, to, without_source)).group_by(*key)
     return [Cell(at, operation, code or None, None, *rest) for at, operation, code, *rest in tx.execute(query)]

@@ -339,6 +339,13 @@ async def test_statistics_say_how_long_runs_took(http: httpx.AsyncClient) -> Non
     assert any(point["p50_ms"] for point in series)
 
 
+async def test_a_day_of_the_statistics_is_the_readers(http: httpx.AsyncClient) -> None:
+    http.cookies.set("zone", "Asia/Seoul")
+    shown = await text_of(http, "/insights?last=30d")
+    series = json.loads(shown.split('id="chart-data">')[1].split("</script>")[0])["series"]
+    assert {point["at"][10:] for point in series} == {"T15:00:00.000Z"}
+
+
 async def test_times_of_a_period_are_shown_in_the_readers_zone_and_led_to_as_instants(http: httpx.AsyncClient) -> None:
     http.cookies.set("zone", "Asia/Seoul")
     shown = await text_of(http, "/insights?from=2000-01-01&to=2100-01-01")
