@@ -31,7 +31,7 @@ def default_home() -> Path:
 class McpServerSettings(BaseModel):
     """An MCP server: `command` starts it over stdio, or `url` is where it is.
 
-    In `command`, `url` and `env` a $NAME stands for that variable of the environment.
+    In `command`, `url` and `env`, $NAME is replaced by that environment variable.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -41,14 +41,14 @@ class McpServerSettings(BaseModel):
     env: dict[str, str] = {}
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
+    def _check_transport(self) -> Self:
         if bool(self.command) == bool(self.url):
-            raise ValueError("either a command or a url")
+            raise ValueError("give either a command or a url")
         return self
 
 
 class CheckSettings(BaseModel):
-    """The tool that tells whether something was done already: then its answer holds `finds`."""
+    """A tool that checks whether an action was done already: its answer then contains `finds`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -60,8 +60,8 @@ class CheckSettings(BaseModel):
 class ActionSettings(McpServerSettings):
     """A tool of an MCP server that receives each briefing.
 
-    In `arguments` and in `check`, {id}, {date} and {text} stand for the briefing's; what holds {part} in a list stands
-    there once for each part of the text.
+    In `arguments` and `check`, {id}, {date} and {text} are replaced by those of the briefing. A list element that
+    contains {part} is repeated for each part of the text.
     """
 
     name: str = Field(min_length=1)
@@ -71,12 +71,12 @@ class ActionSettings(McpServerSettings):
 
 
 class RetentionPolicy(BaseModel):
-    """A rule by which conversations are forgotten: nothing was said in them for some days; all that is given holds."""
+    """A rule that forgets the conversations without a message for some days; all given conditions must hold."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    days: int = Field(strict=True, ge=1, le=36_500, description="days without a word")  # true is no number of days
-    project: str | None = Field(None, min_length=1, description="path or folder name, with * and ? for any letters")
+    days: int = Field(strict=True, ge=1, le=36_500, description="days without a message")  # strict: true is not 1
+    project: str | None = Field(None, min_length=1, description="path or folder name; * and ? match any characters")
     owner: str | None = Field(None, min_length=1, description="the person whose own conversations they are")
 
     def __str__(self) -> str:
@@ -96,142 +96,151 @@ class Settings(BaseSettings):
     )
     database_read_url: str = Field(
         default="",
-        description="A replica of CTXR_DATABASE_URL that answers searches and reads; who has just written is answered"
-        " by the original until the replica has it, and everybody while the replica is away.",
+        description="A replica of CTXR_DATABASE_URL for searches and reads. The original answers while the replica is"
+        " down, or has not yet replayed what this process wrote.",
     )
     host: str = Field(default="127.0.0.1", description="Address that `ctxr serve` listens on.")
     port: int = Field(default=8765, ge=1, le=65535, description="Port that `ctxr serve` listens on.")
     public_url: str = Field(
         default="",
-        description="Address of the proxy that does TLS for the server, such as https://memory.example.org: what"
-        " browsers and clients know it by.",
+        description="Address under which browsers and clients reach the server through a TLS proxy, such as"
+        " https://memory.example.org.",
     )
     allowed_origins: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
-        description="Origins whose pages and scripts may use the HTTP API, such as https://editor.example.org; with"
-        " commas between them. Whatever runs there may read and write what this registry keeps.",
+        description="Comma-separated origins whose pages and scripts may use the HTTP API, such as"
+        " https://editor.example.org. They can read and change everything in this registry.",
     )
-    tls_cert: str = Field(default="", description="File of the server's certificate chain: then it does TLS itself.")
-    tls_key: str = Field(default="", description="File of the certificate's key.")
+    tls_cert: str = Field(
+        default="", description="File with the server's certificate chain; the server then uses TLS itself."
+    )
+    tls_key: str = Field(default="", description="File with the certificate's key.")
     local_secret: Literal["auto", "on", "off"] = Field(
         default="auto",
-        description="Whether this machine's user, too, needs a secret over HTTP, kept in the home folder's"
-        " `local-secret`: `auto` where other people have accounts here, `on`, `off`.",
+        description="Whether this machine's user, too, needs a secret over HTTP, which is in the home folder's"
+        " `local-secret`: `on`, `off`, or `auto`: only if other people have accounts on this machine.",
     )
     oauth_issuer: str = Field(
         default="",
-        description="Address of an OAuth authorization server whose tokens open `/mcp`, too. Needs the extra `oauth`.",
+        description="Address of an OAuth authorization server whose tokens are accepted at `/mcp`, too. Needs the"
+        " extra `oauth`.",
     )
     oauth_audience: str = Field(
-        default="", description="What these tokens must be made for; empty: CTXR_PUBLIC_URL followed by /mcp."
+        default="", description="Audience that these tokens must have; empty: CTXR_PUBLIC_URL followed by /mcp."
     )
     oauth_client_id: str = Field(
         default="",
-        description="This server's client id at CTXR_OAUTH_ISSUER: then people sign in to the pages there, by OpenID"
+        description="This server's client id at CTXR_OAUTH_ISSUER. People then sign in to the pages there, by OpenID"
         " Connect. Needs CTXR_OAUTH_GROUPS.",
     )
     oauth_client_secret: SecretStr = Field(
-        default=SecretStr(""), description="The secret of that client; empty for a public one."
+        default=SecretStr(""), description="The secret of that client; empty for a public client."
     )
     oauth_groups: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
-        description="What the members of the issuer's groups (claim `groups`) may do, such as `staff=write`,"
-        " `ops=admin` or `billing=read:/srv/billing`, for a project; with commas between them, in config.toml a list."
-        " Then nobody else of the issuer comes in.",
+        description="Permissions of the members of the issuer's groups (claim `groups`), such as `staff=write`,"
+        " `ops=admin` or, for one project, `billing=read:/srv/billing`; comma-separated, in config.toml a"
+        " list. Other people of the issuer get no access.",
     )
     requests_per_minute: int = Field(
         default=0,
         ge=0,
-        description="Requests a minute that each token may make to a server, a minute's worth at once; more are refused"
-        " with 429 and when to ask again. 0: any number. `ctxr token create --per-minute` gives a token its own.",
+        description="Requests per minute that each token may make to a server, at once up to a minute's worth."
+        " Further ones are refused with status 429 and the time to retry. 0: no limit. `ctxr token create"
+        " --per-minute` sets it for a token.",
     )
     timeout_s: float = Field(default=30.0, gt=0, description="Seconds an operation may take.")
     start_note: Literal["on", "off"] = Field(
         default="on",
-        description="Whether a new chat gets a note of its folder's latest conversations, from clients' hooks.",
+        description="Whether a new chat gets, through the client's hooks, a note about the latest conversations of"
+        " its folder.",
     )
     hints: Literal["on", "off"] = Field(
         default="on",
-        description="Whether a prompt that a past conversation clearly answers gets a few lines of it, and a command or"
-        " edit that one speaks against a line.",
+        description="Whether a prompt gets a few lines of a past conversation that clearly answers it, and a command"
+        " or edit a one-line warning if a past conversation speaks against it.",
     )
     hints_off: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
-        description="Clients and folders without hints, such as `codex` or `/home/kim/secret`; with commas between"
-        " them, in config.toml a list.",
+        description="Clients and folders without hints, such as `codex` or `/home/kim/secret`; comma-separated, in"
+        " config.toml a list.",
     )
     embed_model: str = Field(
         default="built-in",
-        description="Model that also finds what was said in other words: `built-in`, the endpoint's name"
-        " of one, or a folder with one in ONNX; `off`: words alone.",
+        description="Model for search by meaning: `built-in`, the name of a model at CTXR_EMBED_BASE_URL, or a folder"
+        " with an ONNX model; `off`: search by words only.",
     )
     embed_base_url: str = Field(
         default="",
-        description="OpenAI-compatible endpoint, such as http://localhost:11434/v1; messages are sent to it. Empty: the"
-        " model runs here.",
+        description="OpenAI-compatible endpoint, such as http://localhost:11434/v1, to which messages are sent for"
+        " embedding. Empty: the model runs in this process.",
     )
     embed_query_model: str = Field(
-        default="", description="The endpoint's model for what is asked, where it has another one for that."
+        default="", description="The endpoint's model for questions, if it is another one than for messages."
     )
     embed_query_prefix: str | None = Field(
-        default=None, description="What the model wants in front of what is asked; unset: what it is known to want."
+        default=None, description="Text that the model expects before a question; unset: the known one of the model."
     )
     embed_passage_prefix: str | None = Field(
-        default=None, description="What the model wants in front of what was said; unset: what it is known to want."
+        default=None, description="Text that the model expects before a message; unset: the known one of the model."
     )
-    embed_api_key: SecretStr = Field(default=SecretStr(""), description="The endpoint's key, where it wants one.")
+    embed_api_key: SecretStr = Field(default=SecretStr(""), description="The endpoint's API key, if it needs one.")
     llm_base_url: str = Field(
         default="",
         description="OpenAI-compatible endpoint, such as http://localhost:11434/v1, that writes summaries and"
-        " briefings; conversations are sent to it. Empty: none does, they are made of what was said.",
+        " briefings; conversations are sent to it. Empty: they are composed of the conversations' own"
+        " sentences.",
     )
-    llm_model: str = Field(default="", description="The endpoint's name of the model that writes.")
-    llm_api_key: SecretStr = Field(default=SecretStr(""), description="The endpoint's key, where it wants one.")
-    llm_timeout_s: float = Field(default=20.0, gt=0, description="Seconds an answer waits for the model.")
+    llm_model: str = Field(default="", description="The endpoint's name of the model.")
+    llm_api_key: SecretStr = Field(default=SecretStr(""), description="The endpoint's API key, if it needs one.")
+    llm_timeout_s: float = Field(default=20.0, gt=0, description="Seconds that an answer waits for the model.")
     log_format: LogFormat = Field(
         default="text",
-        description="What `ctxr serve` writes to stderr: `text`, warnings and errors; `json`, also a line for each run,"
-        " with its execution's id. Neither holds what was said.",
+        description="Format of the log of `ctxr serve` on stderr: `text`: warnings and errors; `json`: also a line"
+        " for each execution, with its id. Neither contains texts of messages.",
     )
     prices: Literal["on", "off"] = Field(
         default="on",
-        description="Whether tokens are shown with their list price; `off` for those who pay a subscription."
-        " `prices.toml` in the home folder adds prices and replaces those that the program knows.",
+        description="Whether tokens are shown with their list price; `off` for subscriptions. `prices.toml` in the"
+        " home folder adds prices and overrides the built-in ones.",
     )
     keep_executions_days: int = Field(
         default=90,
         ge=0,
         le=36_500,
-        description="Days executions are kept one by one, then only as figures; 0: for ever. An ordinary one keeps its"
-        " details while it is among the newest 200.",
+        description="Days that executions are stored one by one, then only as figures; 0: for ever. An ordinary one"
+        " keeps its details while it is among the newest 200.",
     )
     retention: tuple[RetentionPolicy, ...] = Field(
         default=(),
         description="Policies by which `ctxr serve` forgets conversations for good; best as `[[retention]]` in"
-        " config.toml. `ctxr forget --by-policy --dry-run` says what they name now.",
+        " config.toml. `ctxr forget --by-policy --dry-run` shows what they select now.",
     )
     remote_url: str = Field(
         default="",
-        description="Address of a registry elsewhere, such as https://memory.example.org: what is new here goes there,"
-        " and what is new there comes here. Without a line to it both go on, and nothing is lost.",
+        description="Address of another registry, such as https://memory.example.org, with which new messages are"
+        " exchanged in both directions. While it cannot be reached, both work on, and exchange later.",
     )
-    token: SecretStr = Field(default=SecretStr(""), description="The token that opens CTXR_REMOTE_URL.")
+    token: SecretStr = Field(default=SecretStr(""), description="The token for CTXR_REMOTE_URL.")
     never_keep: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
-        description="What is never kept: `source:NAME`, `project:FOLDER`, `channel:NAME`, `path:FILE`, with `*` and"
-        " `?`; separated by commas, in config.toml a list. Channels called `private` or `private_…` never are.",
+        description="Conversations and files that are never stored: `source:NAME`, `project:FOLDER`, `channel:NAME`,"
+        " `path:FILE`, with `*` and `?`; comma-separated, in config.toml a list. Channels named `private`"
+        " or `private_…` are never stored.",
     )
     unmasked_projects: Annotated[tuple[str, ...], NoDecode] = Field(
-        default=(), description="Folders whose secrets are kept as they are; listed in the same way."
+        default=(),
+        description="Folders whose secrets are stored unmasked, with `*` and `?`; comma-separated, in config.toml a"
+        " list.",
     )
     actions: tuple[ActionSettings, ...] = Field(
         default=(),
-        description="Tools of other MCP servers that get each briefing; best as `[[actions]]` in config.toml.",
+        description="Tools of other MCP servers that receive each briefing; best as `[[actions]]` in config.toml.",
     )
     notion: McpServerSettings | None = Field(
         default=None,
-        description="Notion's MCP server, through which `ctxr sync --source notion` reads its pages; best as `[notion]`"
-        " in config.toml.",
+        description="Notion's MCP server, from which `ctxr sync --source notion` reads pages; best as `[notion]` in"
+        " config.toml.",
     )
 
     @field_validator("never_keep", "unmasked_projects", "allowed_origins", "hints_off", "oauth_groups", mode="before")
@@ -243,14 +252,16 @@ class Settings(BaseSettings):
     @classmethod
     def _rules(cls, given: tuple[str, ...]) -> tuple[str, ...]:
         if wrong := [rule for rule in given if not _RULE.match(rule)]:
-            raise ValueError(f"{wrong[0]!r} is no rule; allowed: source:NAME, project:FOLDER, channel:NAME, path:FILE")
+            raise ValueError(
+                f"{wrong[0]!r} is not a rule; allowed: source:NAME, project:FOLDER, channel:NAME, path:FILE"
+            )
         return given
 
     @field_validator("oauth_groups")
     @classmethod
     def _group_rules(cls, given: tuple[str, ...]) -> tuple[str, ...]:
         if wrong := [rule for rule in given if not GROUP_RULE.fullmatch(rule)]:
-            raise ValueError(f"{wrong[0]!r} is no rule; allowed: GROUP=read|write|admin, or GROUP=LEVEL:PROJECT")
+            raise ValueError(f"{wrong[0]!r} is not a rule; allowed: GROUP=read|write|admin, or GROUP=LEVEL:PROJECT")
         return given
 
     @field_validator("allowed_origins")
@@ -260,7 +271,7 @@ class Settings(BaseSettings):
             parts = urlsplit(origin)
             if parts.scheme not in ("https", "http") or origin != f"{parts.scheme}://{parts.netloc}":
                 raise ValueError(
-                    f"{origin!r} is no origin; allowed: scheme and host, such as https://editor.example.org"
+                    f"{origin!r} is not an origin; allowed: scheme and host, such as https://editor.example.org"
                 )
         return given
 
@@ -324,7 +335,7 @@ def read_settings(**given: Any) -> Settings:
         problems = map(_problem, exc.errors())
         raise InvalidRequest("The configuration is not usable.", "; ".join(problems)) from exc
     except SettingsError as exc:  # a variable with invalid JSON, such as CTXR_ACTIONS
-        raise InvalidRequest("The configuration is not usable.", f"{exc}: it has to be JSON") from exc
+        raise InvalidRequest("The configuration is not usable.", f"{exc}: it must be JSON") from exc
     except (OSError, ValueError) as exc:
         raise InvalidRequest("config.toml could not be read.", str(exc)) from exc
 

@@ -391,8 +391,8 @@ async def test_a_person_signs_in_with_a_real_browser(
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"oauth_groups": "staff"}, "'staff' is no rule; allowed: GROUP=read|write|admin"),
-        ({"oauth_groups": "staff=owner"}, "'staff=owner' is no rule"),
+        ({"oauth_groups": "staff"}, "'staff' is not a rule; allowed: GROUP=read|write|admin"),
+        ({"oauth_groups": "staff=owner"}, "'staff=owner' is not a rule"),
         ({"oauth_issuer": "", "oauth_audience": ""}, "need CTXR_OAUTH_ISSUER"),
         ({"public_url": ""}, "CTXR_OAUTH_CLIENT_ID needs CTXR_PUBLIC_URL"),
         ({"oauth_groups": ""}, "CTXR_OAUTH_CLIENT_ID needs CTXR_OAUTH_GROUPS"),
