@@ -35,7 +35,7 @@ class Connection:
 
 
 class ConnectionPlan(NamedTuple):
-    """The changes of a client's files that connect or disconnect it; an empty diff: nothing is to change.
+    """The changes of a client's files that connect or disconnect it; an empty diff: nothing to change.
 
     `then`: what its user does afterwards. `write` carries the changes out.
     """

@@ -51,7 +51,7 @@ async def show_changes(client: Asking, query: Annotated[queries.ChangesQuery, Qu
     dependencies=[without_parameters],
 )
 async def store_messages(client: Asking, given: LogArguments) -> dict[str, Any]:
-    """Store what is new of a conversation: conversation_log for hooks, importers and remote machines."""
+    """Store the new messages of a conversation: conversation_log for hooks, importers and remote machines."""
     return succeeded(await client.answer(as_log_request(_without_unknown_fields(given))))
 
 
@@ -97,7 +97,7 @@ async def show_extracts(client: Asking, query: Annotated[queries.ExtractsQuery, 
 
 @router.get("/export", response_class=FileResponse)
 async def export_owner(client: Asking, query: Annotated[queries.OwnerQuery, Query()]) -> FileResponse:
-    """Return the conversations of one person, but for the trash, in a zip, as the JSON that `ctxr import` reads."""
+    """Return the conversations of one person, without deleted ones, as a zip of JSON that `ctxr import` reads."""
     folder = TemporaryDirectory(prefix="ctxr-export-")
     try:
         path = Path(folder.name, "conversations.zip")
@@ -112,13 +112,13 @@ async def export_owner(client: Asking, query: Annotated[queries.OwnerQuery, Quer
 
 @router.get("/edits", response_model=schemas.EditsPage, response_model_exclude_unset=True)
 async def show_edits(client: Asking, query: Annotated[queries.ChangesQuery, Query()]) -> dict[str, Any]:
-    """List names, tags, deletions and forgetting, in the order in which they became known here."""
+    """List edits of names and tags, deletions and forgetting, in the order of arrival here."""
     return await client.view(list_edits, query.after)
 
 
 @router.post("/edits", response_model=schemas.EditsDone, dependencies=[without_parameters])
 async def carry_out_edits(client: Asking, given: schemas.EditsBody) -> dict[str, Any]:
-    """Do what was done in a registry elsewhere, unless something later is known. To forget takes an admin's token."""
+    """Apply edits of another registry, unless a later one is known. Forgetting needs an admin's token."""
     outcomes = []
     for item in given.items:
         error = await replay(client.answer, client.writable_registry(), item.model_dump())

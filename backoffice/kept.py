@@ -1,4 +1,4 @@
-"""/bo/pins, /bo/views, /bo/briefings, /bo/cases, /bo/backups: short lists of other records than conversations."""
+"""/bo/pins, /bo/views, /bo/briefings, /bo/cases, /bo/backups: short lists of records that are not conversations."""
 
 from collections.abc import Sequence
 from typing import Any

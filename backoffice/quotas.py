@@ -12,7 +12,7 @@ MINUTE_S = 60.0
 class Quotas:
     """The requests that each token has left, as a bucket that holds a minute's worth and fills at an even pace.
 
-    `per_minute`: for tokens without a limit of their own; 0: any number.
+    `per_minute`: for tokens without a limit of their own; 0: no limit.
     """
 
     per_minute: int

@@ -27,8 +27,8 @@ Context = ServerRequestContext[ExitStack, Any]
 def client_name(context: Context) -> str | None:
     """Return name and version of the client program; None if it sent none.
 
-    Over HTTP a client of an older revision says them only in the handshake, of which a stateless server keeps nothing:
-    its requests are known by their `User-Agent`, if that names a client of ours and not a library.
+    Over HTTP, a client of an older revision sends them only in the handshake, which a stateless server does not
+    store. Then the `User-Agent` is used, if it names a known client and not a library.
     """
     if params := context.session.client_params:
         return f"{params.client_info.name} {params.client_info.version}".strip()

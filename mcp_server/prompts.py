@@ -39,7 +39,7 @@ project: what was done, what was decided, what is open. If there was nothing, sa
 
 
 def continue_conversation(text: Annotated[str, "what it was about"]) -> str:
-    """Take up an earlier conversation, held in any AI client."""
+    """Continue an earlier conversation of any AI client."""
     return _call("extract", query={"text": text}) + _with_wordings("query.also") + CONTINUE
 
 
@@ -67,7 +67,7 @@ def tag(
 
 
 def briefing(date: Annotated[str, "a day, such as 2026-01-31"] = "today") -> str:
-    """Return a prompt for what was worked on, decided and left open on a day."""
+    """Summarise what was worked on, decided and left open on a day."""
     return _call("list_sessions", project="all", limit=100) + BRIEFING.format(date=_quoted(date))
 
 

@@ -19,7 +19,7 @@ Arguments = Mapping[str, Any]
 
 
 def can_ask(ctx: Context) -> bool:
-    """Return True if the client can show the user a form, as it can if it names no mode of elicitation."""
+    """Return True if the client can show the user a form; a client that names no mode of elicitation can."""
     capabilities = ctx.session.client_capabilities
     asking = capabilities.elicitation if capabilities else None
     return asking is not None and (asking.form is not None or asking.url is None)

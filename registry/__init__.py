@@ -1,1 +1,1 @@
-"""The kernel: words, errors, storage and search. Imports nothing of ours."""
+"""The kernel: domain types, errors, storage and search. It imports no other package of this program."""

@@ -1,4 +1,4 @@
-"""The product's values: roles, messages, times. No I/O, no framework."""
+"""Domain types: roles, messages, sessions, times. No I/O, no framework."""
 
 import re
 import time
@@ -112,7 +112,7 @@ def clamp_year(moment: datetime) -> datetime:
 
 
 def parse_time(given: str | datetime) -> datetime:
-    """Parse ISO 8601, naive as UTC, truncated to the milliseconds that are stored. Raises ValueError."""
+    """Parse ISO 8601, truncated to milliseconds as stored; a naive time is UTC. Raises ValueError."""
     moment = datetime.fromisoformat(given.strip()) if isinstance(given, str) else given
     try:
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

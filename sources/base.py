@@ -29,7 +29,7 @@ class Paths:
 class Skipped:
     """A part of a store that a reader skipped, and the reason.
 
-    `session`: the key of its session, set by the sync; "" if every pass over the store skips it again.
+    `session`: the key of its session, set by the sync; "" for a part of the store that every sync skips again.
     """
 
     what: str
@@ -69,7 +69,7 @@ class Source(ABC):
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield the sessions whose fingerprint differs from the one in `seen` (by key).
 
-        Strictly read-only, streaming, bounded in memory. A damaged part is yielded as Skipped, and reading goes on.
+        Strictly read-only, streaming, bounded in memory. A damaged part is yielded as Skipped, and reading continues.
         Raises StorageError if the store as a whole cannot be read.
         """
 

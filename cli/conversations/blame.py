@@ -1,4 +1,4 @@
-"""`ctxr blame`: find the conversations in which a line, a file or a commit came about."""
+"""`ctxr blame`: find the conversations that a line, a file or a commit came from."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -28,9 +28,9 @@ def _lines(result: dict[str, Any]) -> Iterator[str]:
 @click.option("--limit", type=click.IntRange(1, 100), default=5, show_default=True, help="Conversations, or commits.")
 @printed(_lines)
 def blame(file: str | None, commit: str | None, session_id: str | None, limit: int) -> dict[str, Any]:
-    """Find the conversations in which a line, a file or a commit came about.
+    """Find the conversations that a line, a file or a commit came from.
 
-    Compares git's history with what was said: when, in which project, which files
+    Compares git's history with the messages: when, in which project, which files
     tools changed and which lines were written. The best match comes first, with
     its confidence. Nothing needs to be set up in the repository.
 

@@ -1,4 +1,4 @@
-"""`ctxr search`: find past sessions by what was said in them."""
+"""`ctxr search`: find past sessions by words in their messages."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -43,7 +43,7 @@ from registry.errors import NotFound
 def search(
     words: tuple[str, ...], as_json: bool, explain: bool, from_: str | None, also: tuple[str, ...], **wanted: Any
 ) -> None:
-    """Search past sessions by what was said in them.
+    """Search past sessions by words in their messages.
 
     Put a minus before a word that must not occur; `tag:`, `project:`, `source:`,
     `after:` and `before:` narrow the search.

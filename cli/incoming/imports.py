@@ -44,9 +44,9 @@ def import_files(files: Sequence[Path], as_json: bool) -> None:
     """Import your Claude.ai, ChatGPT or Gemini history, or `ctxr export`'s JSON.
 
     The kind of each FILE is recognised, and the file is not changed. A newer
-    export may be imported at any time: only what is new is added, and what is
-    missing in it stays in the registry. What could not be imported is named, and
-    the exit status is 1 then.
+    export may be imported at any time: only new messages are added, and nothing is
+    removed. If something could not be imported, it is listed, and the exit status
+    is 1.
     """
     with ExitStack() as stack:
         documents = {file: parts for file in files if (parts := _documents_in(file, stack))}

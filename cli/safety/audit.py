@@ -29,8 +29,8 @@ def audit(as_json: bool, who: str | None, **options: str | None) -> None:
     """List who read, wrote, shared, deleted or exported what, oldest first.
 
     These are the records of runs, which are kept for CTXR_KEEP_EXECUTIONS_DAYS.
-    With --json each act is a line of its own, to be kept elsewhere. What was
-    forgotten is named no more; that somebody did something then stays.
+    With --json each act is one line, for storage elsewhere. Records of forgotten
+    conversations keep who did something and when, but no names or contents.
     """
     from orchestrator.opening import with_registry
 

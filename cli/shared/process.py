@@ -100,7 +100,7 @@ class LocalProcess:
         try:
             await self._serve_caller(reader, writer)
         except (OSError, ValueError, asyncio.IncompleteReadError):
-            pass  # the caller has gone, or is none of ours
+            pass  # the caller has closed the connection, or is another program
         finally:
             self._last_left = time.monotonic()
             self._connections.discard(task)
@@ -227,7 +227,7 @@ class LocalProcess:
 
 
 def _has_client() -> bool:
-    """Return whether a client of this user is connected: its next chat should not wait for a process to start."""
+    """Return True if a client of this user is connected: its next chat should not wait for a process to start."""
     from cli.connect.connections import connections_from
     from registry.extras import installer
 

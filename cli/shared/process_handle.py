@@ -96,7 +96,7 @@ class ProcessHandle:
                     self.end_hung()
                 has_ended = started is None or started.poll() is not None
                 if started and started.poll():
-                    return None  # it cannot start; the caller's own process will say why
+                    return None  # it cannot start; the caller's own process will report why
                 if has_ended and self._holder() is None:
                     started = self._start()
                 time.sleep(0.005)
@@ -135,7 +135,7 @@ class ProcessHandle:
             try:
                 os.kill(holder, 9 if sys.platform != "win32" else 15)
             except OSError:
-                return  # it is gone already, or not ours
+                return  # it has ended already, or belongs to another user
             deadline = time.monotonic() + ANSWER_TIMEOUT_S
             while self._holder() == holder and time.monotonic() < deadline:
                 time.sleep(0.005)
@@ -250,7 +250,7 @@ def program_stamp(home: str) -> int:
         with open(os.path.join(home, "config.toml"), "rb") as file:
             parts.append(file.read())
     except OSError:
-        pass  # none, or none that can be read
+        pass  # missing or unreadable
     return crc32(b"\n".join(sorted(parts)))
 
 

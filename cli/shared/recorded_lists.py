@@ -36,7 +36,7 @@ def read_lists(handle: ProcessHandle, words: list[str]) -> dict[str, bytes]:
 
 
 def write_lists(handle: ProcessHandle, words: list[str], stamp: int, answers: Mapping[str, str]) -> None:
-    """Write the results by `revision method`; OSError if they cannot be."""
+    """Write the results by `revision method`. Raises OSError."""
     path = lists_file(handle, words)
     draft = f"{path}.{os.getpid()}"
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:

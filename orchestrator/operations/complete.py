@@ -13,7 +13,7 @@ from registry.storage.database import ReadTransaction
 
 
 class CompleteQuery(QueryShape):
-    """The beginning of a word, and what it is to be completed to."""
+    """The beginning of a name, and the kind of name."""
 
     kind: NameKind
     text: str = Field("", max_length=300)

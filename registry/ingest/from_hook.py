@@ -25,7 +25,8 @@ HOOK_PREFIX = "hook:"
 HOOK_REQUEST = "heard_in"
 """Payload key of a message that was not stored by the hook: the request in which the hook sent it too."""
 MAX_CLOCK_GAP = timedelta(minutes=5)
-"""Largest difference between a message's times in hook and store: one may note an answer's end, the other its begin."""
+"""Largest difference between a message's times in hook and store: one may record when an answer ends, the other when it
+begins."""
 _BLOCK_BREAK = "\n\n"  # between the blocks of an answer, as readers join them
 MAX_REPEAT_GAP = timedelta(seconds=5)
 """Within this time, the same text from two hooks without a request is one message: a client was configured twice."""

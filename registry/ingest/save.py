@@ -127,7 +127,7 @@ def _update_changed(tx: WriteTransaction, sent: Sequence[Sent], matches: RowMatc
     known = [(row, one) for row, one in zip(matches, sent, strict=True) if row is not None]
     with_usage = [row.number for row, one in known if one.message.native_id and one.message.more.get("usage")]
     stored_usage = dict(_stored(tx, with_usage, conversation.c.payload["usage"]))
-    # another machine may not know the state yet, and what changes it happens near the end
+    # only near the end, where states change; messages of another machine may lack the newest state
     recent = [row.number for row, one in known[-MAX_LOOKUP:] if one.message.native_id and one.stored_id is None]
     status, superseded = conversation.c.payload[("tool", "status")], conversation.c.payload["superseded"]
     stored_states = {number: state for number, *state in _stored(tx, recent, status, superseded)}

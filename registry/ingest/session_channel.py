@@ -188,7 +188,7 @@ def metadata_of(session: Session) -> dict[str, Any]:
 
 
 def times_note(session: Session, known: ChannelRow | None) -> dict[str, str]:
-    """Return the metadata that says whether all times of a session are inferred, or were so and are known now."""
+    """Return the metadata on a session's times: all inferred, or known now after they were inferred."""
     if session.messages and all(message.more.get("time") == INFERRED for message in session.messages):
         return {TIMES: INFERRED}
     return {TIMES: KNOWN} if known and TIMES in known.meta else {}

@@ -1,6 +1,6 @@
 """Sum the tokens that clients count, and their price, by day, client, project, model or session.
 
-Deleted messages do not count. A message that stands in several conversations, because one was forked or resumed from
+Deleted messages do not count. A message that is in several conversations, because one was forked or resumed from
 the other, counts once, in the conversation that was stored first.
 """
 

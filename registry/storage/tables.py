@@ -88,7 +88,7 @@ channel_alias = _table(  # other names of a channel: those that tools used befor
 
 channel_link = _table(  # two channels that may be one conversation: one named by a tool, and a session
     "channel_link",
-    # The column keeps the name it was made with.
+    # The column keeps its first name.
     Column("told", Number, ForeignKey("channel.number", ondelete="CASCADE"), primary_key=True, key="named"),
     Column("session", Number, ForeignKey("channel.number", ondelete="CASCADE"), primary_key=True),
     Index("ix_channel_link_session", "session"),

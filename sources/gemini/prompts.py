@@ -9,7 +9,7 @@ _INJECTED = (
     "This is the Gemini CLI. We are setting up the context",
     *("<session_context>", "<state_snapshot>", "<environment_context>", "<system-reminder>"),
 )
-# put before a prompt: messages of hooks, what servers say of themselves to a sub-agent, and reminders of Qwen Code
+# put before a prompt: messages of hooks, descriptions of servers for a sub-agent, and reminders of Qwen Code
 _BEFORE = re.compile(r"(?:\s*<(hook_context|loaded_context|system-reminder)>.*?</\1>\s*)+", re.DOTALL)
 _REFERENCED = "--- Content from referenced files ---"
 _REFERENCE = re.compile(r"^Content from @(.+):$", re.MULTILINE)
@@ -48,5 +48,5 @@ def parts_text(content: object) -> str:
 
 
 def typed(prompt: str) -> Iterator[str]:
-    """Return what the user typed of a hook's prompt."""
+    """Return the parts of a hook's prompt that the user typed."""
     return filter(None, prompt_of({"content": prompt})[:1])

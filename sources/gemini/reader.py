@@ -178,7 +178,7 @@ class GeminiChat(Conversation):
         self.count_tokens(before, message.get("tokens"), cache_in_input=True, excludes_reasoning=True)
 
 
-# the client calls every command that ran a success, and tells only in its result that it failed
+# the client records every finished command as a success; only the result shows that it failed
 _EXIT_CODE = re.compile(r"^Exit Code: [1-9]\d*$", re.MULTILINE)
 
 

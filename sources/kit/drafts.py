@@ -145,7 +145,7 @@ def tool_draft(
 
 
 def result_status(has_failed: object) -> str:
-    """Return how a call ended that is over."""
+    """Return the status of a finished call."""
     return FAILED if has_failed else COMPLETED
 
 
@@ -190,7 +190,7 @@ _WORKTREE = re.compile(r"[\\/]\.(?:claude|codex)[\\/]worktrees(?:[\\/].*)?$", re
 
 
 def project_of(folders: Iterable[str]) -> str | None:
-    """Return the first working folder that is no worktree of a client, else the main folder of the first worktree."""
+    """Return the first working folder that is not a client's worktree, else the main folder of the first worktree."""
     flavours = (PurePosixPath, PureWindowsPath)
     seen = [folder for folder in folders if any(flavour(folder).is_absolute() for flavour in flavours)]
     chosen = next((folder for folder in seen if not _WORKTREE.search(folder)), None)

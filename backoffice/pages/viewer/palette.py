@@ -34,7 +34,7 @@ KEYS = ("tag:", "project:", "source:", "after:", "before:")
 async def palette(
     request: Request, client: Asking, q: Annotated[str, Query(max_length=1000)] = "", typing: bool = True
 ) -> HTMLResponse:
-    """List what matches the words; a search here is no execution."""
+    """List what matches the words; a search here is not recorded."""
     words = q.strip()
     translate = translator(language_of(request))
     commands = [one for one in COMMANDS if words.lower() in f"{one[0]} {translate(one[0])}".lower()]

@@ -29,7 +29,7 @@ class Cue(NamedTuple):
 
 _PUBLIC = re.compile(r"(?:public|publishable|primary|foreign)[ _-]?\Z", re.IGNORECASE)
 _PUBLIC_KEY = re.compile(r"\b(?:site|restore|cache(?: [a-z]+){0,4})[ _-]?\Z", re.IGNORECASE)  # of a key alone
-_ARN = re.compile(r"\b(?:arn|urn):[\w:/.-]*$")  # an Amazon resource name that goes on
+_ARN = re.compile(r"\b(?:arn|urn):[\w:/.-]*$")  # an Amazon resource name that continues after the cue
 _NOUN = re.compile(  # before "pass", if it is a noun; not a plural: "the tests pass"
     r"(?:\b(?:the|my|our|your|his|her|their|temp|new|old|root|admin|user|default)\s(?:[\w-]{0,12}[^\Ws]\s)?|_)\Z",
     re.IGNORECASE,

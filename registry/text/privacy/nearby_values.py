@@ -1,4 +1,4 @@
-"""Find values near a name of a secret or a word for a login: the odder the value, the weaker may be the relation.
+"""Find values near the name of a secret or a word for a login: an odder value needs less evidence of a relation.
 
 A value is assigned to a name, in code too (`password = …`, 비밀번호는 …), or it is near a cue ("password", 비번,
 "login") in a sentence, a table or the next line. Plain words are secrets only in the sentences of `rules.toml`.
@@ -53,7 +53,7 @@ _DESCRIBES = re.compile(  # the end of a name whose value only describes the sec
     r"|digest|alias|variable|env|label|hint|placeholder|prompt|column|header|param|regex|pattern|message)s?$",
     re.IGNORECASE,
 )
-_CODE = re.compile(  # a line of code, a setting, a command or a log: only what is assigned is a value there
+_CODE = re.compile(  # a line of code, a setting, a command or a log: only assigned values count there
     r"[{}\\]|<set to|;\s*$|[A-Za-z_]\w*\((?![가-힣])|[=!]=|^\s*(?:[@+$%|]|[\"'][\w.-]*[\"']\s?[:,]|\S+ = [A-Za-z(])",
     re.MULTILINE,
 )
@@ -161,7 +161,7 @@ def _find_assigned(text: str, cues: Sequence[Cue]) -> Iterator[Secret]:
             behind = found.end() if len(found[0]) > LONGEST_SKIPPED else 0
             group = "quoted" if found["quoted"] else "bare"
             is_verb = cue.name.words == "pass" and found["plain"] and not cue.is_strong
-            is_quoted = found["quote"] not in (None, "**")  # in bold anything may stand
+            is_quoted = found["quote"] not in (None, "**")  # bold text may be anything
             if not is_verb and _is_assigned(found, cue.name, found[group], is_quoted=is_quoted):
                 yield Secret(cue.name.kind, *found.span(group))
 
@@ -233,7 +233,7 @@ def _find_in_line(text: str, start: int, cues: Sequence[Cue], strong: Container[
     """Yield the secrets in a line with cues, in the lines below it, and in the column of a table."""
     stop = text.find("\n", cues[-1].end)
     stop = len(text) if stop < 0 else stop
-    first = max(start, text.rfind(" ", start, max(start, cues[0].start - BEFORE)))  # a value is not cut
+    first = max(start, text.rfind(" ", start, max(start, cues[0].start - BEFORE)))  # do not cut a value
     last = min(stop, cues[-1].end + BEHIND)
     for cue in cues:
         if cue.name.kind == "pin" or (cue.name.kind == "password" and not cue.name.is_cue):
@@ -304,7 +304,7 @@ class _Tie(NamedTuple):
     is_explicit: bool
     """A pronoun for the secret precedes it: "it's …"."""
     is_place: bool
-    """A preposition or an article precedes it, so that it is a place or a product."""
+    """A preposition or an article precedes it, so it is a place or a product."""
 
 
 def _tie(text: str, first: int, start: int, stop: int) -> _Tie:
@@ -332,7 +332,7 @@ def _needed(text: str, start: int, stop: int, cue: Cue, tie: _Tie) -> Form:
         return Form.WORD
     if is_behind and tie.is_place:
         return Form.GENERATED
-    # names of a computer and a Wi-Fi look like passwords: they are none unless a strong cue says so
+    # names of computers and Wi-Fi networks look like passwords, so they need a strong cue
     if _COMPUTER.fullmatch(value) and not (is_behind and cue.is_strong):
         return Form.NEVER
     is_announced = tie.has_particle or tie.is_announced or 0 <= start - cue.end < 3

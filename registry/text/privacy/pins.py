@@ -78,7 +78,7 @@ def find_pins(text: str, cue: Cue) -> Iterator[Secret]:
 
 
 def _is_other(cue: Cue, found: re.Match[str], between: str, *, is_direct: bool) -> bool:
-    """Return True if a number is no PIN: a year, an example, the code of an error, or a number in code."""
+    """Return True if a number is not a PIN: a year, an example, an error code, or a number in source code."""
     value, name = found["secret"], cue.name.words
     is_year = is_direct and value[:2] in ("19", "20") and _STATED.fullmatch(between) is not None
     if not (is_pin(value) or found["keyed"] or is_year) or re.search(r"[\n;={}<>]", between.strip(" =")):

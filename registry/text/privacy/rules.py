@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from registry.text.privacy.values import TESTS, is_unmistakable
 
 OWN_RULES = "secret-rules.toml"  # a user's own rules, in the registry's folder
-CACHED_WORDS = 20_000  # words of up to 64 characters whose keywords are remembered, 3 MB; 50_000 are 10 % faster
+CACHED_WORDS = 20_000  # cached words of up to 64 characters: 3 MB; 50_000 are 10 % faster
 UNMISTAKABLE = ""  # the keyword of texts with a word that can only be a password
-SHORTEST_KEY = 20  # characters; no secret that is recognised by its beginning alone is shorter
+SHORTEST_KEY = 20  # characters of the shortest secret that is recognised by its beginning alone
 _BETWEEN = r"(?:(?:[ \t=]|\\\n)+|[\"'],\s*[\"'])"  # two arguments of a command
 _PLAIN_REST = r"[\w+/=%-]{14,}"  # of a key
 _ARGUMENT = r"""[\"']?(?P<secret>(?<=[\"'])[^\"'\n$-][^\"'\n$]{3,}(?=[\"'])|[^\s\"'`$/-][^\s\"'`]{3,})"""

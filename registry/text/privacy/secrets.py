@@ -31,7 +31,7 @@ def is_masked(text: str) -> bool:
 def find_secrets(text: str) -> list[Secret]:
     """Return the secrets of a text in order, also those with escapes, without overlaps."""
     if MARK_BEGIN in text:
-        text = MARK.sub(_blanks, text)  # or else a mark would look like a name with a value
+        text = MARK.sub(_blanks, text)  # otherwise a mark would look like a name with a value
     if "-----BEGIN" in text:
         text = _PUBLIC_BLOCK.sub(_blanks, text)
     rules = load_rules()
