@@ -17,15 +17,15 @@ from orchestrator.requests.shapes import MessageIn, Meta, QueryShape
 class LogBody(QueryShape):
     """The arguments of conversation_log."""
 
-    channel: ChannelName | None = Field(None, description="left out: a new one is given and returned")
+    channel: ChannelName | None = Field(None, description="omitted: a new one is created and returned")
     messages: list[MessageIn] = Field(min_length=1)
     source: SourceName | None = Field(None, description="as in `meta`")
-    timestamp: Timestamp | None = Field(None, description="when it was sent; dates messages that bring no time")
+    timestamp: Timestamp | None = Field(None, description="when it was sent; the time of messages without one")
     meta: Meta | None = None
     grows: str | None = Field(
         None,
-        description="id of the stored message of which the one that is sent has all words and more: its client was"
-        " still writing it. Refused where it is none that a machine has sent, or has other words",
+        description="id of the stored message that the sent one extends, because its client was still writing it."
+        " Refused unless a machine has sent that message, and it is the beginning of this one",
     )
 
 

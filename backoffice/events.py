@@ -26,7 +26,9 @@ router = APIRouter(prefix="/bo", tags=["events"])
 class EventsQuery(QueryShape):
     """The position to start from, for clients that cannot send a header."""
 
-    after: str | None = Field(None, pattern=PLACE, description="the same; `Last-Event-ID` goes before it")
+    after: str | None = Field(
+        None, pattern=PLACE, description="the `id` of the last event seen; `Last-Event-ID` has precedence"
+    )
 
 
 async def _start(
@@ -37,7 +39,7 @@ async def _start(
         Header(
             alias="Last-Event-ID",
             pattern=PLACE,
-            description="the `id` of the last event seen: what happened since is sent first",
+            description="the `id` of the last event seen; later events are sent first",
             examples=["120.48"],
         ),
     ] = None,

@@ -76,7 +76,7 @@ class ChannelsQuery(PageQuery, Period):
     order: Literal["relevance", "newest", "asc", "desc"] | None = Field(  # type: ignore[assignment]
         None, description="best first where there are words, else newest first (`newest`, `desc`); `asc`: oldest first"
     )
-    deleted: bool = Field(False, description="the deleted channels; words are looked for in their names only")
+    deleted: bool = Field(False, description="deleted channels; words are searched in their names only")
 
     @property
     def is_by_relevance(self) -> bool:
@@ -118,7 +118,7 @@ class MessageFilters(Period):
 
 
 class MessagesQuery(PageQuery, MessageFilters):
-    q: Word | None = Field(None, description="words that the message has to do with; deleted ones are not found")
+    q: Word | None = Field(None, description="words to search messages for; deleted ones are not found")
     include_deleted: bool = Field(False, description="softly deleted messages too")
 
     @property
@@ -133,13 +133,11 @@ class MessageQuery(QueryShape):
 class ChangesQuery(QueryShape):
     """The place to continue from."""
 
-    after: int = Field(0, ge=0, le=2**62, description="the `place` of the last answer; 0: from the first message")
+    after: int = Field(0, ge=0, le=2**62, description="`place` of the last answer; 0: from the beginning")
 
 
 class OwnerQuery(QueryShape):
-    owner: Word = Field(
-        description="whose own conversations; with a token below `admin` its own person", examples=["kim"]
-    )
+    owner: Word = Field(description="the person; below `admin` only the token's own person", examples=["kim"])
 
 
 class DeletionQuery(QueryShape):
@@ -167,11 +165,11 @@ class ExecutionsQuery(PageQuery, Period):
         None, description="only runs with this outcome, or those that have not ended"
     )
     source: Word | None = Field(None, description="only runs that this client or page started")
-    error_code: ErrorCode | None = Field(None, description="only those that ended in this way")
-    q: Word | None = Field(None, description="characters in the words that were asked")
+    error_code: ErrorCode | None = Field(None, description="only runs with this error code")
+    q: Word | None = Field(None, description="characters that the question contains")
     client: Word | None = Field(None, description="a part of the client's name")
-    min_duration_ms: float | None = Field(None, ge=0, description="those that took at least so long")
-    without_source: Word | None = Field(None, description="all but those of this source")
+    min_duration_ms: float | None = Field(None, ge=0, description="only runs of at least this duration")
+    without_source: Word | None = Field(None, description="only runs of other sources")
 
     @property
     def filters(self) -> dict[str, Any]:

@@ -35,8 +35,8 @@ class ItemPage(BaseModel, Generic[Item]):
     """A page of a list."""
 
     items: list[Item]
-    total: int = Field(description="how many there are on all pages")
-    next_cursor: str | None = Field(description="pass it as `cursor` to go on; null: this was the last page")
+    total: int = Field(description="number of items on all pages")
+    next_cursor: str | None = Field(description="pass it as `cursor` for the next page; null: last page")
 
 
 class ChannelItem(BaseModel):
@@ -53,17 +53,17 @@ class ChannelItem(BaseModel):
     message_count: int
     created_at: str
     updated_at: str
-    time: str | None = Field(None, description='"inferred" where its client stored no times')
-    last_accessed: str | None = Field(None, description="when it was last given to somebody who asked for it")
-    owner: str | None = Field(None, description="the person whose token first wrote it; left out without one")
-    shared_with: str | None = Field(None, description="project or team; left out where its owner alone sees it")
+    time: str | None = Field(None, description='"inferred" if its client stored no times')
+    last_accessed: str | None = Field(None, description="when it was last delivered to a caller")
+    owner: str | None = Field(None, description="the person whose token created it; omitted if none")
+    shared_with: str | None = Field(None, description="project or team; omitted if only its owner sees it")
     shared_until: str | None = None
     first_message_preview: str | None
     summary: str | None
 
 
 class Passage(BaseModel):
-    """A passage of a message that matches a search; the words found stand between `**`."""
+    """A passage of a message that matches a search; the matched words are between `**`."""
 
     id: str = Field(description="the message")
     snippet: str
@@ -73,7 +73,7 @@ class Passage(BaseModel):
 
 
 class FoundChannel(ChannelItem):
-    """A channel in a list; of a search with what was found in it."""
+    """A channel in a list; in a search also its best matches."""
 
     deleted: bool | None = None
     match_count: int | None = Field(None, description="messages that match")
@@ -83,7 +83,7 @@ class FoundChannel(ChannelItem):
 class ShownChannel(ChannelItem):
     """A channel with its other names and the channels that may be the same conversation."""
 
-    also_known_as: list[str] = Field([], description="names under which it was logged and goes on being found")
+    also_known_as: list[str] = Field([], description="other names by which it is found")
     maybe_same_as: list[str] = Field([], description="channels that may be the same conversation")
 
 
@@ -106,11 +106,11 @@ class SpokenMessage(BaseModel):
 
 
 class FoundMessage(SpokenMessage):
-    """A message that answers a search, best first."""
+    """A message found by a search."""
 
     score: float | None = Field(
-        description="what it holds of the words, as a share of the best, and what its neighbours add; null for a time"
-        " or a place alone, which are listed by time"
+        description="score of its words as a share of the best, plus that of its neighbours; null if the query has only"
+        " a time or a place: then messages are listed by time"
     )
     words: list[str] = Field(description="the words of the query that it contains")
 
@@ -126,16 +126,16 @@ class MessageItem(SpokenMessage):
 
 
 class ChangesPage(BaseModel):
-    """Messages as they came, one page."""
+    """A page of messages in the order of arrival."""
 
     items: list[MessageItem]
-    place: int = Field(description="pass it as `after` to go on")
-    is_all: bool = Field(description="nothing newer is there yet")
+    place: int = Field(description="pass it as `after` for the next page")
+    is_all: bool = Field(description="there is nothing newer yet")
     starts_over: bool = Field(
-        description="`after` is no place of this registry, as after the restore of a backup: this is the first page"
+        description="`after` is not a position of this registry, for example after a restore: this is the first page"
     )
     registry: str = Field(description="the registry's id, the same at every address")
-    owner: str | None = Field(description="the person whose token asks")
+    owner: str | None = Field(description="the person of the caller's token")
 
 
 class EditItem(QueryShape):
@@ -144,19 +144,19 @@ class EditItem(QueryShape):
     field: str = Field(
         pattern="^(title|nickname|tag:.{1,64}|pinned|shared|deleted|forgotten|text)$",
         description="`title`, `nickname`, `tag:NAME`, `pinned`, `shared`, `deleted`, `forgotten`, or `text`: a"
-        " message has more words by now",
+        " message has grown",
         examples=["nickname"],
     )
     value: JsonValue = Field(
         description="the name; whether it has the tag, is pinned or deleted; the group and the end of sharing;"
         " forgotten ids; the message's id and digest"
     )
-    done_at: Timestamp = Field(description="by the clock where it was done", examples=[TIME])
-    names: list[str] = Field([], description="what the channel is called there", max_length=1000)
+    done_at: Timestamp = Field(description="by the clock of the machine that made the edit", examples=[TIME])
+    names: list[str] = Field([], description="names of the channel there", max_length=1000)
     source: str = ""
     session_id: str | None = None
-    message_id: str | None = Field(None, description="of a message, its id in the registry that is asked")
-    of_other_person: bool = Field(False, description="of a channel that is another person's than the token's")
+    message_id: str | None = Field(None, description="for a message: its id in this registry")
+    of_other_person: bool = Field(False, description="the channel belongs to another person than the token")
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:
@@ -169,7 +169,7 @@ class EditItem(QueryShape):
 
 
 class Forgotten(QueryShape):
-    """Which messages are forgotten, or a whole channel by some of its messages."""
+    """The forgotten messages, or a forgotten channel, identified by some of its messages."""
 
     is_channel: bool
     ids: list[str]
@@ -179,8 +179,8 @@ class EditsPage(BaseModel):
     """A page of edits."""
 
     items: list[EditItem]
-    place: int = Field(description="pass it as `after` to go on")
-    is_all: bool = Field(description="nothing newer is there yet")
+    place: int = Field(description="pass it as `after` for the next page")
+    is_all: bool = Field(description="there is nothing newer yet")
 
 
 class EditsBody(QueryShape):
@@ -192,7 +192,7 @@ class EditsBody(QueryShape):
 class EditDone(BaseModel):
     """The outcome of one edit."""
 
-    why: str | None = Field(description="why it is not done here")
+    why: str | None = Field(description="why it was not applied here")
 
 
 class EditsDone(BaseModel):
@@ -204,7 +204,7 @@ class EditsDone(BaseModel):
 class Logged(BaseModel):
     """The result of a call that stored messages, as of conversation_log."""
 
-    not_kept: str | None = Field(None, description="why nothing of it is kept; then there are no ids")
+    not_kept: str | None = Field(None, description="why nothing was stored; then there are no ids")
     stored_ids: list[str] = Field(description="one per message sent, in order")
     channel: str
     message_count: int
@@ -214,7 +214,7 @@ class Logged(BaseModel):
 
 
 class ResultItem(BaseModel):
-    """A kept result: what was delivered to whom, as ids."""
+    """A stored result: the ids that were delivered to a caller."""
 
     id: str
     record_type: str

@@ -12,15 +12,15 @@ from orchestrator.requests.field_types import ChannelName
 
 
 class UsageParameters(Period, UsageQuery):
-    """Which messages count, and what their tokens are summed by."""
+    """The messages whose tokens are summed, and the grouping."""
 
     channel: ChannelName | None = Field(None, description="only this conversation, by any of its names")
 
 
 class TokenSums(BaseModel):
-    """Token counts and what they cost."""
+    """Token counts and their cost."""
 
-    answers: int = Field(description="answers of a model with token counts; a copy in another conversation is none")
+    answers: int = Field(description="answers with token counts, without copies in other conversations")
     input_tokens: int = Field(description="without those from a cache")
     output_tokens: int = Field(description="with the reasoning")
     cache_read_tokens: int
@@ -32,7 +32,7 @@ class TokenSums(BaseModel):
 class UsageRow(TokenSums):
     """The sums of one project, session, model, client or day."""
 
-    name: str | None = Field(description="a folder, channel, model, client or day; null: not known")
+    name: str | None = Field(description="a folder, channel, model, client or day; null: unknown")
     title: str | None = Field(None, description="of a session")
 
 
@@ -49,7 +49,7 @@ class UsageAnswer(BaseModel):
     by: By
     rows: list[UsageRow]
     total: TokenSums
-    unpriced_models: list[str] = Field(description="models without a price; the costs do not hold their tokens")
+    unpriced_models: list[str] = Field(description="models without a price; the costs do not include their tokens")
     without_counts: list[MissingCounts]
 
 
