@@ -42,7 +42,7 @@ RECHECK_S = 5.0  # an open event stream ends within this time after its token wa
 # Addresses that need no credential, because they reveal nothing that is stored.
 OPEN_PATHS = ("/health", "/ready", "/login", "/static/", "/.well-known/")
 OAUTH_CALLBACK = "/login/oauth/done"  # the issuer sends browsers back to it
-METRICS_PATH = "/metrics"  # the one address that a token of scope `metrics` opens
+METRICS_PATH = "/metrics"  # the only path for a token of scope `metrics`
 # The owner of this machine, known by a secret file. The name is not allowed for tokens.
 THIS_USER = Access("(this user)", Level.ADMIN, per_minute=0)
 # Checks a token of another issuer; None if it is not valid.
@@ -108,7 +108,7 @@ class Sessions:
         return credential.access if number is None else await registry.read(lambda tx: tokens.get_token(tx, number))
 
     async def renew(self, registry: Registry, person: str, access: Access | None) -> None:
-        """Give a person's sessions the access that the issuer tells now; None: end them."""
+        """Give a person's sessions the access that the issuer grants now; None: end them."""
         if not registry.is_read_only:
             await registry.write(lambda tx: tokens.renew_sessions(tx, person, access))
             return
@@ -151,8 +151,8 @@ class Gate:
         self._recording: set[asyncio.Task[None]] = set()
         self._outage = Outage(
             logger,
-            begun="The registry does not say who may come in",
-            over="The registry says again who may come in",
+            begun="Tokens cannot be checked: the registry does not answer",
+            over="Tokens can be checked again",
         )
         self._issuer_outage = Outage(
             logger,
@@ -181,7 +181,7 @@ class Gate:
             access = credential.access if credential else await self._issuer_access(secret.strip())
             if access:
                 return access
-        raise Unauthorized("The token is not good.", "Authorization: it is unknown, revoked or expired")
+        raise Unauthorized("The token is not valid.", "Authorization: it is unknown, revoked or expired")
 
     async def _issuer_access(self, token: str) -> Access | None:
         return await _log_outage(self.rules.verify(token), self._issuer_outage) if self.rules.verify else None
@@ -251,7 +251,9 @@ class Admission:
     async def _rate_limited(self, scope: Scope, receive: Receive, access: Access, wait_s: int) -> Response:
         limit = self._gate.quotas.limit_of(access)
         details = f"token {access.name!r}: allowed {limit} requests a minute; ask again in {wait_s} s"
-        answer = await self._answer(scope, receive, InvalidRequest("This token asks too often.", details))
+        answer = await self._answer(
+            scope, receive, InvalidRequest("This token has reached its request limit.", details)
+        )
         answer.status_code, answer.headers["Retry-After"] = 429, str(wait_s)
         return answer
 

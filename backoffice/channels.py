@@ -18,13 +18,13 @@ router = APIRouter(prefix="/bo/channels", tags=["channels"])
 Name = Annotated[ChannelName, Path(description="the channel's name", examples=[CHANNEL])]
 NAMING = {
     "a nickname and tags": {"value": {"nickname": "fib", "tags": ["python", "recursion"]}},
-    "no title any more": {"value": {"title": None}},
+    "remove the title": {"value": {"title": None}},
 }
 
 
 @router.get("", response_model=ItemPage[FoundChannel], response_model_exclude_unset=True)
 async def show_channels(client: Asking, query: Annotated[ChannelsQuery, Query()]) -> dict[str, Any]:
-    """List channels by last activity; with words, the channels about them, best first, with the passages found."""
+    """List channels by last activity; with words, the matching channels, best first, with their best passages."""
     return await find_channels(client, query, passages=MAX_MATCHES)
 
 
@@ -38,7 +38,7 @@ async def find_channels(
 ) -> dict[str, Any]:
     """Return a page of channels; of a search also `understood` and `confidence`.
 
-    `is_recorded`: False for a search while somebody types. `passages`: how many of each channel.
+    `is_recorded`: False for a search while the user types. `passages`: how many of each channel.
     """
     if not query.q or query.deleted:
         return await client.view(views.list_channels, query.filters, query.page)
@@ -66,7 +66,7 @@ async def show_channel(client: Asking, channel: Name) -> dict[str, Any]:
     "/{channel:path}", response_model=ChannelItem, response_model_exclude_unset=True, dependencies=[without_parameters]
 )
 async def name_channel(client: Asking, channel: Name, names: Annotated[TagQuery, Body(openapi_examples=NAMING)]) -> Any:
-    """Set title, nickname or tags; what is not given stays, `null` clears."""
+    """Set title, nickname or tags; omitted fields stay, `null` clears a field."""
     given = names.model_dump(exclude_unset=True)
     if given.get("tags", ...) is None:
         given["tags"] = []

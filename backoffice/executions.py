@@ -24,15 +24,15 @@ class ExecutionItem(BaseModel):
     operation: str
     source: str
     client: str | None
-    token: str | None = Field(description="the name of the token that was shown; null where none is needed")
+    token: str | None = Field(description="name of the caller's token; null if none was needed")
     channel: str | None
     status: str
     error: Problem | None
     started_at: str
     finished_at: str | None
     duration_ms: float | None
-    asked: str | None = Field(description="the words or the name that were asked for")
-    delivered: int | None = Field(description="messages or sessions given, or new messages stored")
+    asked: str | None = Field(description="the question, or the requested name")
+    delivered: int | None = Field(description="number of messages or sessions delivered, or of new messages stored")
 
 
 class Rating(BaseModel):
@@ -44,7 +44,7 @@ class Rating(BaseModel):
 
 
 class StepProblem(BaseModel):
-    """The error of a node; of a bug, `code` is the exception's kind."""
+    """The error of a node; for a bug, `code` is the exception's type."""
 
     code: str
     message: str
@@ -76,7 +76,7 @@ class Figures(BaseModel):
     count: int
     succeeded: int
     guessed: int = Field(description="answered with low confidence")
-    not_found: int = Field(description="ended well, with nothing found")
+    not_found: int = Field(description="completed, but nothing was found")
     failed: int
     success_rate: float | None = Field(description="0 to 1: all but those that failed")
     p50_ms: float | None
@@ -99,7 +99,7 @@ class ClientFigures(Figures):
 class Point(BaseModel):
     """A bucket of the time series; buckets without a run are left out."""
 
-    at: str = Field(description="where the bucket begins")
+    at: str = Field(description="start of the bucket")
     count: int
     failed: int
     mean_ms: float
@@ -117,7 +117,7 @@ class Statistics(BaseModel):
     errors: dict[str, int] = Field(description="number of runs by error code")
     series: list[Point]
     clients: list[ClientFigures] = Field(description="the ten with the most runs, without those in `rolled_up`")
-    rolled_up: int | None = Field(None, description="so many of the runs are too old to be kept one by one")
+    rolled_up: int | None = Field(None, description="number of runs that are too old to be stored one by one")
 
 
 class RunAnswer(BaseModel):
@@ -131,7 +131,7 @@ class RunAnswer(BaseModel):
 router = APIRouter(prefix="/bo/ao", tags=["orchestrator"])
 
 NOT_HERE = InvalidRequest(
-    "That is done on the machine of the registry.", "operation: allowed there: ctxr backup, ctxr migrate"
+    "This is only possible on the registry's own machine.", "operation: allowed there: ctxr backup, ctxr migrate"
 )
 
 Id = Annotated[Word, Path(description="the execution's id", examples=[EXECUTION_ID])]

@@ -75,7 +75,7 @@ class Machine:
 
     def start_sync(self) -> None:
         """Start a sync unless one is running; InvalidRequest for a shared registry."""
-        self._refuse_shared("on the machine whose histories are to come in: ctxr sync")
+        self._refuse_shared("on the machine with the histories: ctxr sync")
         if not self._ongoing.is_running:
             self._start(READERS, Paths(Path.home(), os.environ), ExitStack())
 
@@ -96,7 +96,7 @@ class Machine:
 
     def _refuse_shared(self, instead: str) -> None:
         if not self._orchestrator.registry.is_embedded:
-            raise InvalidRequest("This registry is shared: it reads nobody's files.", instead)
+            raise InvalidRequest("This registry is shared, so it reads no client histories.", instead)
 
     async def close(self) -> None:
         await self._ongoing.close()

@@ -131,7 +131,7 @@ class ResponseHeaders(HttpMiddleware):
         await self._app({**scope, "method": "GET"} if is_head else scope, receive, send_with_headers)
 
 
-NOT_GZIP = "The body is not what its Content-Encoding, gzip, says."
+NOT_GZIP = "The body is not gzip, as its Content-Encoding says."
 
 
 class Gunzip(HttpMiddleware):

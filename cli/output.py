@@ -26,7 +26,7 @@ def confirm(question: str, *, err: bool = False) -> None:
         click.confirm(question, abort=True, err=err)
     except click.Abort as exc:
         if isinstance(exc.__context__, EOFError):
-            click.echo("\nNo answer: --yes goes on without asking.", err=True)
+            click.echo("\nNo answer. --yes skips the question.", err=True)
         raise
 
 

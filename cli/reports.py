@@ -32,7 +32,7 @@ def _stats_lines(figures: Mapping[str, Any]) -> Iterator[str]:
     yield from _bars("Most recalled", figures["most_recalled"][:10], "title", count_key="recalled")
     yield from _bars("Recurring problems", figures["problems"][:10], "line", count_key="sessions")
     tokens = figures["tokens"]
-    yield f"\nAbout {tokens['delivered']:,} tokens delivered, of {tokens['kept']:,} words kept"
+    yield f"\nAbout {tokens['delivered']:,} tokens delivered, of {tokens['kept']:,} words stored"
 
 
 @click.command()
@@ -108,7 +108,7 @@ def cost(by: str, from_: str | None, to: str | None, limit: int) -> dict[str, An
 
 def _eval_lines(figures: Mapping[str, Any]) -> Iterator[str]:
     if not figures["cases"]:
-        yield "No case is kept yet. Open a run that missed something in the backoffice, and say what it should find."
+        yield "No test cases yet. Open a run that missed something in the backoffice, and name what it should find."
         return
     for name, rates in {"all": figures, **figures["operations"]}.items():
         found = f"{rates['found']:>5} of {rates['cases']} found ({rates['hit_rate']:.0%}), {rates['first']} first"
@@ -123,7 +123,7 @@ def _eval_lines(figures: Mapping[str, Any]) -> Iterator[str]:
 @click.command()
 @printed(_eval_lines)
 def evaluate() -> dict[str, Any]:
-    """Ask the kept questions again, and print how many still find what they should."""
+    """Run the test cases again, and print how many still find the expected message."""
     figures: dict[str, Any] = with_orchestrator(_hit_rates)
     return figures
 

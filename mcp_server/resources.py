@@ -32,14 +32,14 @@ async def list_templates(_ctx: Context, _: types.PaginatedRequestParams | None) 
         uri_template=f"{CHANNELS}/{{channel}}",
         name="channel",
         title="A channel",
-        description="A conversation's last messages, what tools said shortened.",
+        description="A conversation's last messages, with tool output shortened.",
         mime_type=JSON,
     )
     summary = types.ResourceTemplate(
         uri_template=f"{CHANNELS}/{{channel}}/summary",
         name="summary",
         title="A channel's summary",
-        description="A conversation in short: what was asked, decided and changed, and what is open.",
+        description="A summary of a conversation: what was asked, decided and changed, and what is open.",
         mime_type=TEXT,
     )
     return types.ListResourceTemplatesResult(resource_templates=[channel, summary])

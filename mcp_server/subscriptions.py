@@ -67,8 +67,8 @@ class WatchedRegistry(InMemorySubscriptionBus):
                 await self.publish(ResourceUpdated(CHANNELS))
                 for uri in sorted({uri for name in names for uri in uris_of(name)}):
                     await self.publish(ResourceUpdated(uri))
-        except Exception:  # a task that is not awaited: the server goes on without notifications
-            logger.exception("Subscribers are no longer told what grows")
+        except Exception:  # the task is not awaited: the server continues without notifications
+            logger.exception("Watching the registry failed: subscribers get no more notifications")
 
 
 def uris_of(name: str) -> Iterator[str]:

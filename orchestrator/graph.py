@@ -121,7 +121,7 @@ def steps_of(operation: str) -> Steps[Any, Any]:
     return operations()[operation].steps
 
 
-UNFINISHED = OperationTimeout("Begun, and not ended.", "It is still running, or its process was ended: ask again")
+UNFINISHED = OperationTimeout("Started, but not finished.", "It is still running, or its process was ended: ask again")
 T = TypeVar("T")
 
 
@@ -235,12 +235,12 @@ async def cr_write(state: GeneralState, run: Run) -> GeneralState:
 
 
 NODES = {
-    "plan": Node("Looking for what is new", plan, after_plan, ("cr_query", "cr_write")),
+    "plan": Node("Syncing", plan, after_plan, ("cr_query", "cr_write")),
     "cr_query": Node("Reading", cr_query, after_query, ("filter", "transform", END)),
-    "filter": Node("Choosing what answers", filter_, after_filter, ("relax", "transform", "cr_write", END)),
-    "relax": Node("Asking again with less", relax, lambda _: "cr_query", ("cr_query",)),
-    "transform": Node("Making it shorter", transform, after_transform, ("external_action", "cr_write")),
-    "external_action": Node("Handing it on", external_action, lambda _: "cr_write", ("cr_write",)),
+    "filter": Node("Selecting the answer", filter_, after_filter, ("relax", "transform", "cr_write", END)),
+    "relax": Node("Searching again with fewer conditions", relax, lambda _: "cr_query", ("cr_query",)),
+    "transform": Node("Shortening", transform, after_transform, ("external_action", "cr_write")),
+    "external_action": Node("Delivering", external_action, lambda _: "cr_write", ("cr_write",)),
     "cr_write": Node("Storing", cr_write, lambda _: END, (END,)),
 }
 

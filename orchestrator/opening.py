@@ -117,7 +117,9 @@ def was_left_open(settings: Settings) -> bool:
 
 async def check_after_kill(registry: Registry) -> None:
     if not await is_sound(registry):
-        logger.error("The registry is damaged. `ctxr doctor --deep` says what, `ctxr db salvage` saves what it can.")
+        logger.error(
+            "The registry is damaged. `ctxr doctor --deep` shows the damage, `ctxr db salvage` saves what can be read."
+        )
 
 
 def with_registry(settings: Settings, work: Callable[[Registry], Coroutine[Any, Any, T]]) -> T:

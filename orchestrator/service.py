@@ -124,7 +124,7 @@ class Orchestrator:
             result = await self._run(request, recorder, access, limit, is_recorded=is_recorded)
             await record_readings(self._records, self.registry, result, access, recorder, recorder.door)
         except asyncio.CancelledError:
-            cancelled = OperationTimeout("The caller stopped waiting.", "what was begun to be stored may be stored")
+            cancelled = OperationTimeout("The caller stopped waiting.", "a write that had begun may be stored")
             self._records.add(self._notify_observers(recorder.finished(None, cancelled.as_dict())))
             raise
         except Exception as exc:
@@ -273,8 +273,12 @@ def _missing_reason(syncing: Syncing | None, copy: LocalCopy | None) -> str:
         unread = f"{syncing['left']} of {syncing['left'] + syncing['done']} histories on this machine"
         return f"{unread} are still being read for the first time: ask again"
     if copy:
-        copied = f"what it had until {copy['as_of']} is here" if copy["as_of"] else "nothing of it is here yet"
-        return f"{copy['of']} does not answer now, {copied}"
+        copied = (
+            f", the local copy has its messages until {copy['as_of']}"
+            if copy["as_of"]
+            else ", and there is no local copy yet"
+        )
+        return f"{copy['of']} does not answer now{copied}"
     return ""
 
 

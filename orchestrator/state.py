@@ -132,7 +132,9 @@ class Run:
 def shelf_of(run: Run) -> Shelf:
     """Return the files of this machine. Raises InvalidRequest."""
     if run.shelf is None:
-        raise InvalidRequest("This program has no files of its own.", "run the `ctxr` command on the machine itself")
+        raise InvalidRequest(
+            "This needs the files of the registry's machine.", "run the `ctxr` command on the machine itself"
+        )
     return run.shelf
 
 

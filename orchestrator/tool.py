@@ -172,9 +172,7 @@ class Tool:
         """Check a call's arguments. Raises InvalidRequest."""
         if placeholders := {*placeholders_in(self.example)} & {*placeholders_in(given)}:
             shown = sorted(placeholders)[0]
-            raise InvalidRequest(
-                "The example's placeholder was sent.", f"given {shown!r}; allowed: a value of your own"
-            )
+            raise InvalidRequest("The example's placeholder was sent.", f"given {shown!r}; allowed: a real value")
         with checked(sorted(self.arguments.model_fields)):
             return self.arguments.model_validate(dict(given))
 

@@ -13,14 +13,14 @@ from registry.errors import Unauthorized
 class Level(StrEnum):
     """The permission levels of a token; each includes those before it."""
 
-    METRICS = "metrics"  # counters without words: for what watches the server
+    METRICS = "metrics"  # counters only, without texts: for monitoring systems
     READ = "read"
     WRITE = "write"
     ADMIN = "admin"
 
 
 _LEVELS = list(Level)
-# another machine recognises by this message that its token is valid, but for other channels
+# by this message another machine recognises that its token is valid, but not for this channel
 CHANNEL_REFUSED = "This token may not touch that channel."
 
 
@@ -40,7 +40,7 @@ class Access:
     projects: tuple[str, ...] = ()
     owner: str | None = None
     is_writing: bool = False  # leave out chats that are only shared with the token, because these are for reading
-    per_minute: int | None = None  # requests a minute over HTTP, 0 for any number; None: what the settings say
+    per_minute: int | None = None  # requests per minute over HTTP, 0: no limit; None: the limit of the settings
     only_own: bool = False
     """At any level, see only the owner's chats: no shared ones, and none without an owner."""
 
@@ -93,4 +93,4 @@ def restrict_to_owner(owner: str, access: Access | None) -> Access:
 
 
 # access of the current HTTP request's token; None if no token is needed
-CURRENT_ACCESS: ContextVar[Access | None] = ContextVar("ASKING", default=None)
+CURRENT_ACCESS: ContextVar[Access | None] = ContextVar("CURRENT_ACCESS", default=None)

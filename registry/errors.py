@@ -12,9 +12,9 @@ class ErrorCode(StrEnum):
     INTERNAL_ERROR = "INTERNAL_ERROR"
 
 
-NOT_NOW = "The registry takes nothing for a moment."
+NOT_NOW = "The registry cannot store anything at the moment."
 NOT_CONFIRMED = "The registry did not confirm what was written."
-"""Messages of temporary StorageErrors, such as during a failover of the database: callers retry."""
+"""Messages of temporary StorageErrors, for example during a failover of the database; callers retry."""
 
 
 class RegistryError(Exception):

@@ -240,7 +240,7 @@ CLINE = Client(
     folder=lambda paths: paths.folder("CLINE_DATA_DIR", ".cline", "data"),
     servers=ServerList("settings/cline_mcp_settings.json"),
     is_logged_by_model=True,
-    after_connecting="Cline takes the server up at once; its extension shows it under MCP Servers.",
+    after_connecting="Cline uses the server at once; its extension shows it under MCP Servers.",
 )
 
 ROO_CODE = Client(source="roo-code", name="Roo Code", handshake=("roo code", "roo-code"), is_logged_by_model=True)

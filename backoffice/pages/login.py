@@ -82,7 +82,7 @@ async def _finished(request: Request, state: str, code: str, error: str) -> Resp
     if attempt is None:
         return _form(request, 400, "attempt")
     if error or not code:
-        return _failed(request, Unauthorized("The issuer refused.", repr(error)), attempt)
+        return _failed(request, Unauthorized("The issuer refused the request.", repr(error)), attempt)
     try:
         person = await to_thread.run_sync(sign_in.person, attempt, code, limiter=ISSUER_LIMITER)
     except (StorageError, Unauthorized) as exc:

@@ -115,7 +115,7 @@ def _removal_command() -> str:
 
 def _chosen(name: str | None, is_all: bool, project: Path | None) -> list[Client]:
     if bool(name) == is_all:
-        raise click.UsageError(f"Either a CLIENT, one of {', '.join(INSTALLABLE)}; or --all.")
+        raise click.UsageError(f"Give a CLIENT, one of {', '.join(INSTALLABLE)}, or --all.")
     if project and (name is None or INSTALLABLE[name] not in WITH_PROJECT):
         able = " and ".join(each.command for each in WITH_PROJECT)
         raise click.UsageError(f"--project is for {able}: {name or 'the others'} is connected for all folders.")

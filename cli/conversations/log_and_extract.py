@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def _log_lines(result: dict[str, Any]) -> Iterator[str]:
-    counts = f"{result['new_count']} new, {result['duplicate_count']} stored before"
+    counts = f"{result['new_count']} new, {result['duplicate_count']} stored already"
     yield f"{result['channel']}: {result.get('not_kept', counts)}"
 
 
@@ -80,7 +80,7 @@ to_option = click.option("--to", type=Moment(is_end=True), help="Only messages u
 also_option = click.option(
     "--also", multiple=True, metavar="WORDING", help="Another wording of the same question; may be repeated."
 )
-explain_option = click.option("--explain", is_flag=True, help="Also print what was looked up, kept and left out.")
+explain_option = click.option("--explain", is_flag=True, help="Also print what was searched for, kept and dropped.")
 
 
 @click.command()

@@ -26,23 +26,23 @@ def _lines(result: dict[str, Any]) -> Iterator[str]:
 
 @click.command()
 @click.argument("folder", default=".", help="The folder that the chat works in.")
-@click.option("--session", metavar="ID", help="The new chat itself, which is left out.")
+@click.option("--session", metavar="ID", help="The new chat itself, which is not listed.")
 @click.option("--prompt", metavar="TEXT", help="Answer this prompt instead, if a past conversation clearly does.")
-@click.option("--act", metavar="JSON", help="Tell before this command or edit what speaks against it instead.")
+@click.option("--act", metavar="JSON", help="Print a warning about this command or edit instead.")
 @click.option("--client", metavar="NAME", default="", help="The client that asks: hints can be off for it.")
-@click.option("--compacted", is_flag=True, help="Tell that session what its compaction dropped instead.")
+@click.option("--compacted", is_flag=True, help="Print what the compaction of that session dropped instead.")
 @printed(_lines)
 def note(
     folder: str, session: str | None, prompt: str | None, act: str | None, client: str, compacted: bool
 ) -> dict[str, Any]:
     """Print the note that a new chat in a folder gets at its start (at most 300 tokens).
 
-    After a compaction it tells what the client's summary does not (at most 1500
-    characters): decisions, commands, files, failures. With a prompt it quotes the past conversation that answers it
-    (at most 600 characters), with an act what a past chat of the project says against it (at most 200): the command
-    failed before and another one worked, or it was decided otherwise. Mostly there is nothing to say. The hooks of
-    `ctxr install` pass it to clients that accept one. CTXR_START_NOTE=off switches the first two off, CTXR_HINTS=off
-    the others, CTXR_HINTS_OFF=codex,/home/kim/secret for that client and in that folder.
+    --compacted: what the client's summary of the chat lacks (at most 1500
+    characters): decisions, commands, files, failures. --prompt: lines of the past conversation that answers it (at most
+    600 characters). --act: a warning from a past chat of the project (at most 200): the command failed and another one
+    worked, or the opposite was decided. Often there is nothing to print. The hooks of `ctxr install` pass the output to
+    clients that accept it. CTXR_START_NOTE=off switches the first two off, CTXR_HINTS=off the others, and
+    CTXR_HINTS_OFF=codex,/home/kim/secret all hints for that client and in that folder.
     """
     chat_folder = os.path.abspath(os.path.join(terminal().folder, Path(folder).expanduser()))
     home = Path(registry_home())
@@ -71,6 +71,6 @@ def act_query(given: str, folder: str, session: str | None) -> dict[str, Any] | 
     try:
         act = act_of(json.loads(given))
     except ValueError as exc:
-        raise click.BadParameter(f"no JSON: {exc}", param_hint="--act") from exc
+        raise click.BadParameter(f"not JSON: {exc}", param_hint="--act") from exc
     about = {"folder": folder, "session_id": session}
     return {"text": preview_of(act.command or act.file), "act": act._asdict(), **about} if act else None

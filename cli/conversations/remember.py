@@ -24,9 +24,11 @@ def _lines(result: dict[str, Any]) -> Iterator[str]:
 
 
 @click.command()
-@click.argument("words", nargs=-1, metavar="[SENTENCE]", help="What to remember; left out, all that holds is listed.")
+@click.argument(
+    "words", nargs=-1, metavar="[SENTENCE]", help="What to remember; without it, all valid sentences are listed."
+)
 @click.option("--everywhere", is_flag=True, help="In all projects, not only in this folder's.")
-@click.option("--replaces", type=click.IntRange(min=1), metavar="NUMBER", help="The sentence that holds no longer.")
+@click.option("--replaces", type=click.IntRange(min=1), metavar="NUMBER", help="The sentence that is no longer valid.")
 @click.option(
     "--write",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -35,7 +37,7 @@ def _lines(result: dict[str, Any]) -> Iterator[str]:
 )
 @printed(_lines)
 def remember(words: tuple[str, ...], everywhere: bool, replaces: int | None, write: Path | None) -> dict[str, Any]:
-    """Remember a sentence: every later chat of this project is told it at its start.
+    """Remember a sentence, which every later chat of this project gets at its start.
 
     \b
     ctxr remember "Use pnpm, never npm."

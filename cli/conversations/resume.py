@@ -22,14 +22,14 @@ from sources.writers import WRITERS
 @click.option("--folder", type=click.Path(exists=True, file_okay=False), help="Start it here; default: its project.")
 @click.option("--run", is_flag=True, help="Open the client instead of printing the command.")
 @click.option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
-@click.option("--undo", is_flag=True, help="Remove what was written last, unless the conversation went on there.")
+@click.option("--undo", is_flag=True, help="Remove what was written last, unless the conversation continued there.")
 @as_json_option
 def resume(session_id: str, client: str, run: bool, as_json: bool, folder: str | None, **options: Any) -> None:
     """Continue a past conversation in another client.
 
     Writes it as a session of that client and prints the command that opens it.
-    What is said there joins the same conversation. Existing files are never
-    changed.
+    Later messages there are added to the same conversation. Existing files are
+    never changed.
 
     \b
     ctxr resume 1 --in codex

@@ -144,12 +144,12 @@ def nickname(session_id: str, name: str) -> dict[str, Any]:
     "group",
     type=click.Choice(["project", "team", "nobody"]),
     required=True,
-    help="project: who has a token for its project; team: who has any; nobody: take it back.",
+    help="project: people with a token for its project; team: all with a token; nobody: stop sharing.",
 )
-@click.option("--until", type=Expiry(), help="The end of it: 90d, 12h, or a day.")
+@click.option("--until", type=Expiry(), help="When sharing ends: 90d, 12h, or a day.")
 @printed(lambda result: [f"{result['session']['channel']}: {sharing_text(result['session']) or 'not shared'}"])
 def share(session_id: str, group: str, until: datetime | None) -> dict[str, Any]:
-    """Let others of a shared registry read a session, or no longer.
+    """Share a session with others of a shared registry, or stop sharing it.
 
     \b
     ctxr share auth-design --with team --until 4w

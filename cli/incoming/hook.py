@@ -59,7 +59,7 @@ def run_hook(client: str, event: str) -> None:
         if event not in TOOL_EVENTS:  # tool calls are read from the chat's file
             home = registry_home()
             append(home, spool_record(source, event, without_secrets(home, payload), time.time()))
-    except Exception as exc:  # fail open: a chat is worth more than its record
+    except Exception as exc:  # fail open: an error must not stop the chat
         _write(2, f"ctxr hook: not recorded: {exc}\n")
     context = request_note(payload) if is_start(client, event, payload) else request_hint(client, event, payload)
     _write(1, answer(client, event, payload, context))
@@ -150,7 +150,7 @@ def source_of(client: str, payload: Mapping[str, Any]) -> str:
     if isinstance(version, str):
         return "cursor-agent" if version.startswith("20") else "cursor"  # the versions of its command line are dates
     if client not in CLIENTS:
-        raise ValueError(f"no client {client!r}; known: {', '.join(CLIENTS)}")
+        raise ValueError(f"unknown client {client!r}; known: {', '.join(CLIENTS)}")
     return client
 
 
@@ -182,7 +182,7 @@ def _note_answer(client: str, event: str, note: str) -> dict[str, Any]:
 def _parse(given: bytes) -> Mapping[str, Any]:
     payload = loads(given.decode("utf-8-sig", errors="replace"))
     if not isinstance(payload, dict):
-        raise ValueError("the payload is no object")
+        raise ValueError("the payload is not an object")
     return payload
 
 

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 @click.command()
 @as_json_option
 def push(as_json: bool) -> None:
-    """Send what is new here to the registry of CTXR_REMOTE_URL.
+    """Send new messages and edits to the registry of CTXR_REMOTE_URL.
 
-    A running server and every chat window do this every few seconds. What cannot
-    be sent now waits; what is sent twice is stored once. What was refused is sent
-    again.
+    A running server and every chat window do this every few seconds. Messages
+    that cannot be sent now wait; duplicates are stored once. Refused messages are
+    sent again.
     """
     _exchange("push", as_json)
 
@@ -34,7 +34,7 @@ def push(as_json: bool) -> None:
 @click.command()
 @as_json_option
 def pull(as_json: bool) -> None:
-    """Fetch what is new in the registry of CTXR_REMOTE_URL.
+    """Fetch new messages and edits from the registry of CTXR_REMOTE_URL.
 
     A running server and every chat window do this every few seconds.
     """
@@ -61,18 +61,18 @@ def _exchanged_lines(done: dict[str, Any], direction: str) -> Iterator[str]:
     if done["refused"]:
         click.echo(f"{done['refused']} were refused: {done['why']}", err=True)
     elif done["why"]:
-        click.echo(f"Not all was done there: {done['why']}", err=True)
+        click.echo(f"Some edits were not applied there: {done['why']}", err=True)
 
 
 def _status_lines(found: dict[str, Any]) -> Iterator[str]:
     answered = f"last answered at {found['answered_at']}" if found["answered_at"] else "never answered so far"
     again = " (ctxr push sends them again, and says why)" if found["refused"] else ""
     yield f"{found['url']}: {answered}."
-    yield f"{found['sent']} messages are there too, {found['waiting']} wait, {found['refused']} were refused{again}."
+    yield f"Messages: {found['sent']} sent, {found['waiting']} waiting, {found['refused']} refused{again}."
     if found["edits"]:
         yield f"{found['edits']} names, tags, deletions and longer texts wait."
     if found["edit_refused"]:
-        yield f"Not done there: {found['edit_refused']} (ctxr push tries it again)"
+        yield f"Not applied there: {found['edit_refused']} (ctxr push tries again)"
     if found["local_copy"]:
         why = "It does not answer now (ctxr pull says why)"
         if not found["answered_at"]:

@@ -54,9 +54,9 @@ def sync(source: str | None, watch: bool, as_json: bool) -> None:
 def hook(client: str, event: str) -> None:
     """Record a hook's event. Clients run this; `ctxr install` sets it up.
 
-    The event is read from standard input and kept in a file until the registry
-    takes it: at once if `ctxr serve` runs, else with the next command. The exit
-    status is always 0, so that a chat is never held up.
+    The event is read from standard input and kept in a file until it is stored: at
+    once if `ctxr serve` runs, else with the next command. The exit status is always
+    0, so that an error never stops a chat.
     """
     from cli.incoming.hook import run_hook
 
@@ -147,7 +147,7 @@ class Bars(ExitStack):
 
 def report_lines(reports: Sequence[StoreReport]) -> Iterator[str]:
     for report in reports:
-        skipped = f", {report.skipped_count} passed over" if report.skipped_count else ""
+        skipped = f", {report.skipped_count} skipped" if report.skipped_count else ""
         yield f"{report.source}: {_count_line([report])}{skipped} ({report.path})"
         yield from (f"  {_skipped_line(one)}" for one in report.skipped[:5])
         if (more := report.skipped_count - 5) > 0:
@@ -162,7 +162,7 @@ def summary(reports: Sequence[StoreReport]) -> str:
     from cli.connect.snippets import command_name
 
     skipped = sum(report.skipped_count for report in reports)
-    more = f", {skipped:,} passed over" if skipped else ""
+    more = f", {skipped:,} skipped" if skipped else ""
     clients = counted(len({report.source for report in reports}), "client")
     return f"{_count_line(reports)}{more}, from {clients}. `{command_name()} sync` lists them"
 
@@ -189,4 +189,4 @@ class SkipReporter:
 
 def _skipped_line(one: Skipped) -> str:
     where = f"{one.session}: " if one.session and one.session not in one.what else ""
-    return f"passed over: {where}{one.what}: {one.why}"
+    return f"skipped: {where}{one.what}: {one.why}"

@@ -59,7 +59,7 @@ def check_exposure(settings: Settings, *, has_tokens: bool) -> None:
     if not (settings.tls_cert or settings.public_url):
         missing.append("TLS: CTXR_TLS_CERT and CTXR_TLS_KEY; or the address of a proxy: CTXR_PUBLIC_URL=https://…")
     if missing:
-        lines = ["It needs", *(f"  {one}" for one in missing), "Or keep it to this machine: CTXR_HOST=127.0.0.1"]
+        lines = ["It needs", *(f"  {one}" for one in missing), "Or restrict it to this machine: CTXR_HOST=127.0.0.1"]
         found = f"Not started: {settings.host} can be reached from other machines."
         raise TerminalError("UNSAFE", found, "\n".join(lines))
 

@@ -49,7 +49,7 @@ def up(**given: Any) -> None:
             bars.close()
             none = "none found; those that appear later are imported too."
             if settings.database_url.startswith("postgresql"):
-                none = "none, for this registry is shared: `ctxr sync` imports those of this machine."
+                none = "none, because this registry is shared: `ctxr sync` imports those of this machine."
             lines = [summary(reports) if reports else none, welcome(settings, page)]
             page = ""
         for line in lines:
@@ -121,8 +121,7 @@ def serve(**given: Any) -> None:
 def open_page(session_id: str | None) -> None:
     """Print a link to the dashboard, or to a session, and open it.
 
-    The link signs you in once, within an hour: you get in even where a token is
-    needed.
+    The link signs you in once, within an hour, even if a token is needed.
     """
     from cli.running.exposure import page_address
 

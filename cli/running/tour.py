@@ -98,7 +98,7 @@ def _by_client(reports: Sequence[StoreReport], sessions: Sequence[Mapping[str, A
         days = limits.get(source)
         yield f"{line}; deleted by the client after {days:g} days" if days else line
     if skipped := sum(report.skipped_count for report in reports):
-        yield f"  {counted(skipped, 'item')} passed over; `ctxr sync` names them"
+        yield f"  {counted(skipped, 'item')} skipped; `ctxr sync` lists them"
 
 
 async def _log_sample(orchestrator: Orchestrator) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--project", type=ProjectFolder(), help="A whole project: current, a path, or a folder's name.")
 @click.option("--before", metavar="TIME", help="Only what is older: 2025-01-31, 90d, last year.")
 @click.option("--matching", metavar="WORDS", help="Only messages that contain exactly these words, in any case.")
-@click.option("--by-policy", is_flag=True, help="What the retention policies of the settings name now, and only that.")
+@click.option("--by-policy", is_flag=True, help="Only what the retention policies of the settings select now.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be forgotten.")
 @yes_option
 @as_json_option
@@ -37,7 +37,7 @@ def forget(
     as_json: bool,
     **conditions: str | None,
 ) -> None:
-    """Delete for good: it cannot be restored, and does not come back.
+    """Delete for good: messages cannot be restored, and are not imported again.
 
     All conditions must hold: --project with --before deletes what is old in one
     project. Messages, index, vectors and their records are deleted. If a client
@@ -49,7 +49,7 @@ def forget(
     query = {"id": message_id, **conditions, "soft": False}
     if by_policy:
         if named or channel or any(conditions.values()):
-            raise InvalidRequest("The policies say what is forgotten.", "allowed beside --by-policy: --dry-run, --yes")
+            raise InvalidRequest("--by-policy takes no conditions.", "allowed with --by-policy: --dry-run, --yes")
         _apply_policies(dry_run=dry_run, yes=yes, as_json=as_json)
         return
     if not any((message_id, channel, *conditions.values())):
@@ -69,7 +69,7 @@ def forget(
     elif dry_run:
         click.echo(f"Would forget {_counted(receipt)}.")
     else:
-        made = f"{receipt['results']} results, {receipt['cases']} kept questions, {receipt['files']} files for clients"
+        made = f"{receipt['results']} results, {receipt['cases']} test cases, {receipt['files']} files for clients"
         more = f"{receipt['vectors']} vectors, {receipt['executions']} records, {made}"
         click.echo(f"Forgotten: {_counted(receipt)}, with {more}. Receipt {receipt['id']}, {receipt['forgotten_at']}.")
         click.echo("Exported files, backups and the clients' own histories are unchanged.")

@@ -30,7 +30,7 @@ class Expiry(click.ParamType[datetime | None]):
             else:
                 moment = datetime.fromisoformat(value).astimezone()
         except (ValueError, OverflowError):
-            self.fail(f"{value!r} is no time; give 90d, 12h, 4w, 1y, a day such as 2027-01-31, or never", param, ctx)
+            self.fail(f"{value!r} is not a time; give 90d, 12h, 4w, 1y, a day such as 2027-01-31, or never", param, ctx)
         if moment <= now:
             self.fail(f"{value!r} is in the past", param, ctx)
         return moment
@@ -40,9 +40,9 @@ class Expiry(click.ParamType[datetime | None]):
 def token() -> None:
     """Manage access tokens for the HTTP side.
 
-    As soon as there is a token, nobody gets in over HTTP without one. Commands
-    and the servers that clients start on this machine need none: whoever can
-    read the registry's files can read all of it.
+    As soon as there is a token, every HTTP request needs one. Commands and the
+    servers that clients start on this machine need none: anyone who can read the
+    registry's files can read all of it.
     """
 
 
@@ -56,7 +56,7 @@ def _created_lines(made: dict[str, Any]) -> Iterator[str]:
     click.echo(
         f"Conversations stored with it belong to {made['owner']} and are private until shared (ctxr share).", err=True
     )
-    click.echo("From now on nobody gets in over HTTP without a token. You still do, with `ctxr open`.", err=True)
+    click.echo("From now on every HTTP request needs a token. `ctxr open` still signs you in without one.", err=True)
 
 
 @token.command()
@@ -84,14 +84,14 @@ def _created_lines(made: dict[str, Any]) -> Iterator[str]:
 @click.option(
     "--owner",
     metavar="PERSON",
-    help="The person who holds it, if that is not NAME: all tokens of a person see the person's chats. "
-    "Somebody who signs in by OAuth is 'oauth:SUBJECT'.",
+    help="The person who uses it, if not NAME: all tokens of a person see the person's chats. "
+    "A person who signs in by OAuth is 'oauth:SUBJECT'.",
 )
 @click.option(
     "--per-minute",
     type=click.IntRange(0),
     metavar="N",
-    help="Requests a minute that it may make; 0: any number. Default: CTXR_REQUESTS_PER_MINUTE.",
+    help="Requests per minute that it may make; 0: no limit. Default: CTXR_REQUESTS_PER_MINUTE.",
 )
 @click.option("--expires", type=Expiry(), default="90d", show_default=True, help="90d, 12h, a day, or never.")
 @printed(_created_lines)
@@ -125,7 +125,7 @@ def _list_lines(found: dict[str, Any]) -> Iterator[str]:
         yield f"{pad(item['name'], 24)}  {pad(item['state'], 8)}  {used}"
         yield cut(f"  {item['id']}  {_about(item)}", 120)
     if not found["tokens"]:
-        yield "No tokens: over HTTP the registry is open to this machine alone."
+        yield "No tokens: over HTTP the registry is open to this machine only."
 
 
 @token.command("list")

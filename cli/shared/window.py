@@ -34,7 +34,7 @@ NOT_REPEATED = frozenset({"export_session", "create_backup", "restore_backup", "
 
 
 def run_window(words: list[str]) -> bool:
-    """Serve the client on stdin and stdout until it leaves; False if there is to be no shared process."""
+    """Serve the client on stdin and stdout until it leaves; False if no shared process may be used."""
     handle = current_handle()
     if handle is None or os.isatty(0):
         return False
@@ -62,7 +62,7 @@ class PendingRequest:
 
     def failure_answer(self) -> bytes:
         """Return the error for a request that no process will answer."""
-        hint = "Asking again is safe." if self.may_repeat else "It may have been done: look before you ask again."
+        hint = "Trying again is safe." if self.may_repeat else "It may have been done: check before you try again."
         message = f"The local process of Context Registry ended before it answered. {hint}"
         return _line(id=self.id, error={"code": -32603, "message": message})
 
@@ -327,7 +327,7 @@ def _line(**message: Any) -> bytes:
 
 
 def _parse(line: bytes) -> dict[str, Any]:
-    """Parse a line; {} where it is no JSON object."""
+    """Parse a line; {} if it is not a JSON object."""
     try:
         message = loads(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError):

@@ -16,7 +16,7 @@ path_argument = click.argument("path", help="The backup's file, or its name in t
 
 @click.group()
 def backup() -> None:
-    """Back up everything that is kept, and restore it."""
+    """Back up and restore the whole registry."""
 
 
 def _created_lines(made: dict[str, Any]) -> Iterator[str]:
@@ -24,7 +24,7 @@ def _created_lines(made: dict[str, Any]) -> Iterator[str]:
     yield _contents(made["manifest"])
     for store in made["manifest"]["stores"]:
         for skipped in store.get("skipped", ()):
-            click.echo(f"  not in it: {one_line(skipped)}", err=True)
+            click.echo(f"  not included: {one_line(skipped)}", err=True)
 
 
 @backup.command()
@@ -65,7 +65,7 @@ def validate(path: str, as_json: bool) -> None:
     """
     checked = run_operation("validate_backup", {"path": _backup_path(path)})
     if checked["valid"] or as_json:
-        show(checked, as_json, lambda it: [f"{it['parts']} parts are whole. {_contents(it['manifest'])}"])
+        show(checked, as_json, lambda it: [f"{it['parts']} parts are undamaged. {_contents(it['manifest'])}"])
     if not checked["valid"]:
         click.echo(f"error: {ErrorCode.STORAGE_ERROR}: The backup is damaged.", err=True)
         for damage in checked["damaged"]:
@@ -80,7 +80,7 @@ def validate(path: str, as_json: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Restore into a temporary place only.")
 @as_json_option
 def restore(path: str, rest: bool, stores_to: str | None, dry_run: bool, as_json: bool) -> None:
-    """Replace everything the registry holds with a backup.
+    """Replace everything in the registry by a backup.
 
     The backup is checked and tried out in a temporary place, and the present
     contents are backed up first. Then all of it is replaced at once, or nothing.
@@ -95,11 +95,11 @@ def _restored_lines(done: dict[str, Any], stores_to: str | None, is_dry: bool) -
     outcome = "would be restored" if is_dry else "restored"
     yield f"{counted(done['sessionsRestored'], 'session')} with {messages} {outcome}."
     if done["messagesForgotten"]:
-        yield f"Forgotten since, and still so: {counted(done['messagesForgotten'], 'message')} of these."
+        yield f"Of these, forgotten since the backup and not restored: {counted(done['messagesForgotten'], 'message')}."
     if done["filesRestored"]:
         yield f"{done['filesRestored']} files of clients were written to {stores_to}."
     if done["safety_copy"]:
-        yield f"What was there before: {done['safety_copy']}"
+        yield f"The previous contents: {done['safety_copy']}"
     for damage in done["damaged"]:
         click.echo(f"lost with a damaged part: {damage['part']}: {damage['why']}", err=True)
 

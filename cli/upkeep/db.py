@@ -41,7 +41,7 @@ def upgrade() -> None:
     elif before == HEAD:
         click.echo(f"The registry is at revision {HEAD} already.")
     else:
-        click.echo(f"The registry was brought from revision {before} to {HEAD}.")
+        click.echo(f"The registry was upgraded from revision {before} to {HEAD}.")
 
 
 @db.command()
@@ -53,7 +53,7 @@ def reindex(everything: bool) -> None:
     stopped it continues when run again; until then the old index is searched.
     """
     count = _reindex(read_settings(), everything)
-    click.echo(f"{counted(count, 'message')} indexed anew." if count else "The search index is up to date.")
+    click.echo(f"{counted(count, 'message')} indexed again." if count else "The search index is up to date.")
 
 
 def _reindex(settings: Settings, everything: bool) -> int:
@@ -76,7 +76,7 @@ def salvage(file: Path) -> None:
 
     settings = read_settings()
     if not settings.url.startswith("sqlite:///"):
-        raise InvalidRequest("Only a registry on SQLite is a file.", "PostgreSQL has tools of its own")
+        raise InvalidRequest("`ctxr db salvage` is for registries on SQLite.", "use the tools of PostgreSQL")
     saved = salvage(Path(settings.url.removeprefix("sqlite:///")), file)
     _reindex(settings.model_copy(update={"database_url": f"sqlite:///{file}"}), everything=True)
     for name, (count, lost) in saved.items():
@@ -92,7 +92,7 @@ def salvage(file: Path) -> None:
 def copy(source: str, target: str) -> None:
     """Copy the whole registry FROM one database TO another.
 
-    An earlier copy is replaced as a whole, or stays as it is if this one fails. In
+    An earlier copy is replaced as a whole, or stays as it is if this one fails. At
     the end every row is compared.
     """
     from registry.storage.upkeep.table_export import copy_registry
@@ -108,7 +108,7 @@ def copy(source: str, target: str) -> None:
     for table, rows in done:
         if rows:
             click.echo(f"{table}: {rows} rows")
-    click.echo("Both hold the same.")
+    click.echo("The copy is identical.")
 
 
 def _address(given: str) -> str:
@@ -116,7 +116,7 @@ def _address(given: str) -> str:
 
 
 @db.command()
-@click.option("--all", "everything", is_flag=True, help="Embed all messages anew, for a model that was changed.")
+@click.option("--all", "everything", is_flag=True, help="Embed all messages again, after the model has changed.")
 def embed(everything: bool) -> None:
     """Embed the messages that have no vector yet, with the model of CTXR_EMBED_MODEL.
 
@@ -141,12 +141,12 @@ async def _embed(settings: Settings, registry: Registry, everything: bool) -> in
 
     meaning = open_meaning(settings, registry)
     if meaning is None:
-        raise InvalidRequest("Search uses words alone.", "set CTXR_EMBED_MODEL to built-in, or to a model")
+        raise InvalidRequest("Search by meaning is off.", "set CTXR_EMBED_MODEL to built-in, or to a model")
     try:
         with progress("Embedding") as show:
             return await embed_all(registry, meaning.embedder, show, everything=everything)
     except Unavailable as exc:
-        details = f"{exc}; what is embedded stays, run it again"
+        details = f"{exc}; embedded messages stay, run it again"
         raise TerminalError("MODEL_UNAVAILABLE", "The model does not answer.", details) from exc
     finally:
         await meaning.close()

@@ -164,16 +164,16 @@ def check_secrets(settings: Settings) -> Iterator[Result]:
     if rules.problem:
         yield Result("broken", rules.problem, "correct the file, or remove it")
     elif last.get("total"):
-        yield Result("note", f"{last['total']} are stored in clear", "ctxr redact --existing masks them")
+        yield Result("note", f"{last['total']} are stored unmasked", "ctxr redact --existing masks them")
     elif last.get("rules") == rules.digest:
-        yield Result("ok", f"none is stored in clear, by {len(rules.all)} rules")
+        yield Result("ok", f"none is stored unmasked, by {len(rules.all)} rules")
     else:
         yield Result("ok", f"{len(rules.all)} rules, not scanned by them yet")
 
 
 def _unknown_setting(what: str, similar: Sequence[str]) -> Result:
-    remedy = f"is {similar[0]} meant?" if similar else "docs/configuration.md lists the settings"
-    return Result("note", f"{what} is no setting, and changes nothing", remedy)
+    remedy = f"did you mean {similar[0]}?" if similar else "docs/configuration.md lists the settings"
+    return Result("note", f"{what} is not a setting, and has no effect", remedy)
 
 
 def check_database(settings: Settings) -> Iterator[Result]:
@@ -216,7 +216,7 @@ def check_replica(settings: Settings) -> Iterator[Result]:
     try:
         count = replication_lag(settings.url, settings.database_read_url)
     except RegistryError as exc:
-        remedy = "until it runs again the original answers alone; is CTXR_DATABASE_READ_URL right?"
+        remedy = "reads go to the original until it runs again; is CTXR_DATABASE_READ_URL right?"
         yield Result("note", f"{where}: {exc.message} {exc.details}", remedy)
         return
     yield Result("ok", f"{where} answers questions, {count} bytes of log behind")
@@ -245,7 +245,7 @@ def check_remote(settings: Settings) -> Iterator[Result]:
     else:
         yield Result("ok", f"{settings.remote_url} answers; {waiting}")
     if status["edit_refused"]:
-        yield Result("note", f"not done there: {status['edit_refused']}", "ctxr push tries it again")
+        yield Result("note", f"not applied there: {status['edit_refused']}", "ctxr push tries again")
 
 
 def check_integrity(settings: Settings) -> Iterator[Result]:
@@ -267,10 +267,10 @@ def check_meaning(settings: Settings) -> Iterator[Result]:
 
     embedder = embedder_for(settings)
     if is_onnx_missing(settings):
-        found = "the extra `embed` is not installed: searches use words alone"
+        found = "the extra `embed` is not installed: searches use words only"
         yield Result("broken", found, install_command("embed"))
     elif embedder is None:
-        yield Result("ok", "off: searches use words alone")
+        yield Result("ok", "off: searches use words only")
     else:
         yield asyncio.run(_try_model(settings, embedder))
 
@@ -283,7 +283,7 @@ async def _try_model(settings: Settings, embedder: Embedder) -> Result:
         async with asyncio.timeout(embedder.query_timeout_s):
             dimensions = len((await embedder.queries(["hello"]))[0])
     except (Unavailable, TextRefused, TimeoutError) as exc:
-        found = f"{embedder.name} does not answer ({str(exc) or 'too slow'}): searches use words alone"
+        found = f"{embedder.name} does not answer ({str(exc) or 'too slow'}): searches use words only"
         return Result("note", found, "is CTXR_EMBED_MODEL right, and its endpoint and key if it has one?")
     finally:
         await embedder.close()

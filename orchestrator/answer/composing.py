@@ -121,7 +121,7 @@ def _answer(request: ExtractRequest, data: Extraction, tokens: int, weigh: TextW
         is_first_page = not data.saved_ranking
         selection = select(ranked, end, data.hits, budget, weigh, until=until, is_first_page=is_first_page)
     shown = _mark_messages(data, with_gaps(selection.messages, data.seqs), is_continuation=is_continuation)
-    result = _result(data, shown, stands=is_continuation)
+    result = _result(data, shown, with_state=is_continuation)
     _add_left_out(result, data, selection, shown)
     return result
 
@@ -174,11 +174,11 @@ def _mark_messages(data: Extraction, messages: list[MessageDict], *, is_continua
     ]
 
 
-def _result(data: Extraction, shown: list[MessageDict], *, stands: bool) -> dict[str, Any]:
+def _result(data: Extraction, shown: list[MessageDict], *, with_state: bool) -> dict[str, Any]:
     row = data.channel
     similar = data.result.similar if data.result else None
     is_partial = data.confidence is Confidence.LOW and similar is not None and bool(similar.note)
-    note = [data.note, f"Found by words alone: {similar.note}." if similar and is_partial else ""]
+    note = [data.note, f"Found by words only: {similar.note}." if similar and is_partial else ""]
     result = {
         "extract_id": new_id("ext"),
         **describe_channel(row),
@@ -188,7 +188,7 @@ def _result(data: Extraction, shown: list[MessageDict], *, stands: bool) -> dict
         "messages": shown,
         "first": None if _is_choice(data) else format_time(row.created_at),
         "last": None if _is_choice(data) else format_time(row.updated_at),
-        "stands_at": state_of(data.recent, {message["id"] for message in shown}) if stands else None,
+        "stands_at": state_of(data.recent, {message["id"] for message in shown}) if with_state else None,
         "metadata": {
             "total_count": row.message_count,
             "filtered_count": len(shown),

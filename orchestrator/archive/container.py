@@ -161,7 +161,9 @@ class Archive:
                 break
             archive.damaged.append(BadPart(name, "is missing or damaged"))
         if not archive.about and not any(_is_part(name) for name in archive._locations):
-            raise StorageError("This is no backup, or nothing of it is left.", f"{path}: damaged part: {MANIFEST}")
+            raise StorageError(
+                "This is not a backup, or nothing in it can be read.", f"{path}: damaged part: {MANIFEST}"
+            )
         if archive.about.get("version", VERSION) != VERSION:
             raise StorageError(
                 "The backup is of a version that this program does not know.",

@@ -73,7 +73,7 @@ def document_path(given: str, to: ExportFormat, folder: str | None) -> Path:
     allowed = {ENDINGS[to], *{"markdown": [".markdown"], "html": [".htm"]}.get(to, [])}
     if path.suffix.lower() not in allowed:
         raise InvalidRequest(
-            "That is no name of a document.", f"path: given {given!r}; allowed: {ENDINGS[to]} at its end"
+            "That is not a document's file name.", f"path: given {given!r}; allowed: a name that ends in {ENDINGS[to]}"
         )
     if not path.is_absolute() and folder is None:
         raise InvalidRequest("The path is not complete.", f"path: given {given!r}; allowed: an absolute path")
@@ -84,7 +84,7 @@ def write_new_file(path: Path, content: bytes) -> Path:
     """Write a new file and return its path; InvalidRequest if it exists, or its folder does not."""
     if not path.parent.is_dir():
         raise InvalidRequest(
-            "There is no such folder.", f"path: given {str(path)!r}; allowed: a file in a folder that exists"
+            "There is no such folder.", f"path: given {str(path)!r}; allowed: a file in an existing folder"
         )
     try:
         with path.open("xb") as file:

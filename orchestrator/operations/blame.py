@@ -30,12 +30,12 @@ from registry.storage.database import ReadTransaction
 
 
 class BlameQuery(QueryShape):
-    """A file, a line or a commit; or a session whose commits are wanted."""
+    """A file, a line or a commit to find conversations for; or a session to find commits for."""
 
     file: str | None = Field(None, min_length=1, max_length=4000, description="FILE or FILE:LINE")
     commit: str | None = Field(None, min_length=1, max_length=300)
     session_id: str | None = Field(None, min_length=1, max_length=300)
-    folder: str = Field(".", min_length=1, description="where a relative path begins, and the repository is looked for")
+    folder: str = Field(".", min_length=1, description="folder of the repository, and of relative paths")
     limit: int = Field(5, ge=1, le=100)
 
 
@@ -78,7 +78,7 @@ def _find_commits(query: BlameQuery, folder: Path) -> tuple[Traced, list[tuple[g
     if line is None:
         commits = git.commits_of_file(top, file)
         if not commits:
-            raise NotFound("That file is in no commit.", str(file))
+            raise NotFound("No commit contains that file.", str(file))
         return Traced(commits, {"file": name}), [(one, _change(one)) for one in commits]
     one, text = git.commit_of_line(top, file, line)
     lines = significant_lines([text])
@@ -123,7 +123,7 @@ def _commits_from(tx: ReadTransaction, run: Run, session_id: str) -> Traced:
     row = resolve_session(tx, session_id)
     run.recorder.channel = row.name
     if not row.project_path or not Path(row.project_path).is_dir():
-        raise NotFound("The conversation's folder is not here.", f"project: {row.project_path or 'none'}")
+        raise NotFound("The conversation's folder is not on this machine.", f"project: {row.project_path or 'none'}")
     top = git.repository_of(Path(row.project_path))
     messages = [_message_with_time(each) for each in messages_of(tx, row.number, limit=5_000)]
     item = item_of(tx, row)
@@ -144,10 +144,10 @@ def _commits_from(tx: ReadTransaction, run: Run, session_id: str) -> Traced:
 async def describe_traced(run: Run, request: BlameRequest, data: Traced) -> dict[str, Any]:
     if not data.found:
         commits = ", ".join(f"{one.sha[:10]} ({one.summary[:50]})" for one in data.commits[:3])
-        detail = f"looked at {commits}" if commits else "no commit holds lines that were written in it"
+        detail = f"looked at {commits}" if commits else "no commit contains lines written in it"
         if request.query.session_id:
-            raise NotFound("No commit is known that came from that conversation.", detail)
-        raise NotFound("No conversation is known in which it came about.", detail)
+            raise NotFound("No commit was found that came from that conversation.", detail)
+        raise NotFound("No conversation was found that it came from.", detail)
     found = data.found[: request.query.limit]
     run.recorder.explain(kept=len(found), dropped=len(data.found) - len(found), reason="limit")
     found_in = [

@@ -47,12 +47,14 @@ class LogRequest(Request):
 
     operation = "conversation_log"
     messages: Annotated[list[MessageIn], BeforeValidator(as_messages), Field(min_length=1, max_length=MAX_MESSAGES)]
-    grows: str | None = Field(None, description="id of the message of which this one has all words and more")
+    grows: str | None = Field(None, description="id of the stored message that this one extends")
 
     chat: str | None = Field(
-        None, max_length=200, description="what a tool's server knows of the chat; no channel given"
+        None, max_length=200, description="the tool server's name of the chat, if no channel is given"
     )
-    is_from_chat: bool = Field(False, description="from an AI's tool call: it writes into no other chat's channel")
+    is_from_chat: bool = Field(
+        False, description="from an AI's tool call, which must not write into another chat's channel"
+    )
 
     def summary(self) -> dict[str, Any]:
         characters = sum(len(message.text) for message in self.messages)
@@ -115,7 +117,7 @@ def _ingest(tx: WriteTransaction, run: Run, request: LogRequest | HookRequest) -
     if request.grows and grown_to(tx, request.grows, request.messages[0].text) is None:
         raise InvalidRequest(
             NOT_GROWN,
-            f"grows: given {request.grows!r}; allowed: the id of one that was sent, with these words or fewer",
+            f"grows: given {request.grows!r}; allowed: the id of a stored message with this text or its beginning",
         )
     messages = [_to_message(sent, request.timestamp) for sent in request.messages]
     channel, saved = _save_messages(tx, name, request, messages)
@@ -152,7 +154,7 @@ def _channel_for(tx: WriteTransaction, request: LogRequest) -> tuple[str, str]:
 def _new_name(tx: WriteTransaction, request: LogRequest) -> str:
     """Return a channel name for a chat without one, the same for two calls at once.
 
-    A channel with more messages is another chat's: that chat was told the name, and went on.
+    A channel with more messages is another chat's, which got the same name and continued.
     """
     project = request.metadata.project and Project.from_path(request.metadata.project).path
     if name := find_unnamed_chat(tx, list(map(_to_message, request.messages)), request.source, project):
@@ -188,9 +190,9 @@ def _ingest_pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> di
     ids = saved.ids[len(context_rows) :]
     numbers = numbers_of_ids(tx, ids)
     note_messages(tx, request.url, {numbers[here]: there for here, there in zip(ids, new, strict=False)})
-    if request.of_other_person:  # what this machine's person said before stays the person's
+    if request.of_other_person:  # earlier messages of this machine's person stay the person's
         note_of_other_person(tx, [number for number in numbers.values() if number > last])
-    if deletion := deletion_of(tx, saved.channel_number):  # it takes with it what was said until then
+    if deletion := deletion_of(tx, saved.channel_number):  # it also deletes the messages up to its time
         row = get_channel(tx, channel, with_deleted=True)
         delete_channel(tx, row, soft=True, until=deletion.done_at, after=last)
         resend_edit(tx, request.url, deletion.number)
@@ -217,7 +219,7 @@ def _log_result(run: Run, channel: str, saved: Saved, count: int) -> dict[str, A
     result = {"timestamp": format_time(saved.received_at), "channel": channel, "message_count": count}
     if saved.refusal:
         run.recorder.explain(channel=channel, kept_out=saved.refusal)
-        note = f"Nothing of this conversation is kept: {saved.refusal}."
+        note = f"This conversation is not stored: {saved.refusal}."
         return {"stored_ids": [], **result, "new_count": 0, "duplicate_count": 0, "not_kept": note}
     duplicates = count - saved.new
     run.recorder.explain(channel=channel, new=saved.new, duplicates=duplicates)

@@ -23,7 +23,7 @@ SUFFIX = ".ctxr-backup.zip"
 
 
 class CreateBackupQuery(QueryShape):
-    """The parts of a backup beside the registry, and its path."""
+    """The parts of a backup in addition to the registry, and its path."""
 
     path: str | None = Field(None, min_length=1, description="a new .zip file; default: in the folder of backups")
     stores: bool = Field(True, description="also the clients' own histories, which may be large")
@@ -87,7 +87,7 @@ def new_zip(given: str) -> Path:
     if path.exists() or not path.parent.is_dir() or path.suffix != ".zip":
         raise InvalidRequest(
             "The file cannot be written there.",
-            f"path: given {given!r}; allowed: a new file in a folder that exists, with .zip at its end",
+            f"path: given {given!r}; allowed: a new .zip file in an existing folder",
         )
     return path
 
@@ -111,7 +111,7 @@ def refuse_remote_path(caller: Caller, path: str, *, is_new: bool = False) -> No
     """Raise InvalidRequest for a path from a remote caller: it may only name a backup."""
     if not caller.is_local and (is_new or "/" in path or "\\" in path):
         raise InvalidRequest(
-            "This server reads and writes no files for others.",
+            "This server reads and writes no files for remote callers.",
             f"path: given {path!r}; allowed over HTTP: a backup's name as list_backups gives it, or none",
         )
 

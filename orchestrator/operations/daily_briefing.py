@@ -33,7 +33,7 @@ class BriefingQuery(QueryShape):
     )
     language: Literal["", "en", "ko"] = ""
     utc_offset_minutes: UtcOffset = 0
-    again: bool = Field(False, description="hand it also to a system where it is not known whether it has it")
+    again: bool = Field(False, description="deliver it also to systems that may have it already")
 
 
 class BriefingRequest(Request):
@@ -274,7 +274,7 @@ OPERATION = Operation(
     steps=Steps[BriefingRequest, ChatsOfDay](query=read_day, shorten=write_text, publish=publish, write=to_result),
     labels={
         "date": ("day", "날짜"),
-        "again": ("handed on again", "다시 전달"),
+        "again": ("delivered again", "다시 전달"),
         "language": ("language", "언어"),
         "data_types": ("made of", "재료"),
     },

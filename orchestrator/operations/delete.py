@@ -39,7 +39,7 @@ class DeleteQuery(QueryShape):
 
     id: str | None = None
     soft: bool = True
-    owner: str | None = Field(None, min_length=1, description="the person whose own conversations they are")
+    owner: str | None = Field(None, min_length=1, description="only conversations of this person")
     project: str | None = Field(None, min_length=1)
     before: Instant | None = None
     matching: str | None = Field(None, min_length=1, max_length=4000)

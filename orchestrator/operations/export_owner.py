@@ -22,7 +22,7 @@ from registry.storage.migrations import HEAD
 class ExportOwnerQuery(QueryShape):
     """The person, and the file to write."""
 
-    owner: str = Field(min_length=1, description="the person whose own conversations they are")
+    owner: str = Field(min_length=1, description="the person whose conversations are exported")
     path: str = Field(min_length=1, description="a new .zip file")
 
 

@@ -82,7 +82,7 @@ def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction |
 
 def _note_other_time(lookup: Lookup[ExtractQuery], data: Extraction) -> Extraction:
     span = format_span(lookup.scope, lookup.query.utc_offset_minutes)
-    note = f"Nothing of it is from {span}, so that time was given up."
+    note = f"Nothing of it is from {span}, so that time was ignored."
     relaxed = " and ".join(filter(None, ["time", data.relaxed]))
     # in a request to continue, the time was only mentioned in passing
     confidence = data.confidence if lookup.parsed.is_continuation else Confidence.LOW

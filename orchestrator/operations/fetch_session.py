@@ -215,9 +215,8 @@ class ExportArguments(ToolArguments):
     def request(self, caller: Caller) -> FetchRequest:
         if self.path and not caller.is_local:
             raise InvalidRequest(
-                "This server writes no files for others.",
-                f"path: given {self.path!r}; allowed over HTTP: none; leave it out, and the document is the answer's "
-                "text",
+                "This server writes no files for remote callers.",
+                f"path: given {self.path!r}; allowed over HTTP: none; without it, the answer contains the document",
             )
         return FetchRequest(query=FetchQuery(session_id=self.session_id), source=caller.source)
 
@@ -225,14 +224,16 @@ class ExportArguments(ToolArguments):
         document = await asyncio.to_thread(self._document, outcome, caller.project)
         result = {"session_id": outcome["session"]["session_id"], "format": self.format, **document}
         if not delivery.fits(caller.limit, result):
-            instead = f"a new file, {ENDINGS[self.format]} at its end" if caller.is_local else _IN_PAGES
+            instead = f"a new file that ends in {ENDINGS[self.format]}" if caller.is_local else _IN_PAGES
             raise InvalidRequest("The document is too long for an answer.", f"path: given none; allowed: {instead}")
         return result
 
     def _document(self, outcome: Outcome, folder: str | None) -> dict[str, str]:
         file = document_path(self.path, self.format, folder) if self.path else None
         if file is None and self.format == "pdf":
-            raise InvalidRequest("A PDF is no text.", "path: given none; allowed: a new file, .pdf at its end")
+            raise InvalidRequest(
+                "A PDF cannot be returned as text.", "path: given none; allowed: a new file that ends in .pdf"
+            )
         exported = outcome["session"], outcome["messages"]
         content = export(self.format, *(for_others(*exported) if self.share else exported))
         return {"path": str(write_new_file(file, content))} if file else {"text": content.decode()}

@@ -27,7 +27,7 @@ from registry.text.request.understanding import ParsedRequest
 
 NO_HINT: dict[str, Any] = {"hint": "", "channel": None, "told_of": []}
 MIN_EVIDENCE = 8.0  # least evidence for a hint on a prompt; see `evidence_in`
-DISMISSED = "a hint from it was called not useful in this project"
+DISMISSED = "a hint from it was rated not useful in this project"
 
 
 class HintQuery(QueryShape):
@@ -79,7 +79,7 @@ def _with_prompt(tx: ReadTransaction, run: Run, query: HintQuery, excluded: list
     found = lookup.find()
     evidence = evidence_in(found)
     recorder.explain(
-        by="what only one conversation holds of the prompt", evidence=round(evidence, 1), least=MIN_EVIDENCE
+        by="words of the prompt that only one conversation contains", evidence=round(evidence, 1), least=MIN_EVIDENCE
     )
     choice = choose(lookup, found, None) if evidence >= MIN_EVIDENCE else None
     if choice is None:
@@ -121,7 +121,7 @@ def _before_act(tx: ReadTransaction, run: Run, query: HintQuery, act: Act, exclu
     channel, ids = warning.message["channel"], [warning.message["id"]]
     recorder.channel = channel
     if query.session_id and has_hint(tx, channel, query.session_id, ids):
-        recorder.explain(reason="this chat was told so already")
+        recorder.explain(reason="this chat got this warning already")
         return NO_HINT
     if ids in useless_hints(tx, channel, _project(query)):
         recorder.explain(reason=DISMISSED)

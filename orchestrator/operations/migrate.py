@@ -62,7 +62,9 @@ def move(tx: WriteTransaction, run: Run, request: MigrateRequest, _state: Genera
         )
     is_copy = query.mode == "copy"
     if is_copy and not query.in_cursor:
-        raise InvalidRequest("A copy is made in Cursor's own list.", "mode: copy is allowed with in_cursor alone")
+        raise InvalidRequest(
+            "A copy can only be made in Cursor's own list.", "mode: copy is allowed only with in_cursor"
+        )
     rows = [resolve_session(tx, request.channel)] if request.channel else _channels_of(tx, old)
     moved = [(row, _moved_path(row, old, new)) for row in rows if not is_copy or row.source == CURSOR]
     result = _move_result(moved, dry_run=query.dry_run)

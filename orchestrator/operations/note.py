@@ -26,11 +26,11 @@ from registry.storage.database import ReadTransaction
 
 
 class NoteQuery(QueryShape):
-    """The folder and the id of a chat that begins, or that goes on after a compaction."""
+    """The folder and the id of a chat that begins, or continues after a compaction."""
 
-    folder: str = Field(min_length=1, description="the folder it works in")
-    session_id: str | None = Field(None, description="the chat itself: of it only this id is told")
-    is_compacted: bool = Field(False, description="tell what the compaction of that chat dropped")
+    folder: str = Field(min_length=1, description="the folder that the chat works in")
+    session_id: str | None = Field(None, description="the chat itself; the note contains only its id")
+    is_compacted: bool = Field(False, description="return what the compaction of that chat dropped")
 
 
 class NoteRequest(Request):

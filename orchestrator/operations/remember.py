@@ -25,11 +25,11 @@ Sentence = Annotated[str, Field(min_length=1, max_length=500)]  # characters
 
 
 class RememberQuery(QueryShape):
-    """A sentence to keep; without one, those that hold are only listed."""
+    """A sentence to store; without one, the valid sentences are listed."""
 
     text: Sentence | None = None
     project: str | None = Field(None, description="folder; null: everywhere")
-    replaces: str | None = Field(None, description="id of a sentence that holds no longer")
+    replaces: str | None = Field(None, description="id of a sentence that is no longer valid")
 
 
 class RememberRequest(Request):

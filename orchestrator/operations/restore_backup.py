@@ -31,7 +31,7 @@ from registry.storage.upkeep.table_export import count_stored, import_into_file,
 class RestoreBackupQuery(ValidateBackupQuery):
     """The backup to restore."""
 
-    rest: bool = Field(False, description="of a damaged backup, what is left of it")
+    rest: bool = Field(False, description="restore what is left of a damaged backup")
     stores_to: str | None = Field(None, min_length=1, description="a new folder for the clients' own histories")
     dry_run: bool = Field(False, description="try it in a temporary place, and change nothing")
 
@@ -60,7 +60,7 @@ def try_restore(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) ->
     archive = Archive.open(existing_backup(shelf, query.path))
     if "owner" in archive.about:
         raise InvalidRequest(
-            "That file holds the conversations of one person, not a registry.",
+            "That file contains the conversations of one person, not a registry.",
             f"{archive.path}: `ctxr import` adds them to a registry",
         )
     damaged = archive.check(run.report_progress)
@@ -85,8 +85,8 @@ def try_restore(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) ->
         stated = {name: archive.about.get("stats", {}).get(name) for name in counts}
         if not damaged and not query.rest and counts != stated:
             raise StorageError(
-                "The backup does not hold what it says.",
-                f"{archive.path}: damaged part: {MANIFEST} (it tells of {stated}, and there are {counts});"
+                "The backup's contents differ from its manifest.",
+                f"{archive.path}: damaged part: {MANIFEST} (it lists {stated}, found: {counts});"
                 " `ctxr backup restore --rest` gives what is there",
             )
         copy = None

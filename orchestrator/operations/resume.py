@@ -36,8 +36,10 @@ class ResumeQuery(QueryShape):
 
     session_id: str = Field(min_length=1, max_length=300)
     client: str = Field(alias="in", description="claude-code, codex, gemini-cli, opencode, copilot-cli or qwen-code")
-    last: int | None = Field(None, ge=1, description="only the last so many questions with their answers")
-    max_tokens: int = Field(100_000, ge=1, description="what is older than fits is left out, and said to be")
+    last: int | None = Field(None, ge=1, description="only the last N questions with their answers")
+    max_tokens: int = Field(
+        100_000, ge=1, description="older messages that do not fit are left out, and a note says so"
+    )
     folder: str | None = Field(None, description="where the client is started; default: the session's own folder")
     dry_run: bool = False
     undo: bool = False
@@ -97,7 +99,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
     origin = f'This conversation ("{row.title or row.name}") began in {name}.'
     messages, left_out = select_for_transfer(data.messages, query.last, query.max_tokens, origin)
     if not messages:
-        raise NotFound("Nothing in it can go on.", f"{row.name!r} holds no question of the user's")
+        raise NotFound("The conversation has nothing to continue.", f"{row.name!r} has no question of the user")
     title = row.title or preview_of(messages[-1].text, 60)
     made = writer.make(Transfer(messages, title, folder), version, shelf.paths, shelf.drafts)
     run.recorder.explain(kept=len(messages), dropped=left_out, reason="last and max_tokens")
@@ -142,12 +144,13 @@ def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state:
 def _undo(tx: WriteTransaction, data: Resumable, result: dict[str, Any], files: dict[str, str]) -> dict[str, Any]:
     client, session_id = result["client"], result["session_id"]
     if data.written and data.written.get("is_imported") and session_id in keys_of_channel(tx, data.row.number, client):
-        raise InvalidRequest("The client has taken the session in; it stays there.", f"{client}: {session_id}")
+        raise InvalidRequest("The client has imported the session, so it stays there.", f"{client}: {session_id}")
     digests = {path: sha256(Path(path).read_bytes()).hexdigest() for path in files if os.path.exists(path)}
     grown = [path for path, digest in digests.items() if digest != files[path]]
     if grown:
         raise InvalidRequest(
-            "The conversation has gone on there; its file stays.", f"changed since it was written: {', '.join(grown)}"
+            "The conversation was continued there, so its file stays.",
+            f"changed since it was written: {', '.join(grown)}",
         )
     for path in files:
         Path(path).unlink(missing_ok=True)
@@ -195,11 +198,11 @@ def _version(writer: Writer) -> str:
     except subprocess.TimeoutExpired:  # a busy machine
         return writer.tested
     except OSError as exc:
-        raise InvalidRequest("That client doesn't say its version.", f"{writer.client.name}: {exc}") from exc
+        raise InvalidRequest("That client's version could not be read.", f"{writer.client.name}: {exc}") from exc
     found = _VERSION.search(output)
     if found is None or found[0].split(".")[0] != writer.tested.split(".")[0]:
         raise InvalidRequest(
-            "This version of the client keeps its sessions in a way we don't know.",
+            "This version of the client has an unknown session format.",
             f"{writer.client.name}: found {output.strip()[:80]!r}; tested: {writer.tested}. Nothing was written",
         )
     return found[0]
@@ -222,5 +225,5 @@ OPERATION = Operation(
     level=Level.ADMIN,
     instead="it writes a client's session on the server; run ctxr resume on the machine of the client",
     steps=Steps[ResumeRequest, Resumable](query=find_conversation, keep=make_session, write=write_session),
-    labels={"in": ("to go on in", "이어 갈 곳"), "last": ("last", "마지막")},
+    labels={"in": ("continue in", "이어 갈 곳"), "last": ("last", "마지막")},
 )

@@ -36,7 +36,7 @@ COUNTED = ("channels", "messages", "vectors", "executions", "results", "cases", 
 
 
 class RetentionQuery(QueryShape, RetentionPolicy):
-    """A policy, tried or applied."""
+    """A policy to test or apply."""
 
     dry_run: bool = Field(False, description="only say what would be forgotten")
 
@@ -120,7 +120,7 @@ async def _apply_hourly(orchestrator: Orchestrator, policies: Sequence[Retention
                 logger.error("A retention policy was not applied (%s): %s", policy, answer["error"]["message"])
         await asyncio.sleep(PAUSE.total_seconds())
     logger.error(
-        "No retention policy is applied any more: by this clock nothing happened since %s. If the clock is right, run"
+        "Retention policies are suspended: by this clock nothing happened since %s. If the clock is right, run"
         " `ctxr forget --by-policy` and restart the server.",
         format_time(latest),
     )
@@ -131,7 +131,7 @@ async def _read_latest(orchestrator: Orchestrator) -> datetime | None:
         try:
             return await orchestrator.registry.read(latest_activity)
         except RegistryError as exc:
-            logger.error("The retention policies wait a minute: %s", exc)
+            logger.error("The retention policies are tried again in a minute: %s", exc)
             await asyncio.sleep(60)
 
 
@@ -147,5 +147,5 @@ OPERATION = Operation(
     request=RetentionRequest,
     level=Level.ADMIN,
     steps=Steps[RetentionRequest, dict[int, int]](query=find_expired, keep=apply_policy),
-    labels={"days": ("days without a word", "대화가 없던 일수")},
+    labels={"days": ("days without a message", "대화가 없던 일수")},
 )

@@ -145,7 +145,7 @@ def _confidence_fields(run: Run, data: SessionsFound) -> dict[str, Any]:
     confidence = _confidence(data, is_narrowed=parsed.is_narrowed, is_continuation=parsed.is_continuation)
     run.recorder.explain(confidence=confidence.value)
     similar = data.found.result.similar
-    note = {"note": f"Found by words alone: {similar.note}."} if similar and similar.note else {}
+    note = {"note": f"Found by words only: {similar.note}."} if similar and similar.note else {}
     return {"confidence": confidence.value} | (note if confidence is Confidence.LOW else {})
 
 

@@ -22,7 +22,7 @@ NOBODY = "nobody"
 
 
 class ShareQuery(QueryShape):
-    """The group that may read a conversation; `nobody` takes it back."""
+    """The group that may read a conversation; `nobody` stops sharing."""
 
     with_: Literal["project", "team", "nobody"] = Field(alias="with")
     until: EndInstant | None = None
@@ -46,7 +46,9 @@ def share(tx: WriteTransaction, run: Run, request: ShareRequest, _state: General
     run.recorder.set_channel(row.name)
     if query.until and not request.timestamp and query.until <= now():
         given = format_time(query.until)
-        raise InvalidRequest("That time is over.", f"query.until: given {given}; allowed: a time to come, or none")
+        raise InvalidRequest(
+            "That time is in the past.", f"query.until: given {given}; allowed: a time in the future, or none"
+        )
     if query.with_ == "project" and row.project_path is None:
         raise InvalidRequest("The conversation belongs to no project.", "query.with: allowed: team, nobody")
     _share(tx, row, query, request.timestamp)

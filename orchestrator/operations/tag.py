@@ -28,19 +28,19 @@ class TagQuery(QueryShape):
 
     title: Title | None = None
     nickname: Nickname | None = None
-    tags: list[Tag] | None = Field(None, description="all it shall have")
+    tags: list[Tag] | None = Field(None, description="all tags of the channel")
     add_tags: list[Tag] = Field([])
     remove_tags: list[Tag] = Field([])
-    pinned: bool | None = Field(None, description="whether it stands above the others")
+    pinned: bool | None = Field(None, description="list it above the others")
 
 
 class TagRequest(Request):
-    """New names for a channel; without one, for the chat that is going on, if it is known. The channel may be new."""
+    """New names for a channel; without a channel, for the current chat, if it is known. The channel may be new."""
 
     operation = "tag"
     is_about_current_chat = True
     query: TagQuery
-    folder: str | None = Field(None, description="worked in")
+    folder: str | None = Field(None, description="the folder that the chat works in")
 
 
 def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: GeneralState) -> dict[str, Any]:

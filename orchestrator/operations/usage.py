@@ -19,24 +19,24 @@ from registry.storage.database import ReadTransaction
 
 
 class UsageQuery(QueryShape):
-    """The span whose tokens are summed, and what by."""
+    """The time span to sum tokens over, and the grouping."""
 
-    by: By = Field("project", description="what the rows stand for")
+    by: By = Field("project", description="grouping of the rows")
     from_: Instant | None = Field(None, alias="from")
     to: EndInstant | None = None
-    limit: Limit = Field(50, description="rows at most; the total is of all")
-    utc_offset_minutes: UtcOffset = Field(0, description="whose days the rows are, as minutes east of UTC")
+    limit: Limit = Field(50, description="maximum number of rows; the total includes all")
+    utc_offset_minutes: UtcOffset = Field(0, description="UTC offset of the days, in minutes")
 
 
 class UsageRequest(Request):
-    """Without a channel all are summed."""
+    """Without a channel, all channels are summed."""
 
     operation = "usage"
     query: UsageQuery = UsageQuery()
 
 
 def count(tx: ReadTransaction, run: Run, request: UsageRequest) -> dict[str, Any]:
-    """Return rows with the most expensive first (days: the newest), the total, and what has no price or count."""
+    """Return rows, the most expensive first (days: the newest), the total, and models without a price or count."""
     check_prices()
     query = request.query
     row = resolve_session(tx, request.channel) if request.channel else None

@@ -72,7 +72,7 @@ def commits_of_file(top: Path, file: Path) -> list[Commit]:
 def commit(top: Path, name: str) -> Commit:
     """Return a commit by any of its names. Raises NotFound."""
     if name.startswith("-"):
-        raise InvalidRequest("That is no commit.", f"commit: given {name!r}; allowed: a hash, a branch, a tag")
+        raise InvalidRequest("That is not a commit.", f"commit: given {name!r}; allowed: a hash, a branch, a tag")
     found = next(_commits(_git(top, "show", *_SHOW, "--patch", "--first-parent", f"{name}^{{commit}}", "--")), None)
     if found is None:
         raise NotFound("No such commit.", f"{name!r} in {top}")
@@ -126,5 +126,5 @@ def _git(folder: Path, *words: str) -> str:
     except (OSError, subprocess.TimeoutExpired) as exc:
         raise NotFound("git does not answer.", str(exc)) from exc
     if done.returncode:
-        raise NotFound("git knows nothing of that.", done.stderr.decode("utf-8", "replace").strip()[:300])
+        raise NotFound("git could not find that.", done.stderr.decode("utf-8", "replace").strip()[:300])
     return done.stdout.decode("utf-8", "replace")

@@ -57,7 +57,7 @@ class Issuer:
         except (jwt.PyJWKClientConnectionError, JSONDecodeError) as exc:  # an error page instead of the keys
             raise unreachable_error(str(exc)) from exc
         except jwt.PyJWTError as exc:
-            raise Unauthorized("The token is not good.", str(exc)) from exc
+            raise Unauthorized("The token is not valid.", str(exc)) from exc
         return claims
 
     def access_of(self, claims: Mapping[str, Any]) -> Access | None:

@@ -82,9 +82,9 @@ class SignIn:
         answer = self._exchange(attempt, code)
         claims = self._issuer.claims_of(str(answer.get("id_token")), self._id)
         if not compare_digest(str(claims.get("nonce")).encode(), attempt.nonce.encode()):
-            raise Unauthorized("The token is not good.", "nonce: it was made for another sign-in")
+            raise Unauthorized("The token is not valid.", "nonce: it was made for another sign-in")
         if claims.get("azp", self._id) != self._id:
-            raise Unauthorized("The token is not good.", "azp: it was made for another client")
+            raise Unauthorized("The token is not valid.", "azp: it was made for another client")
         if "groups" not in claims and "userinfo_endpoint" in self._issuer.metadata():
             claims = {**self._user_info(str(answer.get("access_token")), claims["sub"]), **claims}
         groups = claims.get("groups")
@@ -95,7 +95,7 @@ class SignIn:
         """Return the claims of the userinfo endpoint: some issuers leave groups out of the ID token."""
         claims = self._answer("GET", "userinfo_endpoint", headers={"Authorization": f"Bearer {access_token}"})
         if claims.get("sub") != subject:
-            raise Unauthorized("The token is not good.", "userinfo: it tells of another person")
+            raise Unauthorized("The token is not valid.", "userinfo: it is about another person")
         return claims
 
     def _exchange(self, attempt: Attempt, code: str) -> dict[str, Any]:
@@ -122,5 +122,5 @@ class SignIn:
         except (httpx.HTTPError, ValueError) as exc:
             raise StorageError("The issuer of tokens cannot be reached.", f"{address}: {exc}") from exc
         if not answer.is_success or not isinstance(found, dict):
-            raise Unauthorized("The issuer refused.", f"{address}: {answer.status_code} {str(found)[:200]}")
+            raise Unauthorized("The issuer refused the request.", f"{address}: {answer.status_code} {str(found)[:200]}")
         return found

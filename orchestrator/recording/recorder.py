@@ -254,7 +254,7 @@ class Records:
                 await self._registry.write(work, is_awaited=False)
             except RegistryError as exc:
                 if not self._is_blocked:
-                    logger.error("Records of runs are held back: %s", exc.details)
+                    logger.error("Records of runs cannot be stored yet: %s", exc.details)
                 self._is_blocked = True
                 return
             self._is_blocked = False

@@ -54,15 +54,15 @@ async def keep_exchanging(orchestrator: Orchestrator, settings: Settings) -> Non
                     try:
                         await push(orchestrator, remote, done)
                     except AccessRefused as exc:  # the token allows only reading
-                        logger.warning("The registry elsewhere takes nothing from here: %s", exc)
+                        logger.warning("The remote registry accepts nothing from here: %s", exc)
                         pushes_at = time.monotonic() + MAX_BACKOFF_S
                 pause = INTERVAL_S
             except Unreachable as exc:
                 problem = "refuses access" if isinstance(exc, AccessRefused) else "does not answer"
-                logger.warning("The registry elsewhere %s: %s", problem, exc)
+                logger.warning("The remote registry %s: %s", problem, exc)
                 pause, is_reconnected = min(2 * pause, MAX_BACKOFF_S), True
             except Exception:  # unsent messages stay until the next attempt
-                logger.exception("The exchange with the registry elsewhere failed")
+                logger.exception("The exchange with the remote registry failed")
                 pause = min(2 * pause, MAX_BACKOFF_S)
             await asyncio.sleep(pause)
 

@@ -66,7 +66,7 @@ class RemoteRegistry:
     """Client of the registry at an address. An async context manager.
 
     `notes_url`: the address in our notes about that registry, which may have been reached at another one before.
-    `owner`: the person whom its token is of, once it has told changes.
+    `owner`: the person of the token, known after the first answer with changes.
     """
 
     def __init__(self, url: str, token: str = "", transport: httpx.AsyncBaseTransport | None = None) -> None:
@@ -92,7 +92,7 @@ class RemoteRegistry:
         return Changes(found["items"], found["place"], found["is_all"], *about)
 
     def is_of_other_person(self, owner: str | None) -> bool:
-        """Return True if a channel there with this owner is not the one's whose token this is."""
+        """Return True if a channel there with this owner does not belong to the person of the token."""
         return self.owner is not None and owner not in (None, self.owner)
 
     def name_here(self, name: str) -> str:
@@ -148,7 +148,7 @@ class RemoteRegistry:
             wait_s = _retry_after_s(answer)
             if wait_s is None:
                 return answer
-            logger.warning("The registry elsewhere takes the next request in %s s: %s", wait_s, self.url)
+            logger.warning("The remote registry accepts the next request in %s s: %s", wait_s, self.url)
             await sleep(wait_s)
         return await self._read(await self._client.send(request, stream=True))
 

@@ -111,7 +111,7 @@ async def _push_edits(registry: Registry, remote: RemoteRegistry, key: bytes, do
         try:
             answers = await remote.apply_edits(list(edits.values())) if edits else []
         except RemoteRefused as exc:  # not allowed by the token
-            logger.warning("Names, tags and deletions stay here: %s", exc)
+            logger.warning("Names, tags and deletions were not sent: %s", exc)
             return
         errors = dict.fromkeys(unsent) | grown | dict(zip(edits, answers, strict=True))
         await registry.write(partial(note_edits_sent, url=remote.notes_url, whys=errors))
@@ -126,9 +126,9 @@ async def _push_grown(registry: Registry, remote: RemoteRegistry, number: int, e
         try:
             await remote.log({**await _conversation(replace(unsent, key=key)), "grows": edit.value["id"]})
         except NotGrown as exc:  # its text was changed there
-            logger.warning("What was added to a message is not wanted elsewhere: %s", exc)
+            logger.warning("The remote registry has changed a message, so its longer text was not sent: %s", exc)
         except RemoteRefused as exc:  # not allowed by the token
-            logger.warning("What was added to a message is not taken elsewhere: %s", exc)
+            logger.warning("The remote registry refused the longer text of a message: %s", exc)
             return str(exc)
     return None
 
@@ -143,7 +143,7 @@ async def _send(
     except RemoteRefused as exc:
         if len(new) > 1 and not isinstance(exc, ChannelRefused):
             return await _send_one_by_one(registry, remote, unsent, done)
-        logger.warning("Not taken elsewhere: %s", exc)
+        logger.warning("The remote registry refused messages: %s", exc)
         answer = {"stored_ids": [], "not_kept": str(exc)}
     stored = answer["stored_ids"][unsent.known :]
     if not stored:  # refused, or not stored there: private, forgotten, or excluded by a rule
@@ -256,7 +256,7 @@ async def _compare_if_replaced(
     """
     changes = first
     if first.starts_over:
-        logger.warning("The registry elsewhere is another one, so it is compared from the beginning: %s", remote.url)
+        logger.warning("The remote registry was replaced or restored, so all of it is compared: %s", remote.url)
         ids = {item["id"] for item in first.items}
         while not changes.is_all:
             changes = await _changes_after(remote, changes)
@@ -283,7 +283,7 @@ async def _pull_edits(
         try:
             found = await remote.edits(position)
         except RemoteRefused as exc:  # not allowed by the token
-            logger.warning("Names, tags and deletions stay there: %s", exc)
+            logger.warning("Names, tags and deletions were not received: %s", exc)
             return
         for edit in found.items:
             if is_restoring or edit.field != DELETED or edit.value:
@@ -314,7 +314,9 @@ async def _apply_here(orchestrator: Orchestrator, remote: RemoteRegistry, edit: 
         error = await apply_edit(partial(orchestrator.run, client=CLIENT), orchestrator.registry, local_edit)
         _raise_transient(error)
         if error:
-            logger.warning("Not done here: %s %s", error["message"], error["details"])
+            logger.warning(
+                "An edit of the remote registry was not applied here: %s %s", error["message"], error["details"]
+            )
         done.edits += error is None
         await orchestrator.registry.write(partial(note_edit_known, url=remote.notes_url, received=local_edit))
     if edit.field == DELETED and not edit.value:

@@ -110,7 +110,9 @@ Offset = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 Mode = Literal["raw", "summary", "digest"]
 GivenMode = Annotated[Mode, BeforeValidator(lambda given: given.lower() if isinstance(given, str) else given)]
 Order = Literal["asc", "desc"]
-UtcOffset = Annotated[int, Field(ge=-14 * 60, le=14 * 60, description="whose days 'yesterday' means")]
+UtcOffset = Annotated[
+    int, Field(ge=-14 * 60, le=14 * 60, description="UTC offset for words such as 'yesterday', in minutes")
+]
 WORDINGS = (
     "always 3-4 other wordings of the same question: synonyms, technical words, likely words of the answer, the other "
     'language; for "make login faster": ["speed up sign-in", "auth latency", "cache sessions", "로그인 속도"]'

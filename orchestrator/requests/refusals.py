@@ -64,7 +64,7 @@ def succeeded(outcome: Mapping[str, Any]) -> dict[str, Any]:
 def refuse_too_many(messages: object) -> None:
     """Raise InvalidRequest for more than MAX_MESSAGES, before they are parsed."""
     if isinstance(messages, list) and len(messages) > MAX_MESSAGES:
-        allowed = f"at most {MAX_MESSAGES} in one call, more in several: the next ones follow on those before"
+        allowed = f"at most {MAX_MESSAGES} in one call, more in several calls, in order"
         raise InvalidRequest("Too many messages at once.", f"messages: given {len(messages)}; allowed: {allowed}")
 
 

@@ -33,7 +33,7 @@ class QueryShape(BaseModel):
 
 def _not_blank(text: str) -> str:
     if not text.strip():
-        raise ValueError("a text that is not empty; leave such a message out")
+        raise ValueError("a text that is not empty; leave out empty messages")
     return text
 
 
@@ -135,7 +135,7 @@ class ExtractQuery(QueryShape):
 
 
 class NarrowedQuery(QueryShape):
-    """The client, project and tag of the conversations that are looked at."""
+    """The client, project and tag to search in."""
 
     source: str | None = None
     project: str | None = Field(None, description="path or folder name")
@@ -143,7 +143,7 @@ class NarrowedQuery(QueryShape):
 
 
 class WordsQuery(NarrowedQuery):
-    """Words to look for, and in which messages."""
+    """The words to search for, and filters on the messages."""
 
     text: Annotated[str, Field(min_length=1, max_length=4000)]
     roles: list[RoleName] | None = Field(None, min_length=1)
@@ -156,7 +156,7 @@ class SearchQuery(WordsQuery):
 
     limit: Limit = 20
     cursor: str | None = None
-    order: Order | None = Field(None, description="by time instead of best first: all that has to do with the words")
+    order: Order | None = Field(None, description="by time instead of best first; then all matches")
 
 
 class ListQuery(NarrowedQuery):
@@ -167,7 +167,7 @@ class ListQuery(NarrowedQuery):
     tagged_only: bool = False
     since: Instant | None = None
     until: EndInstant | None = None
-    is_sized: bool = Field(False, description="no more sessions than the asking client lets through")
+    is_sized: bool = Field(False, description="only as many sessions as the client accepts")
     as_lines: bool = Field(False, description="one line for each session")
 
 
@@ -175,7 +175,7 @@ MAX_MATCHES = 3  # matches shown of a session
 
 
 class SessionsQuery(WordsQuery):
-    """Sessions by what was said in them."""
+    """Sessions by words in their messages."""
 
     also: Also = []
     limit: Limit = 10
@@ -184,7 +184,7 @@ class SessionsQuery(WordsQuery):
     matches: SkipJsonSchema[int] = Field(MAX_MATCHES, ge=1, le=MAX_MATCHES)
     exclude_session: str | None = Field(None, description="session left out, such as the current one")
     order: Order | None = Field(None, description="by last activity instead of best first")
-    max_tokens: int | None = Field(None, ge=1, description="the passages together stay within it; null: all of them")
+    max_tokens: int | None = Field(None, ge=1, description="limit of all passages together; null: no limit")
     utc_offset_minutes: UtcOffset | None = None
 
 
@@ -195,8 +195,10 @@ MAX_READ_TOKENS, MAX_READ_MESSAGES = 30_000, 400
 class ExtractRequest(Request):
     operation = "extract"
     query: ExtractQuery = ExtractQuery()
-    project: str | None = Field(None, description="path or folder name: only conversations of it")
-    folder: str | None = Field(None, description="worked in; of conversations that are close its own come first")
+    project: str | None = Field(None, description="only conversations of this path or folder name")
+    folder: str | None = Field(
+        None, description="the caller's folder; its conversations come first among close matches"
+    )
 
     @property
     def is_shortened(self) -> bool:

@@ -60,7 +60,7 @@ def append(home: str, event: Mapping[str, Any]) -> None:
                 return
         finally:
             os.close(file)
-    raise OSError(f"{path} is taken away again and again")
+    raise OSError(f"{path} was renamed again and again while being opened")
 
 
 def _write(file: int, line: bytes) -> None:
@@ -68,7 +68,7 @@ def _write(file: int, line: bytes) -> None:
     written = os.write(file, line)
     if written < len(line):
         os.write(file, b"\n")
-        raise OSError("the disk took only a part")
+        raise OSError("only a part was written")
 
 
 def _can_append(file: int, path: str) -> bool:

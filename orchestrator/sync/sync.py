@@ -82,9 +82,9 @@ async def sync(
             except RegistryError:
                 raise  # the registry fails: no store can be imported
             except Exception as exc:  # a bug must not stop the other stores
-                logger.exception("Bringing in %s failed", report.path)
+                logger.exception("Importing %s failed", report.path)
                 report.is_complete = False
-                report.skip([Skipped(report.path, f"bringing it in failed: {type(exc).__name__}: {exc}")])
+                report.skip([Skipped(report.path, f"importing it failed: {type(exc).__name__}: {exc}")])
         if found := await orchestrator.registry.read(unknown_repositories):
             await orchestrator.registry.write(lambda tx: save_repositories(tx, found))
     return reports
@@ -283,7 +283,7 @@ class Freshness:
             await drain(self._orchestrator, self._home)
             await sync(self._orchestrator, self._readers, self._paths)
         except Exception:  # questions are still answered
-            logger.exception("The silent sync failed")
+            logger.exception("The background sync failed")
         finally:
             ended = time.monotonic()
             self._fresh_until = ended + PAUSE_FACTOR * (ended - started)

@@ -69,7 +69,7 @@ async def watch(
                         is_idle = not any(report.parsed for report in reports)
                         timeout_s = min(max(took_s * 50, MIN_INTERVAL_S), MAX_INTERVAL_S) if is_idle else MIN_INTERVAL_S
             except Exception:  # the next sync may succeed
-                logger.exception("Keeping up with the clients failed")
+                logger.exception("Syncing with the clients failed")
             await asyncio.sleep(pause_s)
             changed = await notices.next(timeout_s)
 
@@ -187,7 +187,7 @@ class Notices:
                     self._names |= plan.get(path, frozenset()) | plan.get(dirname(path), frozenset())
                 self._has_news.set()
         except OSError as exc:  # too many watches, or a folder that was just removed
-            logger.info("Not told of changes, so looking for them every few seconds: %s", exc)
+            logger.info("No file system notifications, so stores are polled every few seconds: %s", exc)
 
     async def aclose(self) -> None:
         if self._follow_task:

@@ -157,14 +157,14 @@ def _find_loss(view: RunView, row: MessageRow) -> tuple[str | None, str]:
         return "cr_query", "Another conversation was chosen."
     words = view.noted("cr_query").get("words", [])
     if not matched_words(parse_query(" ".join(map(str, words))), row.text):
-        return "cr_query", "It holds no whole word of the request."
+        return "cr_query", "It contains no whole word of the request."
     return view.judging or "cr_query", "It was found, but ranked too low."
 
 
 DELIVERED, WITH_QUESTION, NO_ROOM, KEPT, DROPPED = "delivered", "with its question", "no room", "kept", "dropped"
 LIST_OPERATIONS = ("search", "search_sessions")  # operations that filter messages by their own coverage
 MESSAGE_OPERATIONS = ("search", "extract")
-TOO_FEW_WORDS = "holds less of the request than a hit in a list must"
+TOO_FEW_WORDS = "contains less of the request than a hit in a list must contain"
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,10 +98,10 @@ async def rescan_if_rules_changed(database: Database, home: Path) -> None:
         counts = await _scan_tables(database, lambda _done, _total: None, is_dry=True, pause_s=0.05)
         write_last_scan(home, counts)
     except Exception:  # a failed scan must not stop the server
-        logger.exception("The registry is not scanned for secrets: ctxr scan")
+        logger.exception("Scanning the registry for secrets failed. Try again: ctxr scan")
         return
     if counts.rows:
-        logger.warning("%d secrets are stored in clear. Mask them: ctxr redact --existing", counts.kinds.total())
+        logger.warning("%d secrets are stored unmasked. Mask them: ctxr redact --existing", counts.kinds.total())
 
 
 def read_last_scan(home: Path) -> dict[str, Any]:

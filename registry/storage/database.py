@@ -88,7 +88,7 @@ def storage_errors(doing: str) -> Iterator[None]:
         cause = getattr(exc, "orig", None) or exc
         state = getattr(cause, "sqlstate", None)
         if state in _TIMEOUT_STATES:
-            raise OperationTimeout(_BUSY, f"{str(cause).strip()}; nothing was stored, asking again is safe") from exc
+            raise OperationTimeout(_BUSY, f"{str(cause).strip()}; nothing was stored, so trying again is safe") from exc
         hint = _OWNERSHIP_HINT if (doing, state) == ("open", _INSUFFICIENT_PRIVILEGE) else ""
         message = NOT_NOW if doing == "write" and _is_temporary(exc) else f"Could not {doing} the registry."
         raise StorageError(message, f"{type(cause).__name__}: {str(cause).strip()}{hint}") from exc
@@ -100,7 +100,7 @@ The role has to own the database: ALTER DATABASE … OWNER TO …, or a schema o
 CREATE SCHEMA AUTHORIZATION …"""
 _TIMEOUT_STATES = ("55P03", "57014")  # PostgreSQL's lock timeout and statement timeout
 _DEADLOCK = "40P01"
-_BUSY = "The registry's database took too long, or somebody else is writing there."
+_BUSY = "The registry's database took too long, or another process is writing to it."
 
 
 def _is_unreachable(exc: DatabaseError) -> bool:
@@ -223,7 +223,7 @@ class Database:
             except OperationalError as exc:
                 is_deadlock = getattr(exc.orig, "sqlstate", None) == _DEADLOCK
                 if is_done and not (self.is_embedded or is_deadlock):
-                    details = f"{str(exc.orig).strip()}; it may have been stored: sending it again is safe"
+                    details = f"{str(exc.orig).strip()}; it may have been stored; sending it again is safe"
                     raise StorageError(NOT_CONFIRMED, details) from exc
                 if is_last or not is_deadlock:
                     raise

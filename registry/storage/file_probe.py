@@ -71,7 +71,7 @@ def open_registry_file(file: Path) -> Iterator[RegistryFile]:
             connection.row_factory = sqlite3.Row
             yield RegistryFile(connection)
     except (sqlite3.Error, ValueError) as exc:
-        raise StorageError("Could not look into the registry.", str(exc)) from exc
+        raise StorageError("The registry's file could not be read.", str(exc)) from exc
 
 
 def embedded_file(home: Path, environment: Mapping[str, str]) -> Path | None:

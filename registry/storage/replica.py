@@ -40,18 +40,18 @@ class Replica:
         self._engine, self._original = create_database_engine(url, "CTXR_DATABASE_READ_URL"), original
         if not original.dialect.name == self._engine.dialect.name == "postgresql":
             raise InvalidRequest(
-                "The address to read from is not usable.",
+                "The replica's address is not usable.",
                 "CTXR_DATABASE_READ_URL: allowed: postgresql://… of a replica of CTXR_DATABASE_URL",
             )
         restrict_statements(self._engine)
         self._begin = begin
-        self._has_written = True  # earlier processes may have written
+        self._has_written = True  # true at first, because earlier processes may have written
         self._position: str | None = None
         self._lock = threading.Lock()
         self._retry_at = 0.0
         self._outage = Outage(
             logger,
-            begun="The replica does not answer, the original does instead",
+            begun="The replica does not answer; reads go to the original",
             over="The replica answers again",
         )
 

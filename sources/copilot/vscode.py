@@ -108,12 +108,12 @@ def replayed(lines: Iterable[Record], damage: Damage) -> Record:
         if line.get("kind") == 0:
             whole = mapping(line.get("v"))
         elif whole is None:
-            damage.note(number, "a change before the whole it changes")
+            damage.note(number, "a change before the object that it changes")
         else:
             try:
                 _change(whole, line)
             except (LookupError, TypeError, ValueError, AttributeError):
-                damage.note(number, "a change to something that is not there")
+                damage.note(number, "a change to a path that does not exist")
     return whole or {}
 
 
@@ -125,7 +125,7 @@ def _change(whole: Record, line: Record) -> None:
     for step in path:
         holder = holder[step]
     if isinstance(holder, dict) and not isinstance(key, str):
-        raise TypeError("no name of a field")
+        raise TypeError("not a field name")
     if kind == 1 and isinstance(holder, list) and key == len(holder):
         holder.append(line.get("v"))
     elif kind == 1:
@@ -140,4 +140,4 @@ def _change(whole: Record, line: Record) -> None:
     elif kind == 3:
         holder[key] = None
     else:
-        raise ValueError("no kind of a change")
+        raise ValueError("unknown kind of change")

@@ -63,7 +63,7 @@ class RowRemoval:
     def do(self, connection: sqlite3.Connection) -> None:
         """Delete the row. Raises StorageError if Cursor has changed the copy."""
         if digest_of(row_of(connection, self.table, self.key)) != self.sha256:
-            raise StorageError("The copy went on in Cursor; delete it there.", f"{self.database}: {self.key}")
+            raise StorageError("The copy was continued in Cursor; delete it there.", f"{self.database}: {self.key}")
         where = f"{_KEYS[self.table]} = ?"
         connection.execute(f"DELETE FROM {self.table} WHERE {where}", (self.key,))  # noqa: S608, names of ours
 
@@ -118,7 +118,7 @@ def undo(journal: Path) -> dict[str, Any]:
         changes = noted["changes"]
         steps: list[Step] = [RowRemoval(**one) if "sha256" in one else ValueChange(**one).undone() for one in changes]
     except (OSError, ValueError, KeyError, TypeError) as exc:
-        raise InvalidRequest("That is no journal of a move.", f"undo: given {str(journal)!r}; {exc}") from exc
+        raise InvalidRequest("That is not a journal of a move.", f"undo: given {str(journal)!r}; {exc}") from exc
     refuse_while_running()
     _write(steps[::-1])
     return noted
@@ -138,7 +138,7 @@ def _write(steps: Sequence[Step]) -> None:
             _write_into(database, [step.undone() for step in group if not isinstance(step, RowRemoval)])
         if isinstance(exc, StorageError):
             raise
-        raise StorageError("Cursor's database could not be written; it is as it was.", str(exc)) from exc
+        raise StorageError("Cursor's database could not be written; nothing was changed.", str(exc)) from exc
 
 
 def _write_into(database: str, steps: Iterable[Step]) -> None:

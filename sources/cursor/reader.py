@@ -25,7 +25,7 @@ from sources.kit.sqlite_store import ClientDatabase, DamagedDatabase, last_chang
 from sources.kit.workspace_files import user_folders
 
 _BUILDS = ("Cursor", "Cursor Nightly")
-_EMPTY = "drafts, or nothing was said"
+_EMPTY = "drafts or empty conversations"
 _RECOVERED = "the list is lost; the messages were read in the order in which they were written"
 _UNLISTED = "messages are stored, but not listed in the conversation yet"
 _NO_RECORD = "listed by Cursor, but it keeps no record of them"

@@ -281,7 +281,7 @@ class _Pass:
         if transcript and transcript.agent_of:  # the folder of a transcript names the parent of a sub-agent
             session = replace(session, parent=transcript.agent_of, meta={**session.meta, "relation": "sub-agent"})
         if all(message.role is Role.SYSTEM for message in session.messages):
-            self.skip_counts["nothing was said"] += 1
+            self.skip_counts["no messages in it"] += 1
             session = replace(session, messages=())
         until = max((message.timestamp for message in session.messages if message.timestamp), default=None)
         noted = noted._replace(message_count=len(session.messages), until=until)
@@ -307,7 +307,7 @@ def _conversation_in(store: AgentStore, root_id: str, root: Root, about: Record)
     if question:
         question.at = question.at or root.turn_began
     if not root.is_whole:
-        damage["not whole: the state that lists them is damaged"] += 1
+        damage["incomplete: the state that lists them is damaged"] += 1
     skipped = (Skipped(counted(count, "message"), why) for why, count in damage.items())
     return conversation, (*skipped, *conversation.skipped())
 

@@ -25,7 +25,7 @@ from sources.exports.provider import is_known
 from sources.kit.files import File, digest, file_at, system_reason
 from sources.kit.loose_json import Record
 
-EMPTY = "nothing was said in it"
+EMPTY = "no messages in it"
 _FOREIGN = "not a conversation of this provider"
 _EXPECTED = (
     "Expected: the zip from Claude.ai or ChatGPT (Settings, Data controls or Privacy, Export data), or "
@@ -106,7 +106,7 @@ class AccountExport(Source):
         yield from (Skipped(f"{count} x {kind}", "unknown to this reader") for kind, count in kinds)
         yield from (Skipped(f"{count} x a conversation", why) for why, count in skip_counts.items())
         if is_damaged:
-            raise StorageError("Not all of the export could be read.", "What could be read is kept.")
+            raise StorageError("Some of the export could not be read.", "The rest was imported.")
 
     def _count(self, count: int) -> None:
         if self._is_stopped:
@@ -139,7 +139,7 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
     if not parts_by_provider and damage:
         raise StorageError(
             f"An export of an account, but damaged or encrypted: {path.name or path}",
-            f"No conversation in it could be read ({_names(damage)}). Download it anew.",
+            f"No conversation in it could be read ({_names(damage)}). Download it again.",
         )
     if not parts_by_provider:
         kind = "a folder" if path.is_dir() else "a zip" if is_zip(path) else "a file"

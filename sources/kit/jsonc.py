@@ -18,7 +18,7 @@ def put(text: str, path: tuple[str, ...], value: Any) -> str:
     container = parse(text)
     for depth, key in enumerate(path):
         if not isinstance(container.data, dict):
-            raise ValueError(f"{'.'.join(path[:depth]) or 'the document'} is no object")
+            raise ValueError(f"{'.'.join(path[:depth]) or 'the document'} is not an object")
         entry = container.entry(key)
         if entry is None:
             for missing in reversed(path[depth + 1 :]):
@@ -36,7 +36,7 @@ def append(text: str, path: tuple[str, ...], item: Any) -> str:
     if found is None:
         return put(text, path, [item])
     if not isinstance(found.data, list):
-        raise ValueError(f"{'.'.join(path)} is no array")
+        raise ValueError(f"{'.'.join(path)} is not an array")
     return _insert(text, found, None, item)
 
 
@@ -62,7 +62,7 @@ def get(text: str, path: Path) -> Any:
 
 
 def settings_in(text: str) -> Any:
-    """Return the settings in a text; None if there are none, or it is no JSON."""
+    """Return the settings in a text; None if there are none, or it is not JSON."""
     try:
         return get(text, ())
     except ValueError:
@@ -70,7 +70,7 @@ def settings_in(text: str) -> Any:
 
 
 def is_bare(text: str) -> bool:
-    """Return whether the text holds no entry and no comment."""
+    """Return True if the text has no entry and no comment."""
     return re.sub("[ \t\r\n\ufeff]+", "", text) in ("", "{}")
 
 
@@ -128,7 +128,7 @@ def _prune(text: str, path: Path) -> str:
 
 
 def _entry_at(text: str, path: Path) -> tuple[Value, JsonEntry] | None:
-    """Return the entry at a path, and the object or array that holds it; None for the document itself."""
+    """Return the entry at a path, and the object or array that contains it; None for the document itself."""
     container = find(text, path[:-1]) if path else None
     entry = container.entry(path[-1]) if container else None
     return (container, entry) if container and entry else None
@@ -192,7 +192,7 @@ def _render(value: Any, style: _Style) -> str:
 
 
 _BLANK = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_SCALARS = json.JSONDecoder(strict=False)  # a string may hold a tab as it is
+_SCALARS = json.JSONDecoder(strict=False)  # a string may contain a raw tab
 
 Path = tuple[str | int, ...]  # from the document to a value: keys of objects, indexes of arrays
 
@@ -299,4 +299,4 @@ def _scalar(text: str, start: int) -> tuple[Any, int]:
 
 def _syntax_error(text: str, pos: int) -> ValueError:
     line = text.count("\n", 0, pos) + 1
-    return ValueError(f"line {line}: this is no JSON: {text[pos : pos + 20]!r}")
+    return ValueError(f"line {line}: this is not JSON: {text[pos : pos + 20]!r}")

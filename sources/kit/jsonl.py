@@ -61,7 +61,7 @@ def _objects_in(text: str, number: int, damage: Damage) -> Iterator[Record]:
         try:
             value, at = DECODER.raw_decode(text, at)
         except (ValueError, RecursionError):
-            damage.note(number, "not JSON" if text.endswith("\n") else "not written to its end")
+            damage.note(number, "not JSON" if text.endswith("\n") else "incomplete line")
             return
         if isinstance(value, dict):
             yield value

@@ -121,7 +121,7 @@ class FileReader(Source):
         yield from best.values()
 
     def is_better(self, file: SessionFile, than: SessionFile) -> bool:
-        """Return True if a session is to be read from this file instead of an earlier one with the same key."""
+        """Return True if the session must be read from this file instead of an earlier one with the same key."""
         return False
 
     def session_file(self, file: File) -> SessionFile | None:
@@ -152,7 +152,7 @@ class DatabaseReader(Source):
         """Yield the changed sessions, newest first. Raises StorageError."""
         with ClientDatabase(store) as database:
             if not all(columns <= database.columns(table) for table, columns in self.needed.items()):
-                yield Skipped(str(store), "no database of a version that this reader knows")
+                yield Skipped(str(store), "not a database version that this reader knows")
                 return
             for key, fingerprint, row in self.rows(database, seen):
                 if seen.get(key) != fingerprint:

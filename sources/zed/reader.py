@@ -40,7 +40,7 @@ class Zed(DatabaseReader):
 
     def parse(self, database: ClientDatabase, key: str, fingerprint: str, row: dict[str, Any]) -> FoundSession:
         stored = database.rows("SELECT data_type, data FROM threads WHERE id = ?", (row["id"],))
-        described, why = _described(*stored[0]) if stored else ({}, "gone while it was read")
+        described, why = _described(*stored[0]) if stored else ({}, "deleted while it was read")
         folders = _folders(row)
         model = text_at(described, "model", "model")
         thread = Thread(key, next(iter(folders), ""), model, usage=mapping(described.get("request_token_usage")))

@@ -236,6 +236,6 @@ async def test_a_write_during_a_failover_is_told_when_to_come_again(
             assert (problem["code"], answer.headers["Retry-After"]) == ("STORAGE_ERROR", "5")
             listed = await http.get("/bo/channels", headers=headers)
             assert (listed.status_code, "Retry-After" in listed.headers) == (500 if outage is away else 200, False)
-    assert problem["message"] == "The registry takes nothing for a moment."
+    assert problem["message"] == "The registry cannot store anything at the moment."
     stored = await http.post("/bo/conversations", json=said, headers=headers)
     assert (stored.status_code, stored.json()["new_count"]) == (201, 1)

@@ -167,7 +167,7 @@ async def test_sharing_ends_when_it_was_said_to(hire: Hire) -> None:
     assert told.json() == {"items": [{"why": None}]}
     assert await lee.sees() == []
     assert "shared_with" not in (await kim.ask("GET", "/bo/channels/kims")).json()
-    assert problem_of(await kim.run("share", "kims", **until))["message"] == "That time is over."
+    assert problem_of(await kim.run("share", "kims", **until))["message"] == "That time is in the past."
     problem_of(await kim.run("share", "kims", **{"with": "nobody", "until": "2101-01-01"}))
 
 
@@ -404,7 +404,7 @@ async def test_what_a_person_erased_is_forgotten_for_that_person_and_takes_no_na
     assert (await kim.log("parser again", *together))["not_kept"]
     for _ in range(2):  # a name of its own, when the name is another person's
         again = await kim.log("general", "hello again")
-        assert again["not_kept"] == "Nothing of this conversation is kept: it was forgotten."
+        assert again["not_kept"] == "This conversation is not stored: it was forgotten."
         kept = await lee.log("general", *asked)  # that kim asked this in two conversations forgets no third one
         assert (kept["channel"], len(kept["stored_ids"])) == ("general", 2)
         kept = await lee.log("tuesday", *together)

@@ -45,7 +45,7 @@ async def test_a_token_that_asks_too_often_is_told_when_to_ask_again(hire: Hire,
     refused = await kim.ask("GET", "/bo/channels")
     assert problem_of(refused, 429) == {
         "code": "INVALID_REQUEST",
-        "message": "This token asks too often.",
+        "message": "This token has reached its request limit.",
         "details": "token 'kim': allowed 3 requests a minute; ask again in 20 s",
     }
     assert refused.headers["retry-after"] == "20"
@@ -84,7 +84,9 @@ async def test_a_page_and_an_mcp_client_are_told_in_their_own_shape(
     page = await http.get("/", headers={**kim.headers, "accept": "text/html"})
     assert (page.status_code, page.headers["retry-after"]) == (429, "60")
     assert "<h1>" in page.text
-    assert "This token asks too often." in page.text
+    assert "This token has reached its request limit." in page.text
     told = await http.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, headers=kim.headers)
     assert (told.status_code, told.headers["retry-after"]) == (429, "60")
-    assert told.json()["error"]["message"].startswith("INVALID_REQUEST: This token asks too often. token 'kim': ")
+    assert told.json()["error"]["message"].startswith(
+        "INVALID_REQUEST: This token has reached its request limit. token 'kim': "
+    )

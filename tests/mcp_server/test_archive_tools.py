@@ -74,7 +74,7 @@ async def test_a_client_that_asks_for_progress_is_told_how_far_a_backup_is(orche
     assert amounts == sorted(set(amounts))
     assert {total for _, total, _ in told} == {3}
     words = [message or "" for _, _, message in told]
-    assert words[:2] == ["Looking for what is new", "Reading"]
+    assert words[:2] == ["Syncing", "Reading"]
     assert any(one.startswith("table conversation, ") for one in words)
 
 
@@ -97,7 +97,7 @@ async def test_progress_changes_no_answer(orchestrator: Orchestrator) -> None:
     assert isinstance(refused, CallToolResult)
     assert refused.structured_content
     assert refused.structured_content["error"]["code"] == "NOT_FOUND"
-    assert told == ["Looking for what is new", "Reading", "Choosing what answers", "Storing", *told[:2]]
+    assert told == ["Syncing", "Reading", "Selecting the answer", "Storing", *told[:2]]
 
 
 async def test_a_server_for_others_lets_nobody_choose_its_files(orchestrator: Orchestrator, tmp_path: Path) -> None:

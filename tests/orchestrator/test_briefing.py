@@ -163,7 +163,7 @@ async def test_a_run_that_was_killed_is_recorded_as_one_that_never_ended(
     with pytest.raises(Killed):
         await orchestrator.run(RUN)
     [run] = (await briefings(orchestrator))["items"]
-    assert (run["status"], run["error"]["message"]) == ("failed", "Begun, and not ended.")
+    assert (run["status"], run["error"]["message"]) == ("failed", "Started, but not finished.")
 
 
 async def test_a_run_is_recorded_once_with_all_its_steps(orchestrator: Orchestrator) -> None:

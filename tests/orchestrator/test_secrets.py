@@ -288,7 +288,7 @@ async def choosy(database_url: str) -> Any:
 async def test_nothing_is_kept_of_what_a_rule_keeps_out(choosy: Orchestrator, about: dict[str, Any]) -> None:
     answer = await choosy.run({**sent("the offer is ninety", "I see"), **about})
     assert (answer["success"], answer["stored_ids"], answer["message_count"]) == (True, [], 2)
-    assert "Nothing of this conversation is kept" in answer["not_kept"]
+    assert "This conversation is not stored" in answer["not_kept"]
     assert "ninety" not in "\n".join(rows_of(choosy.registry))
 
 

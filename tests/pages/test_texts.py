@@ -157,7 +157,7 @@ def test_what_others_have_put_into_words_is_translated_with_its_facts() -> None:
             "channel: 받은 값 0, 허용: 글; query: 값이 없음, 허용: 값이 필요합니다",
         ),
         (
-            "nickname: given '결제', which names channel 'c'; allowed: what names no other session",
+            "nickname: given '결제', which names channel 'c'; allowed: a name that no other session has",
             "nickname: 받은 값 '결제', 이미 쓰는 곳: 'c' 채널. 허용: 다른 세션이 쓰지 않는 이름",
         ),
         ("path: given 'a.zip'; there are: none yet", "path: 받은 값 'a.zip', 있는 것: 아직 없음"),

@@ -61,7 +61,7 @@ async def test_what_should_have_been_found_is_kept_and_asked_again(
     for run, message in ((missed, f"http://127.0.0.1:8765/channels/{LOGIN}?at={first}#{first}"), (hit, first)):
         answer = await http.post(f"/flow/{run}/expected", data={"message": message})
         assert answer.headers["Location"] == f"/flow/{run}?expected={first}#expected"
-    assert "It holds no whole word of the request." in (await http.get(f"/flow/{missed}?expected={first}")).text
+    assert "It contains no whole word of the request." in (await http.get(f"/flow/{missed}?expected={first}")).text
     assert "It was delivered." in (await http.get(f"/flow/{hit}?expected={first}")).text
     assert "ranked too low" not in (await http.get(f"/flow/{hit}?expected={second}")).text
     await http.post(f"/flow/{hit}/expected", data={"message": first})

@@ -42,7 +42,7 @@ def test_a_line_is_one_record_or_as_many_as_ran_into_it() -> None:
     ("line", "records", "why"),
     [
         (b'{"a": 1}{"b"\n', [{"a": 1}], "not JSON"),
-        (b'{"a": 1', [], "not written to its end"),
+        (b'{"a": 1', [], "incomplete line"),
         (b"[1]\n", [], "not a JSON object"),
     ],
 )

@@ -76,7 +76,9 @@ async def expect(client: Asking, execution_id: Annotated[Word, Path()], message:
     """Keep the message a run should have found as a test case, and show at which step it was lost."""
     match = _MESSAGE.search(message)
     if match is None:
-        raise InvalidRequest("That names no message.", f"message: given {message!r}; allowed: its id or its address")
+        raise InvalidRequest(
+            "That is not a message's id or address.", f"message: given {message!r}; allowed: its id or its address"
+        )
     run = await client.view(views.get_execution, execution_id)
     _check_searches(run["operation"])
     await client.change(views.save_case, run, match[0])

@@ -142,7 +142,7 @@ ViewName = Annotated[str, Form(min_length=1, max_length=100)]
 async def keep_view(client: Asking, name: ViewName, address: Annotated[str, Form(max_length=4000)]) -> Response:
     """Save a list's filters under a name; the same name again replaces it."""
     if not address.startswith(LISTS):
-        raise InvalidRequest("That is no list with filters.", f"address: given {address!r}; allowed: /?… or /flow?…")
+        raise InvalidRequest("That is not a list with filters.", f"address: given {address!r}; allowed: /?… or /flow?…")
     await client.change(views.save_view, name.strip() or name, address)
     return see_other(address)
 

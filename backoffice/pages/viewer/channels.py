@@ -42,13 +42,13 @@ def given_query(request: Request, shape: type[Model], **defaults: Any) -> Model:
 
 
 class RegistryQuery(ChannelsQuery):
-    typing: bool = Field(False, description="somebody is still typing: the search is no execution")
-    day: str | None = Field(None, max_length=10, description="the day of the row before: it has its heading")
+    typing: bool = Field(False, description="the user is still typing: the search is not recorded")
+    day: str | None = Field(None, max_length=10, description="day of the previous row, whose heading is shown already")
 
 
 @router.get("/", response_model=None)
 async def channels_page(request: Request, client: Asking, elsewhere: CopyOf) -> Response:
-    """Show the channels by last activity; with words, those about them, best first."""
+    """Show the channels by last activity; with words, the matching ones, best first."""
     query = given_query(request, RegistryQuery, limit=ROWS)
     if query.q and IDENTIFIER.fullmatch(query.q.strip()):
         found = await client.view(views.find_by_id, query.q.strip())

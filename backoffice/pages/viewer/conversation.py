@@ -40,7 +40,7 @@ class ConversationQuery(QueryShape):
     after: str | None = Field(None, max_length=500)
     before: str | None = Field(None, max_length=500)
     q: Word | None = None
-    typing: bool = Field(False, description="somebody is still typing: the search is no execution")
+    typing: bool = Field(False, description="the user is still typing: the search is not recorded")
     deleted: bool = False
 
 
@@ -150,7 +150,7 @@ async def message_image(client: Asking, message_id: Id, number: Annotated[int, P
     item = await client.view(views.show_message, message_id)
     found = image_in(item["text"], number)
     if found is None:
-        raise NotFound("No such picture", f"Message {message_id!r} holds no picture {number}")
+        raise NotFound("No such picture", f"Message {message_id!r} has no picture {number}")
     media_type, content = found
     return Response(content, media_type=media_type, headers=HEADERS)
 

@@ -66,7 +66,7 @@ class Evidence:
         texts = {
             "lines": f"{round(100 * self.lines)} % of the lines were written there",
             "files": "its file was changed there",
-            "named": "its file was spoken of there",
+            "named": "its file was mentioned there",
             "time": "shortly before the commit",
             "project": "in this project",
         }

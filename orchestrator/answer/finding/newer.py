@@ -149,11 +149,11 @@ def _as_result(hit: MessageRow, exchange: Sequence[Any], words: ParsedQuery) -> 
     }
 
 
-def _reply_and_answer(behind: Sequence[Any]) -> list[Any]:
+def _reply_and_answer(following: Sequence[Any]) -> list[Any]:
     """Return the user's reply, if the assistant asks next, and the last answer, which may carry it out."""
-    is_asked = bool(behind) and behind[0].role == Role.ASSISTANT and bool(_ASKS.search(behind[0].text))
-    replies = [row for row in behind[1:2] if is_asked and row.role == Role.USER]
-    return [*replies, *[row for row in behind if row.role == Role.ASSISTANT and not _ASKS.search(row.text)][-1:]]
+    is_asked = bool(following) and following[0].role == Role.ASSISTANT and bool(_ASKS.search(following[0].text))
+    replies = [row for row in following[1:2] if is_asked and row.role == Role.USER]
+    return [*replies, *[row for row in following if row.role == Role.ASSISTANT and not _ASKS.search(row.text)][-1:]]
 
 
 def _is_rejected(exchange: Sequence[Any]) -> bool:

@@ -20,8 +20,8 @@ MIN_COVERAGE = 0.2  # share of a wording; a message with less of every wording i
 MIN_DEVIATIONS = 2.0  # standard deviations above the mean from which a similar message counts for its conversation
 
 REASONS = {
-    "parts": "contains only parts of words, and stands beside nothing better",
-    "dated": "was said on the date, in a conversation that holds nothing of the request",
+    "parts": "contains only parts of words, and is next to no better message",
+    "dated": "is of that date, but its conversation contains nothing of the request",
     "similar": "contains no word of the request, and is not similar enough",
 }
 

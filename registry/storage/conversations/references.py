@@ -186,7 +186,7 @@ def check_nickname(tx: ReadTransaction, nickname: str, number: int) -> None:
         owner = f"channel {visible_name!r}" if visible_name is not None else "another channel"
         raise InvalidRequest(
             "The nickname is taken.",
-            f"nickname: given {nickname!r}, which names {owner}; allowed: what names no other session",
+            f"nickname: given {nickname!r}, which names {owner}; allowed: a name that no other session has",
         )
 
 
@@ -207,7 +207,7 @@ def _check_characters(nickname: str) -> None:
     if "Cc" in kinds or all(kind[0] in "CZ" for kind in kinds):
         raise _refusal(nickname, "visible characters, and no control characters")
     if _LIST_POSITION.fullmatch(nickname):
-        raise _refusal(nickname, "a name; numbers and `#3` mean a place in the list")
+        raise _refusal(nickname, "a name; numbers and `#3` mean a position in the list")
 
 
 def _refusal(nickname: str, allowed: str) -> InvalidRequest:

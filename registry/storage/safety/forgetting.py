@@ -38,10 +38,10 @@ from registry.storage.tables import channel, conversation, forgotten, message_ve
 logger = logging.getLogger(__name__)
 
 CHANNEL, OWNED, SESSION, WORDS, DERIVED, MESSAGE = "channel", "owned", "session", "said", "derived", "message"
-"""Kinds of digests: of a channel's name, of a name, id or message of a person's channel, of a session id, of a role and
+"""Kinds of digests: of a channel's name, of a name, id or message in a person's channel, of a session id, of a role and
 text, of a derived record, and of the id of a message whose row is missing since a backup was restored."""
 BY_POLICY = "pol"
-"""The prefix of receipts of retention policies, which apply to this registry only: other ones are not notified."""
+"""The prefix of receipts of retention policies. These apply to this registry only, so others are not notified."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def affected_by(tx: ReadTransaction, wanted: ForgetSelection) -> Affected:
     is_of_words = wanted.matching and wanted == ForgetSelection(matching=wanted.matching)
     derived = find_derived(tx, ForgottenMessages(matching=wanted.matching)) if is_of_words else {}
     if not (found.channels or found.messages or any(derived.values())):
-        raise NotFound("Nothing to forget.", "Nothing in the registry is what was named")
+        raise NotFound("Nothing to forget.", "Nothing in the registry matches")
     return found
 
 
@@ -296,7 +296,7 @@ async def wipe(database: Database) -> None:
     try:
         await database.maintain(("VACUUM",))
     except StorageError as exc:  # VACUUM needs free space of the file's size
-        logger.warning("It is forgotten, but words may be left in unused parts of the file: %s", exc)
+        logger.warning("The messages are forgotten, but unused parts of the file may still contain their text: %s", exc)
     for _ in range(5):
         [(busy, *_rest)] = await database.maintain(("PRAGMA wal_checkpoint(TRUNCATE)",))
         if not busy:

@@ -71,11 +71,13 @@ def _check(tx: ReadTransaction, name: str, patterns: Sequence[str]) -> None:
     if not _NAME.fullmatch(name):
         raise InvalidRequest("That cannot be a token's name.", f"name: given {name!r}; allowed: letters, digits, ._@-")
     if tx.execute(select(token.c.number).where(token.c.name == name)).first():
-        raise InvalidRequest("A token of that name was made before.", f"name: given {name!r}; allowed: a new name")
+        raise InvalidRequest(
+            "A token with that name exists, or was revoked.", f"name: given {name!r}; allowed: a new name"
+        )
     unusable = next((text for text in patterns if not text or not text.isprintable()), None)
     if unusable is not None:
         raise InvalidRequest(
-            "That names no channels.", f"given {unusable!r}; allowed: names, * and ? for other letters"
+            "That is not a pattern for channels.", f"given {unusable!r}; allowed: names; * and ? match other characters"
         )
 
 

@@ -147,7 +147,8 @@ def _condition(table: Table, access: Access, dialect: str) -> ColumnElement[bool
 
 
 def reader_names(access: Access) -> list[str]:
-    """Return the names by which a token is told of forgetting: its own and, unless it has patterns, its owner's."""
+    """Return the names under which edits about forgetting are recorded for a token: its own and, without patterns, its
+    owner's."""
     if access.owner is None or access.channels or access.projects:
         return [access.name]
     return [access.name, owner_name(access.owner)]
@@ -307,7 +308,7 @@ def refuse_shared(tx: Connection, is_it: ColumnElement[bool]) -> None:
     is_read = tx.execute(select(channel.c.number).where(is_it).limit(1), execution_options=reader_options(tx)).first()
     if is_read and not may_see(tx, access, is_it):
         if access.only_own:
-            raise NotFound("No such session", f"That is no conversation of {access.owner!r}")
+            raise NotFound("No such session", f"That is not a conversation of {access.owner!r}")
         raise access.channel_refusal()
 
 

@@ -54,7 +54,7 @@ def replication_lag(url: str, read_url: str) -> int:
     with storage_errors("open"), open_engine(read_url, setting) as copy, copy.connect() as connection:
         replayed = connection.exec_driver_sql("SELECT pg_last_wal_replay_lsn()::text").scalar_one()
     if replayed is None:
-        raise InvalidRequest("It is no replica.", f"{setting}: allowed: a replica of CTXR_DATABASE_URL")
+        raise InvalidRequest("That database is not a replica.", f"{setting}: allowed: a replica of CTXR_DATABASE_URL")
     with storage_errors("open"), open_engine(url) as engine, engine.connect() as connection:
         missing = "SELECT greatest(0, pg_current_wal_lsn() - %s::pg_lsn)"
         return int(connection.exec_driver_sql(missing, (replayed,)).scalar_one())
@@ -93,7 +93,7 @@ def has_fts5() -> bool:
 MAX_EXAMPLES = 5  # examples of each kind of damage
 BATCH_ROWS = 100  # rows in memory; a message may be megabytes long
 BUCKETS = 2**16  # hash buckets for index terms: 3 MB for any number of terms
-_REBUILD = "ctxr db reindex --all makes it anew"
+_REBUILD = "ctxr db reindex --all rebuilds it"
 _CREATE_INSTANCES = "CREATE VIRTUAL TABLE temp.instances USING fts5vocab(main, message_index, instance)"
 _ENTRIES = {"sqlite": "(SELECT id AS number FROM message_index_docsize)", "postgresql": "message_index"}
 _MISSING = """
@@ -141,7 +141,7 @@ def _structure(connection: Connection) -> Iterator[str]:
     yield from (f"structure: {line}" for line in found if line != "ok")
     orphans = connection.execute(text("PRAGMA foreign_key_check")).all()
     if orphans:
-        yield f"structure: {len(orphans)} rows belong to rows that are gone"
+        yield f"structure: {len(orphans)} rows refer to rows that are missing"
 
 
 def _messages(connection: Connection) -> Iterator[str]:
@@ -150,11 +150,11 @@ def _messages(connection: Connection) -> Iterator[str]:
     damaged = (row.id for row in _rows(connection, query) if not _is_as_stored(row.role, row.text, row.digest))
     wrong, shown = _count_and_examples(damaged)
     if wrong:
-        yield f"messages: {wrong} are not what was stored: {shown}"
+        yield f"messages: {wrong} differ from their digests: {shown}"
     details = _rows(connection, select(conversation.c.payload, conversation.c.timestamp))
     unreadable = sum(not isinstance(row.payload, dict) for row in details)
     if unreadable:
-        yield f"messages: of {unreadable} the details cannot be read"
+        yield f"messages: the details of {unreadable} cannot be read"
 
 
 def _is_as_stored(role: object, message_text: object, digest: bytes) -> bool:
@@ -171,7 +171,7 @@ def _counts(connection: Connection) -> Iterator[str]:
     query = select(channel.c.name).where(channel.c.message_count != stored_count)
     wrong, shown = _count_and_examples(row.name for row in _rows(connection, query))
     if wrong:
-        yield f"counts: {wrong} channels do not know how many messages they have: {shown}"
+        yield f"counts: {wrong} channels have a wrong number of messages: {shown}"
 
 
 def _index(connection: Connection) -> Iterator[str]:
@@ -180,7 +180,7 @@ def _index(connection: Connection) -> Iterator[str]:
     missing = connection.scalar(text(_MISSING.format(entries=entries)))
     stray = connection.scalar(text(_STRAY.format(entries=entries)))
     if missing or stray:
-        yield f"index: {missing} messages are not in it, {stray} entries are of none; {_REBUILD}"
+        yield f"index: {missing} messages are missing, {stray} entries have no message; {_REBUILD}"
     undeleted = select(conversation).where(conversation.c.deleted.is_(False))
     is_old = connection.scalar(select(undeleted.where(conversation.c.analyzer_version != ANALYZER_VERSION).exists()))
     if connection.dialect.name != "sqlite" or is_old:
@@ -196,7 +196,7 @@ def _index(connection: Connection) -> Iterator[str]:
         sums[hash(row.term) % BUCKETS] -= hash((row.term, row.doc))
     wrong = BUCKETS - sums.count(0)
     if wrong:
-        yield f"index: {wrong} words are not found where they stand; {_REBUILD}"
+        yield f"index: {wrong} words have wrong entries; {_REBUILD}"
 
 
 def _add(sums: list[int], entry: Entry) -> None:

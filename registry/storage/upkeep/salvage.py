@@ -35,7 +35,7 @@ def salvage(damaged: Path, new: Path) -> dict[str, tuple[int, int]]:
     if new.exists():
         raise InvalidRequest("There is a file of that name already.", f"given {new}; allowed: a new one")
     if not damaged.exists():
-        raise InvalidRequest("There is no registry to save.", f"{damaged}; a registry on SQLite is expected there")
+        raise InvalidRequest("There is no registry to salvage.", f"{damaged}; a registry on SQLite is expected there")
     lost = Counter[str]()
     with TemporaryDirectory(dir=new.parent, prefix="salvage-") as folder:
         copy = Path(folder) / "registry.db"

@@ -62,7 +62,7 @@ def _on_day(now: datetime, match: Match) -> Span:
 def _in_month(now: datetime, match: Match) -> Span:
     month, named = _month(match), match.groupdict()
     whole = _latest(now, _year(now, match), lambda year: months_of(year, month, 1, now))
-    if named.get("which") in ("last", "past") and whole.end and whole.end > now:  # one that is over
+    if named.get("which") in ("last", "past") and whole.end and whole.end > now:  # the span must be over
         return months_of(now.year - 1, month, 1, now)
     return _third(whole, named.get("part"))
 
@@ -182,7 +182,7 @@ _MENTIONS_CONVERSATION = re.compile(
 def _today(now: datetime, match: Match) -> Span:
     """Resolve "today", but not in "which tool makes the PDFs today?", which asks for the current state."""
     if _ASKS_CURRENT_STATE.search(match.string) and not _MENTIONS_CONVERSATION.search(match.string):
-        raise ValueError("not when it was said")
+        raise ValueError("not the time of the conversation")
     return day_of(now)
 
 

@@ -69,8 +69,8 @@ def test_a_damaged_export_says_what_was_passed_over(ctxr: Ctxr, tmp_path: Path) 
     (tmp_path / "conversations.json").write_bytes(whole[:-10])
     done = ctxr("import", str(tmp_path))
     assert done.exit_code == 1
-    assert "claude: 1 session read, 10 new messages, 2 passed over" in done.output
-    assert "passed over: conversations.json, conversation 2: cut off or damaged" in done.output
+    assert "claude: 1 session read, 10 new messages, 2 skipped" in done.output
+    assert "skipped: conversations.json, conversation 2: cut off or damaged" in done.output
 
 
 def test_a_conversation_in_which_nothing_was_said_is_named_and_no_failure(ctxr: Ctxr, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_where_nobody_answers_nothing_is_lost(ctxr: Ctxr, monkeypatch: pytest.Mo
 
 class _NoEntry(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        body = json.dumps({"error": {"code": "UNAUTHORIZED", "message": "The token is not good."}}).encode()
+        body = json.dumps({"error": {"code": "UNAUTHORIZED", "message": "The token is not valid."}}).encode()
         self.send_response(401)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -65,7 +65,7 @@ def test_a_token_that_is_not_good_is_told_apart_from_a_line_that_is_down(
     done = ctxr("pull")
     assert done.exit_code == 1
     assert "REMOTE_UNAVAILABLE: The other registry refuses access." in done.output
-    assert "401 The token is not good." in done.output
+    assert "401 The token is not valid." in done.output
 
 
 def test_an_answer_says_that_it_is_out_of_the_copy_here(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,7 +54,7 @@ def test_it_says_what_came_and_then_that_there_is_nothing_new(ctxr: Ctxr, claude
 def test_damage_is_said_the_second_time_too(ctxr: Ctxr, claude: Path) -> None:
     file = write(claude, talk("Where is the basket?"))
     (file.parent / "folder.jsonl").mkdir()
-    said = f"  passed over: {file.parent}/folder.jsonl: a folder, not a file\n"
+    said = f"  skipped: {file.parent}/folder.jsonl: a folder, not a file\n"
     assert [ctxr("sync").output.endswith(said) for _ in range(2)] == [True, True]
 
 
@@ -73,7 +73,7 @@ def test_a_torn_line_is_said_as_long_as_its_session_is_not_read_again(ctxr: Ctxr
     file.write_bytes(whole + b"{torn\n")
     first = store_of(ctxr("sync", "--json").output)["skipped"]
     assert [one["what"] for one in first] == ["line 2"]
-    assert ctxr("sync").output.endswith(f"  passed over: {file}: line 2: not JSON\n")
+    assert ctxr("sync").output.endswith(f"  skipped: {file}: line 2: not JSON\n")
     again = store_of(ctxr("sync", "--json").output)
     assert (again["seen"], again["parsed"], again["skipped"]) == (1, 0, first)
     other = Dialogue(session_id(2))
@@ -110,7 +110,7 @@ def test_a_store_that_cannot_be_read_fails_the_sync_and_hinders_no_other(
         done = ctxr("sync")
         assert done.exit_code == 1
         assert f"read, {news} new message" in done.output
-        assert f"passed over: {broken}: " in done.output
+        assert f"skipped: {broken}: " in done.output
 
 
 def test_a_running_server_says_damage_once_for_each_store_and_reason() -> None:
@@ -118,11 +118,11 @@ def test_a_running_server_says_damage_once_for_each_store_and_reason() -> None:
     report = StoreReport("codex", "/s", skipped=[Skipped("a", "torn"), Skipped("b", "torn"), Skipped("c", "too long")])
     report.skip([Skipped("just begun", "no conversation in it")])
     assert list(damage.lines([report])) == [
-        "codex: passed over: a: torn (/s)",
-        "codex: passed over: c: too long (/s)",
+        "codex: skipped: a: torn (/s)",
+        "codex: skipped: c: too long (/s)",
     ]
     assert list(damage.lines([report, StoreReport("codex", "/t", skipped=[Skipped("a", "torn")])])) == [
-        "codex: passed over: a: torn (/t)"
+        "codex: skipped: a: torn (/t)"
     ]
 
 

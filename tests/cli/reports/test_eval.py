@@ -20,7 +20,7 @@ def keep(file: Path, request: dict[str, Any], message_id: str) -> None:
 
 
 def test_the_kept_cases_are_asked_again(ctxr: Ctxr, empty_home: Path) -> None:
-    assert "No case is kept yet" in ctxr("eval").output
+    assert "No test cases yet" in ctxr("eval").output
     stored = json.loads(ctxr("log", "-", "--json", given=FIBONACCI).output)["stored_ids"]
     file = empty_home / "ctxr" / "registry.db"
     keep(file, {"operation": "extract", "query": {"text": "피보나치"}}, stored[0])

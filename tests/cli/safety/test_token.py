@@ -55,7 +55,7 @@ def test_a_revoked_token_is_listed_as_such_and_its_name_stays_taken(ctxr: Ctxr) 
     assert json.loads(ctxr("token", "list", "--json").stdout)["tokens"][0]["state"] == "revoked"
     again = ctxr("token", "create", "--name", "phone")
     assert again.exit_code == 2
-    assert "A token of that name was made before." in again.stderr
+    assert "A token with that name exists, or was revoked." in again.stderr
     assert ctxr("token", "revoke", "tv").exit_code == 3
 
 

@@ -32,7 +32,7 @@ def test_a_backup_is_made_checked_and_put_back(ctxr: Ctxr) -> None:
     assert ctxr("backup", "validate", answer["path"]).exit_code == 0
     restored = ctxr("backup", "restore", answer["path"])
     assert restored.exit_code == 0, restored.output
-    assert restored.output.startswith("1 session with 2 messages restored.\nWhat was there before: ")
+    assert restored.output.startswith("1 session with 2 messages restored.\nThe previous contents: ")
     sessions = json.loads(ctxr("list", "--json").output)["sessions"]
     assert [session["channel"] for session in sessions] == [FIBONACCI["channel"]]
     assert len(json.loads(ctxr("backup", "list", "--json").output)["backups"]) == 2
@@ -45,7 +45,7 @@ def test_what_was_forgotten_since_a_backup_does_not_come_back_with_it_and_that_i
     restored = ctxr("backup", "restore", path).output.splitlines()
     assert restored[:2] == [
         "1 session with 2 messages restored.",
-        "Forgotten since, and still so: 1 message of these.",
+        "Of these, forgotten since the backup and not restored: 1 message.",
     ]
 
 

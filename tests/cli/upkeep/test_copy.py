@@ -48,7 +48,7 @@ def test_the_copy_answers_as_the_original_does(
     done = ctxr("db", "copy", str(file), there)
     assert done.exit_code == 0, done.output
     assert "conversation: 62 rows" in done.output
-    assert "Both hold the same." in done.output
+    assert "The copy is identical." in done.output
     assert damage_of(there) == []
     for words in (["list", "--json"], ["search", "basket item 7", "--json"]):
         here = at(f"sqlite:///{file}", *words, monkeypatch=monkeypatch)
@@ -61,7 +61,7 @@ def test_it_comes_back_as_it_was(ctxr: Ctxr, file: Path, empty_database_url: str
     done = ctxr("db", "copy", empty_database_url, str(back))
     assert "conversation: 62 rows" in done.output
     again = tmp_path / "again.db"
-    assert "Both hold the same." in ctxr("db", "copy", str(back), str(again)).output
+    assert "The copy is identical." in ctxr("db", "copy", str(back), str(again)).output
     assert rows_told(ctxr("db", "copy", str(file), str(again)).output) == rows_told(done.output)
 
 

@@ -58,7 +58,7 @@ def test_a_changed_letter_in_a_message_is_noticed(ctxr: Ctxr, registry: Path) ->
     turn_over(registry, registry.read_bytes().index(b"lose item 7 of 1") + 2)
     done = ctxr("doctor", "--deep")
     assert done.exit_code == 1
-    assert "messages: 1 are not what was stored: conv_" in words(done)
+    assert "messages: 1 differ from their digests: conv_" in words(done)
     assert "ctxr db salvage" in words(done)
 
 
@@ -66,9 +66,9 @@ def test_a_changed_letter_in_a_message_is_noticed(ctxr: Ctxr, registry: Path) ->
     ("statement", "said"),
     [
         ("UPDATE channel SET message_count = 7 WHERE name = 'basket 1'", "counts: 1 channels"),
-        ("DELETE FROM conversation WHERE seq = 3", "index: 0 messages are not in it, 3 entries are of none"),
-        ("UPDATE conversation SET payload = '[]' WHERE seq = 3", "of 3 the details cannot be read"),
-        ("INSERT INTO message_index (rowid, t) VALUES (5, 'astray')", "index: 1 words are not found where they stand"),
+        ("DELETE FROM conversation WHERE seq = 3", "index: 0 messages are missing, 3 entries have no message"),
+        ("UPDATE conversation SET payload = '[]' WHERE seq = 3", "the details of 3 cannot be read"),
+        ("INSERT INTO message_index (rowid, t) VALUES (5, 'astray')", "index: 1 words have wrong entries"),
     ],
 )
 def test_what_does_not_fit_together_is_noticed(ctxr: Ctxr, registry: Path, statement: str, said: str) -> None:

@@ -60,9 +60,9 @@ def test_a_setting_whose_name_is_misspelt_is_told(
     monkeypatch.setenv("CTXR_CODEX_DIR", "/none")
     told = [(one["found"], one["remedy"]) for one in report()["findings"] if one["what"] == "setting"]
     assert told == [
-        (f"quux in {file} is no setting, and changes nothing", "docs/configuration.md lists the settings"),
-        (f"tmieout_s in {file} is no setting, and changes nothing", "is timeout_s meant?"),
-        ("CTXR_DB_URL is no setting, and changes nothing", "is CTXR_DATABASE_URL meant?"),
+        (f"quux in {file} is not a setting, and has no effect", "docs/configuration.md lists the settings"),
+        (f"tmieout_s in {file} is not a setting, and has no effect", "did you mean timeout_s?"),
+        ("CTXR_DB_URL is not a setting, and has no effect", "did you mean CTXR_DATABASE_URL?"),
     ]
 
 
@@ -71,7 +71,7 @@ def test_a_setting_is_one_in_whatever_case_it_is_written(ctxr: Ctxr, empty_home:
     file.write_text('LOG_FORMAT = "json"\nTmieout_S = 5\n', encoding="utf-8")
     seen = report()
     told = [(one["found"], one["remedy"]) for one in seen["findings"] if one["what"] == "setting"]
-    assert told == [(f"Tmieout_S in {file} is no setting, and changes nothing", "is timeout_s meant?")]
+    assert told == [(f"Tmieout_S in {file} is not a setting, and has no effect", "did you mean timeout_s?")]
     assert seen["settings"]["log_format"] == {"value": "json", "from": "config.toml"}
 
 

@@ -73,7 +73,7 @@ async def test_a_mistake_over_one_store_hinders_no_other(
     poison.setattr("orchestrator.sync.sync.BATCH_MESSAGES", 1)
     poison.setattr("orchestrator.sync.sync._length", lambda said: fails(said) if NUTS in str(said) else 1)
     first, second = await sync(orchestrator, READERS, Paths(store, {}))
-    assert (first.is_complete, first.skipped[0].why) == (False, "bringing it in failed: ArithmeticError: too many nuts")
+    assert (first.is_complete, first.skipped[0].why) == (False, "importing it failed: ArithmeticError: too many nuts")
     assert (second.new_messages, second.is_complete) == (10, True)
     poison.undo()
     again, _ = await sync(orchestrator, READERS, Paths(store, {}))

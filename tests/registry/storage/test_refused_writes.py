@@ -124,7 +124,7 @@ async def test_a_commit_without_an_answer_may_have_stored_and_says_so(
         monkeypatch.setattr(registry.engine.dialect, "do_commit", lost)
         with pytest.raises(StorageError) as refusal:
             await registry.save_conversation("c", [{"role": "user", "text": "two"}], "cursor")
-        assert "it may have been stored: sending it again is safe" in refusal.value.details
+        assert "it may have been stored; sending it again is safe" in refusal.value.details
         monkeypatch.undo()
         await registry.save_conversation("c", [{"role": "user", "text": "two"}], "cursor")
         assert [one["text"] for one in await registry.get_conversations("c")] == ["one", "two"]

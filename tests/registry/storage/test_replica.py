@@ -121,7 +121,7 @@ def test_doctor_says_how_far_it_is(original: PostgresServer, copy: PostgresServe
     [found] = check_replica(Settings(home=tmp_path, database_url=url, database_read_url=copy.url("postgres")))
     assert found.state == "ok"
     [wrong] = check_replica(Settings(home=tmp_path, database_url=url, database_read_url=url))
-    assert "no replica" in wrong.found
+    assert "not a replica" in wrong.found
 
 
 async def test_records_of_runs_keep_no_question_from_the_replica(
@@ -148,7 +148,7 @@ async def test_a_replica_that_comes_back_answers_again(
 
 
 def test_a_replica_of_a_file_is_refused(sqlite_url: str) -> None:
-    with pytest.raises(InvalidRequest, match="to read from"):
+    with pytest.raises(InvalidRequest, match="replica's address"):
         Registry(sqlite_url, read_url="postgresql://nobody@/nothing")
 
 

@@ -139,7 +139,7 @@ def test_damage_is_told_and_stops_nothing(store: Path) -> None:
     (store / "brain" / "empty" / ".system_generated" / "logs" / "transcript.jsonl").mkdir(parents=True)
     by_id = {each.session.session_id: each for each in found(Antigravity(), store)}
     assert said(by_id["torn"].session) == [("user", "Hi")]
-    assert [told.why for told in by_id["torn"].skipped] == ["not JSON", "not written to its end"]
+    assert [told.why for told in by_id["torn"].skipped] == ["not JSON", "incomplete line"]
     assert len(by_id[SESSION].session.messages) == 7
     skipped = [each for each in results(Antigravity(), store) if isinstance(each, Skipped)]
     assert [each.why for each in skipped] == ["a folder, not a file"]

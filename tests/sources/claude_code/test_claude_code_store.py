@@ -61,7 +61,7 @@ def test_a_torn_last_line_costs_only_itself(root: Path) -> None:
 
     [found], _ = read(root)
     assert found.session.messages == whole
-    assert found.skipped == (Skipped("line 15", "not written to its end"),)
+    assert found.skipped == (Skipped("line 15", "incomplete line"),)
 
 
 @pytest.mark.parametrize(

@@ -406,7 +406,7 @@ def test_a_second_pass_finds_only_what_has_changed(root: Path) -> None:
     file.write_bytes(file.read_bytes() + b'{"type":"message","role":"user","content":[{"text":"More"}]}\n{"torn')
     [changed] = found(root, seen).values()
     assert changed.session.messages[-1].text == "More"
-    assert changed.skipped == (Skipped("line 8", "not written to its end"),)
+    assert changed.skipped == (Skipped("line 8", "incomplete line"),)
 
 
 def test_a_thread_without_a_conversation_is_told_once(root: Path) -> None:

@@ -228,7 +228,7 @@ def test_a_second_pass_finds_only_what_has_changed_and_a_torn_line_costs_itself(
     changed = found(root, seen)
     assert set(changed) == {session_id(2), f"{session_id(2)}:call_2"}
     assert changed[session_id(2)].session.messages[-1].text == "More"
-    assert [skipped.why for skipped in changed[session_id(2)].skipped] == ["not written to its end"]
+    assert [skipped.why for skipped in changed[session_id(2)].skipped] == ["incomplete line"]
 
 
 def test_what_holds_no_conversation_or_is_unknown_is_told_once(root: Path) -> None:

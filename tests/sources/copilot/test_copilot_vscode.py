@@ -263,8 +263,8 @@ def test_a_log_is_replayed_and_what_does_not_fit_is_told() -> None:
     ]
     assert replayed(lines, damage) == {"a": {"b": [1, "appended"], "new": [5]}}
     assert {(skipped.what, skipped.why) for skipped in damage.skipped()} == {
-        ("line 1", "a change before the whole it changes"),
-        ("line 8 and 7 more", "a change to something that is not there"),
+        ("line 1", "a change before the object that it changes"),
+        ("line 8 and 7 more", "a change to a path that does not exist"),
     }
 
 
@@ -278,7 +278,7 @@ def test_a_log_without_its_beginning_is_told_once_and_the_others_are_read(user: 
     everything = [each for each in results(user) if isinstance(each, FoundSession)]
     told = {each.key: [skipped.why for skipped in each.skipped] for each in everything if not each.session.messages}
     assert told == {
-        str(file.with_suffix("")): ["a change before the whole it changes", "no conversation in it"],
+        str(file.with_suffix("")): ["a change before the object that it changes", "no conversation in it"],
         str(torn.with_suffix("")): ["not a JSON object", "no conversation in it"],
     }
     assert results(user, {each.key: each.fingerprint for each in everything}) == []
@@ -314,7 +314,7 @@ def test_a_second_pass_finds_only_what_has_changed(user: Path) -> None:
         log.write(lines_of([{"kind": 2, "k": ["requests", 1, "response"], "v": [{"value": " More."}]}]) + b'{"kind":')
     [changed] = found(user, seen).values()
     assert changed.session.messages[-1].text == "Done. More."
-    assert [skipped.why for skipped in changed.skipped] == ["not written to its end"]
+    assert [skipped.why for skipped in changed.skipped] == ["incomplete line"]
 
 
 def test_what_this_reader_does_not_know_is_counted(user: Path) -> None:

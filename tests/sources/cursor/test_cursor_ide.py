@@ -166,7 +166,7 @@ def test_drafts_and_empty_conversations_are_counted_not_listed(cursor: CursorFil
     cursor.conversation("empty-state-draft", *TURN)
     cursor.conversation("c1", isDraft=True, richText="{}")
     cursor.conversation("c2", answered("a", ""), answered("b", "", errorDetails={"message": "offline"}))
-    assert cursor.read() == [Skipped("2 conversations", "drafts, or nothing was said")]
+    assert cursor.read() == [Skipped("2 conversations", "drafts or empty conversations")]
 
 
 def test_a_conversation_whose_list_is_lost_is_read_in_the_order_of_its_rows_and_says_so(cursor: CursorFiles) -> None:

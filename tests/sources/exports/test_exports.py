@@ -330,7 +330,7 @@ def test_empty_conversations_are_counted(tmp_path: Path) -> None:
     chats = [ClaudeChat(number) for number in range(3)]
     found, skipped = told(write_zip(tmp_path / "x.zip", claude_files(claude_chat(9), *chats)))
     assert len(found) == 1
-    assert skipped == [Skipped("3 x a conversation", "nothing was said in it")]
+    assert skipped == [Skipped("3 x a conversation", "no messages in it")]
 
 
 # Damage
@@ -342,7 +342,7 @@ def test_of_a_file_that_was_cut_off_the_beginning_is_kept(tmp_path: Path, files:
     [first], [cut, summary] = told(tmp_path / "conversations.json")
     assert first.session.messages
     assert "cut off or damaged" in cut.why
-    assert summary.why == "Not all of the export could be read."
+    assert summary.why == "Some of the export could not be read."
 
 
 def test_one_damaged_shard_does_not_end_the_others(tmp_path: Path) -> None:
@@ -364,7 +364,7 @@ def test_a_zip_with_flipped_bits_gives_what_can_be_read(tmp_path: Path) -> None:
     archive.write_bytes(data)
     found, skipped = told(archive)
     assert 1 < len(found) < 59
-    assert skipped[-1].why == "Not all of the export could be read."
+    assert skipped[-1].why == "Some of the export could not be read."
 
 
 def test_strange_names_in_a_zip_lead_nowhere_and_are_shown_tamed(tmp_path: Path) -> None:

@@ -261,7 +261,7 @@ def test_a_second_pass_finds_only_what_has_changed_and_a_torn_line_costs_itself(
         journal.write(b'{"id":"m99","type":"user","content":"More"}\n{"id":"m100","ty')
     [changed] = found(root, seen).values()
     assert changed.session.messages[-1].text == "More"
-    assert changed.skipped == (Skipped("line 13", "not written to its end"),)
+    assert changed.skipped == (Skipped("line 13", "incomplete line"),)
 
 
 @pytest.mark.parametrize("damage", [b"", b"[1]", b'{"messages": [', b"\xff\xfe", b"[" * 100_000])

@@ -267,7 +267,7 @@ def test_a_database_of_another_make_is_told(root: Path) -> None:
     store = root / "opencode.db"
     with closing(sqlite3.connect(store)) as connection, connection:
         connection.execute("CREATE TABLE session (id text)")
-    assert results(store) == [Skipped(str(store), "no database of a version that this reader knows")]
+    assert results(store) == [Skipped(str(store), "not a database version that this reader knows")]
 
 
 def test_damaged_rows_cost_only_themselves(root: Path) -> None:

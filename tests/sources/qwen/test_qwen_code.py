@@ -140,7 +140,7 @@ def test_damaged_and_unknown_lines_are_told_and_stop_nothing(root: Path) -> None
     by_id = {each.session.session_id: each for each in found(QwenCode(), root)}
     assert len(by_id[SESSION].session.messages) == 7
     assert {(told.what, told.why) for told in by_id[SESSION].skipped} == {
-        (f"line {len(chat.lines) + 1}", "not written to its end"),
+        (f"line {len(chat.lines) + 1}", "incomplete line"),
         ("1 x record poem", "unknown to this reader"),
         ("1 x record system moon_phase", "unknown to this reader"),
     }
