@@ -1,9 +1,9 @@
-// What the pages do beyond links, forms and htmx. Elements say by a data attribute what they want.
+// Behaviour of the pages beyond links, forms and htmx. Data attributes of the elements select it.
 "use strict";
 
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
-// --- Times: the server writes UTC, the reader sees their own. Both have the same width, so nothing moves.
+// --- Times: convert the server's UTC to the reader's zone. Both have the same width, so the layout does not move.
 
 const two = (number) => String(number).padStart(2, "0");
 const dayOf = (at) => `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
@@ -18,7 +18,7 @@ function showLocalTime(element) {
   element.dataset.local = "";
 }
 
-// --- Copying: of a code block, of an element named by data-copy, or of the address a link leads to.
+// --- Copy a code block, the element that data-copy names, or the address of a link.
 
 async function copy(text, button) {
   await navigator.clipboard.writeText(text);
@@ -35,7 +35,7 @@ function addCopyButton(block) {
   block.dataset.copyable = "";
 }
 
-// --- Words searched for, marked without touching the text.
+// --- Highlight the search words without changing the text.
 
 const marked = window.Highlight && new Highlight();
 
@@ -57,7 +57,7 @@ function markWord(node, word) {
   }
 }
 
-// --- A message one has jumped to shows all of itself.
+// --- Unfold the message that was jumped to.
 
 function openTarget() {
   const target = document.getElementById(location.hash.slice(1));
@@ -66,14 +66,14 @@ function openTarget() {
   target?.scrollIntoView();
 }
 
-// --- Days in filters are the reader's own: the server learns the time zone by a cookie.
+// --- Days in filters are in the reader's time zone, which a cookie tells the server.
 
 function tellZone() {
   const cookie = `zone=${Intl.DateTimeFormat().resolvedOptions().timeZone}`;
   const isTold = () => document.cookie.split("; ").includes(cookie);
   if (isTold()) return;
   remember(cookie);
-  // The times in these fields were written as UTC: an instant is turned, of a day only the server knows the ends.
+  // These fields contain UTC times. Convert an instant here; only the server knows when a day begins and ends.
   const fields = all("input[type^=date]").filter((field) => field.value);
   const hasDays = document.querySelector(".day, #overview, .year") || fields.some((field) => !field.dataset.at);
   if (isTold() && hasDays) return location.reload();
@@ -85,7 +85,7 @@ function localField(instant) {
   return `${dayOf(at)}T${clockOf(at)}`;
 }
 
-// --- Whatever has just come into the page.
+// --- Prepare new content of the page.
 
 function prepare() {
   all("time[datetime]:not([data-local])").forEach(showLocalTime);
@@ -138,7 +138,7 @@ document.addEventListener("click", (event) => {
   }
 });
 
-// --- A field that takes several names with commas between them: the suggestions go on after the last comma.
+// --- In a field of names separated by commas, suggestions complete the text after the last comma.
 
 document.addEventListener("input", (event) => {
   if (!event.target.matches("[data-several]")) return;
@@ -149,11 +149,11 @@ document.addEventListener("input", (event) => {
   }
 });
 
-// --- A day that is chosen is shown at once.
+// --- Show a chosen day immediately.
 
 document.addEventListener("change", (event) => event.target.matches("[data-go]") && event.target.form.requestSubmit());
 
-// --- A search while somebody types is no execution; the search that they have settled on is one.
+// --- Record only the final search as an execution, not the searches while the user types.
 
 const SETTLED_MS = 1500;
 let settling = null;
@@ -169,7 +169,7 @@ function setTyping(form, isTyping = true) {
   if (isTyping) settling = setTimeout(() => (setTyping(form, false), form.dispatchEvent(new Event("settle"))), SETTLED_MS);
 }
 
-// --- Keys: rows are marked data-row; what is focused is the row, or the link in it marked data-main.
+// --- Keys: move the focus between elements with data-row, or their links with data-main.
 
 function step(by, selector = "[data-row]") {
   const rows = all(selector).filter((row) => row.offsetParent);
@@ -195,8 +195,8 @@ document.addEventListener("keydown", (event) => {
   keys[event.key]();
 });
 
-// --- Live: what happens in the registry from the moment the page shows, by the kind of event. `catchUp` is called when
-// some may have been missed.
+// --- Live: call handlers for the registry's events, by their kind, from the time of the page on. `catchUp` is called when
+// events may have been missed.
 
 const RETRY_MS = 3000;
 
@@ -207,7 +207,7 @@ function listen(acts, catchUp) {
   const lose = () => {
     isLost = true;
     document.getElementById("notice").replaceChildren(document.getElementById("lost").content.cloneNode(true));
-    if (events.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
+    if (events.readyState !== EventSource.CLOSED) return; // the browser reconnects
     events = null;
     setTimeout(start, RETRY_MS);
   };
@@ -224,13 +224,13 @@ function listen(acts, catchUp) {
   const start = () => {
     if (events || document.hidden) return;
     events = new EventSource(place ? `/bo/events?after=${place}` : "/bo/events");
-    place = null; // later pages are asked for by catchUp
+    place = null; // catchUp loads the following pages
     events.addEventListener("open", find);
     events.addEventListener("error", lose);
     Object.entries(acts).forEach(([kind, act]) => events.addEventListener(kind, act));
   };
   const goOn = () => {
-    if (document.hidden) return stop(); // a browser opens few connections to one server: hidden pages hold none
+    if (document.hidden) return stop(); // browsers limit the connections to a server, so hidden pages keep none
     if (events) return;
     start();
     catchUp();
@@ -241,13 +241,13 @@ function listen(acts, catchUp) {
   start();
 }
 
-// The page as it is now, or nothing while nobody answers.
+// Return the current page; nothing if the server does not answer.
 async function pageAt(address) {
   const answer = await fetch(address).catch(() => null);
   return answer?.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
 }
 
-// --- A server that does not answer: say so, ask again, and go on by itself.
+// --- If the server does not answer, show a notice, and retry until it does.
 
 let isWaiting = false;
 
@@ -263,17 +263,17 @@ function waitUntilReady() {
 }
 
 document.addEventListener("htmx:error", (event) => {
-  if (event.detail.error?.name !== "TypeError") return; // what fetch throws when nobody answers
+  if (event.detail.error?.name !== "TypeError") return; // fetch throws it if the server does not answer
   document.getElementById("notice").replaceChildren(document.getElementById("offline").content.cloneNode(true));
   waitUntilReady();
 });
 
-// What was wrong with what was sent is no longer said when something is sent again.
+// Remove the error of the last request when a new one is sent.
 document.addEventListener("htmx:before:request", (event) => {
   if (event.detail.ctx.sourceElement.matches("form")) document.getElementById("problem")?.remove();
 });
 
-// A list grows to 250 rows by itself; then its link leads to a page of its own.
+// A list loads up to 250 rows by itself; then its link opens the next page.
 document.addEventListener("htmx:before:request", (event) => {
   const isFull = document.querySelectorAll("#rows [data-row]").length >= 250;
   if (isFull && event.detail.ctx.sourceElement.closest(".more")) event.preventDefault();

@@ -1,8 +1,8 @@
-// Runs that come in while one watches, and the chart to choose a period from.
+// New runs in the open list, and the chart for choosing a period.
 
-// --- Live: each event says that there is something new; the page itself says what, with its filters applied.
+// --- Live: after an event, reload the list from the server, which applies the filters.
 
-const PAUSE_MS = 1000; // at most so often, however many runs there are
+const PAUSE_MS = 1000; // at most one reload in this time
 
 function watch() {
   let isPaused = false;
@@ -30,7 +30,7 @@ function watch() {
     if (isPaused) show();
     else timer ??= setTimeout(refresh, PAUSE_MS);
   };
-  listen({ execution: note }, refresh); // of app.js
+  listen({ execution: note }, refresh); // from app.js
   setInterval(showRunning, RUNNING_MS);
   document.addEventListener("click", (event) => {
     if (!event.target.closest("[data-live]")) return;
@@ -43,7 +43,7 @@ function watch() {
   show();
 }
 
-// Runs that have not ended are no events yet: they are asked for, while somebody looks.
+// Unfinished runs have no events, so they are polled while the page is visible.
 const RUNNING_MS = 2000;
 
 async function showRunning() {
@@ -66,21 +66,21 @@ function prepend(page) {
   const toCheck = page.getElementById("to-check");
   if (toCheck) document.getElementById("to-check")?.replaceWith(document.adoptNode(toCheck));
   document.querySelector("#executions [role=status]").textContent = page.querySelector("#executions [role=status]").textContent;
-  prepare(); // of app.js: the times
+  prepare(); // from app.js: convert the times
 }
 
-// --- The chart. Dragging over it chooses a period.
+// --- The chart. Dragging selects a period.
 
 const seconds = (written) => Date.parse(written) / 1000;
 const MOST_COLUMNS = 5000;
 
-// The border of a bucket before an instant, or after it; a day is the reader's.
+// The start or end of the bucket with an instant; days are in the reader's time zone.
 function border(round, at, { bucket_s, series }) {
   const known = seconds(series[0].at);
   return known + round((at - known) / bucket_s) * bucket_s;
 }
 
-// The period chosen, in whole buckets; where it is open, from the first run, until now.
+// The selected period in whole buckets; an open one begins with the first run, or ends now.
 function endsOf(data) {
   const { bucket_s, series, from, to } = data;
   const first = from ? seconds(from) : seconds(series[0].at);
@@ -88,7 +88,7 @@ function endsOf(data) {
   return [border(Math.floor, first, data), border(Math.ceil, last, data)];
 }
 
-// A column for each bucket of the period, at the bucket's middle; of too many, from the first with a run on.
+// A column for each bucket of the period, at its middle; if there are too many, begin with the first one with a run.
 function filled({ bucket_s, series }, [start, end]) {
   const points = new Map(series.map((point) => [seconds(point.at), point]));
   const first = (end - start) / bucket_s > MOST_COLUMNS ? seconds(series[0].at) : start;
@@ -100,7 +100,7 @@ function filled({ bucket_s, series }, [start, end]) {
   return columns;
 }
 
-// On a narrow screen several buckets make one column: counts are added, of times the slowest stands.
+// On a narrow screen, combine several buckets to a column: add the counts, keep the slowest time.
 function coarser(columns, factor) {
   const groups = [];
   for (let at = 0; at < columns.length; at += factor) groups.push(columns.slice(at, at + factor));
@@ -113,19 +113,19 @@ function choose(chart, data) {
   const { left, width } = chart.select;
   if (width < 4) return;
   const at = (x) => chart.posToVal(x, "x");
-  const from = border(Math.floor, at(left), data); // all of each bar that was touched
+  const from = border(Math.floor, at(left), data); // include every bar that was touched
   const to = border(Math.ceil, at(left + width), data);
   const iso = (at) => new Date(at * 1000).toISOString();
   location.href = `/insights?${new URLSearchParams({ from: iso(from), to: iso(to) })}`;
 }
 
-// `dayOf` and `clockOf` are of app.js.
+// `dayOf` and `clockOf` are from app.js.
 function stamp(instant) {
   const at = new Date(instant * 1000);
   return `${dayOf(at)} ${clockOf(at)}`;
 }
 
-// The day where it begins, else the time of day.
+// The date at the beginning of a day, else the time.
 function labels(chart, ticks, axis, space, step) {
   return ticks.map((tick, i) => {
     const at = new Date(tick * 1000);
@@ -136,7 +136,7 @@ function labels(chart, ticks, axis, space, step) {
   });
 }
 
-// Canvas knows no CSS variables: ask an element for the colour.
+// A canvas cannot use CSS variables: read the colour from an element.
 function colours(place, ...names) {
   const found = names.map((name) => {
     place.style.color = `var(${name})`;
@@ -160,7 +160,7 @@ function draw(place) {
   const factor = Math.ceil(buckets.length / (place.clientWidth / COLUMN));
   const columns = factor > 1 ? coarser(buckets, factor) : buckets;
   const hasFailed = columns.some((column) => column[2]);
-  const shown = hasFailed ? [0, 1, 2, 3, 4] : [0, 1, 3, 4]; // nothing is red where nothing failed
+  const shown = hasFailed ? [0, 1, 2, 3, 4] : [0, 1, 3, 4]; // no red without failures
   const isNarrow = place.clientWidth < 480;
   const curve = { scale: "ms", points: { size: 4 }, spanGaps: true, value: (chart, value) => ms(value) };
   return new uPlot(
@@ -168,7 +168,7 @@ function draw(place) {
       width: place.clientWidth,
       height: HEIGHT,
       cursor: { drag: { x: true, y: false, setScale: false } },
-      scales: { x: { range: () => ends }, y: fromZero, ms: { distr: 3, log: 10 } }, // one slow run flattens nothing
+      scales: { x: { range: () => ends }, y: fromZero, ms: { distr: 3, log: 10 } }, // logarithmic, so that one slow run does not flatten the rest
       axes: [
         { ...axis, values: labels },
         { ...axis, size: isNarrow ? 40 : 64, incrs: [1, 2, 5].flatMap((n) => [n, n * 1e2, n * 1e4, n * 10, n * 1e3, n * 1e5]).sort((a, b) => a - b), values: (chart, ticks) => ticks.map(number) },
@@ -189,7 +189,7 @@ function draw(place) {
 }
 
 const HEIGHT = 232;
-const COLUMN = 6; // pixels of a column, at least
+const COLUMN = 6; // minimum width of a column in pixels
 const place = document.querySelector("[data-chart]");
 if (place) {
   let chart = draw(place);

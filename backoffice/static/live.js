@@ -1,8 +1,8 @@
-// What comes in while one reads: the list of conversations, and a conversation that is open. Nothing moves under the reader.
+// Live updates of the list of conversations and of the open conversation, without moving what the reader sees.
 
-const PAUSE_MS = 700; // so often at most, however much is stored
+const PAUSE_MS = 700; // at most one update in this time
 
-// Called once for whatever happens within a moment.
+// Combine the calls of a short time into one.
 function soon(act) {
   let timer = null;
   return () => (timer ??= setTimeout(() => ((timer = null), act()), PAUSE_MS));
@@ -14,7 +14,7 @@ function tell(count, news = document.querySelector("[data-news]")) {
   news.textContent = `${news.dataset.label} (${count})`;
 }
 
-// --- The list: rows that changed come in where they belong now, and are marked.
+// --- The list: insert changed rows at their new position, and mark them.
 
 const stateOf = (row) => row.dataset.state;
 
@@ -22,8 +22,8 @@ const waiting = new Set();
 
 async function refreshList() {
   const list = document.getElementById("rows");
-  if (!document.querySelector("#channels[data-grows]")) return; // filters were chosen meanwhile
-  if (!list) return location.reload(); // the first conversation of a registry
+  if (!document.querySelector("#channels[data-grows]")) return; // filters were set meanwhile
+  if (!list) return location.reload(); // the registry was empty before
   const page = await pageAt("/");
   if (page?.getElementById("rows")) merge(list, page);
   waiting.clear();
@@ -41,7 +41,7 @@ function merge(list, page) {
   const fresh = [...page.getElementById("rows").children];
   const wanted = fresh.map((node) => {
     const row = held.get(node.dataset.id);
-    if (row && stateOf(row) === stateOf(node)) return row; // what is in use stays the same element
+    if (row && stateOf(row) === stateOf(node)) return row; // keep an unchanged element: it may have the focus
     if (node.dataset.id) node.classList.add("arrived");
     return document.adoptNode(node);
   });
@@ -51,7 +51,7 @@ function merge(list, page) {
   if (further.length && wanted.at(-1).matches(".more")) wanted.pop();
   arrange(list, [...wanted, ...further]);
   document.querySelector("#channels [role=status]").textContent = page.querySelector("#channels [role=status]").textContent;
-  prepare(); // of app.js: the times
+  prepare(); // from app.js: convert the times
 }
 
 function following(node) {
@@ -60,7 +60,7 @@ function following(node) {
   return found;
 }
 
-// These children in this order; those that are in their place already are not touched, so that the focus stays.
+// Put the children into this order without moving those already in place, so that the focus stays.
 function arrange(list, wanted) {
   const stays = new Set(wanted);
   [...list.children].filter((node) => !stays.has(node)).forEach((node) => node.remove());
@@ -71,7 +71,7 @@ function arrange(list, wanted) {
   }
 }
 
-// --- A conversation: what is said goes to its end, with a line above it; where the end is far, only its number is told.
+// --- A conversation: append new messages below a line; if its end is not loaded, show only their number.
 
 let unseen = 0;
 let growing = null; // the conversation that is open
@@ -89,7 +89,7 @@ function watchConversation() {
 async function growConversation() {
   const messages = growing;
   const stretches = [...messages.querySelectorAll(".stretch")];
-  const isFar = stretches.length && !stretches.at(-1).firstElementChild; // the end is not in the document
+  const isFar = stretches.length && !stretches.at(-1).firstElementChild; // the end is not loaded
   if (messages.querySelector(".later") || isFar) return tellHere(unseen);
   const last = [...messages.querySelectorAll(".message")].at(-1);
   const page = await pageAt(last ? `${location.pathname}?at=${last.id}` : location.pathname);
@@ -111,7 +111,7 @@ const growSoon = soon(() => growing && growConversation());
 
 document.addEventListener("click", (event) => {
   const line = event.target.closest("[data-news-here]") && growing?.querySelector(".from-here");
-  if (!line) return; // a link to the end
+  if (!line) return; // without a line, the notice links to the end
   event.preventDefault();
   line.scrollIntoView();
   tellHere(0);

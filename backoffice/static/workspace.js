@@ -1,15 +1,15 @@
-// The workspace: the list beside what is open, the outline, and the palette. `all`, `prepare` and `openTarget` are of app.js.
+// The workspace: the list next to the open page, the outline, and the palette. `all`, `prepare`, `openTarget`: app.js.
 "use strict";
 
-// --- Whatever has come into the page.
+// --- Prepare new content of the page.
 
 document.addEventListener("prepared", () => {
   all(".stretch").forEach((stretch) => far.observe(stretch));
   all(".message.user[id]").forEach((question) => reading.observe(question));
 });
 
-// --- What is far away from the window is not in the document: ten thousand messages weigh like a hundred. So it is with
-// the questions that are far from where the outline is scrolled to.
+// --- Remove messages far from the window from the document, so that ten thousand cost as much as a hundred; and the
+// outline's questions far from its scroll position.
 
 const parked = new WeakMap();
 
@@ -34,7 +34,7 @@ function bring(stretch) {
   parked.delete(stretch);
 }
 
-// --- The outline shows where one reads.
+// --- The outline marks the question that is being read.
 
 const reading = new IntersectionObserver((entries) => entries.forEach(({ target, isIntersecting }) => isIntersecting && showPlace(target.id)), {
   rootMargin: "0px 0px -60% 0px",
@@ -54,7 +54,7 @@ function showPlace(id) {
   outline.scrollTop = currentQuestion.offsetTop - outline.offsetTop - 60;
 }
 
-// --- Beside a list, what is chosen opens without loading the list again.
+// --- Open an item of a list next to it, without reloading the list.
 
 let shownPage = location.pathname + location.search;
 
@@ -70,7 +70,7 @@ async function openBeside(address, isNew = true) {
   shownPage = pathname + search;
   document.getElementById("detail").replaceWith(document.adoptNode(detail));
   document.title = page.title;
-  document.querySelector("main h1.visually-hidden")?.remove(); // what is open has a heading of its own
+  document.querySelector("main h1.visually-hidden")?.remove(); // the opened page has its own heading
   document.body.dataset.pane = "detail";
   all(".list [data-main][aria-current]").forEach((link) => link.removeAttribute("aria-current"));
   htmx.process(detail);
@@ -95,7 +95,7 @@ addEventListener("popstate", () => {
   else location.reload();
 });
 
-// --- Rows that are ticked, and the filters that a search was read as.
+// --- Selected rows, and the filters recognised in a search.
 
 document.addEventListener("change", (event) => {
   const told = event.target.matches("#rows input") && document.querySelector("[data-chosen]");
@@ -109,7 +109,7 @@ function moveChips() {
   if (now) document.querySelector("[data-chips]")?.replaceChildren(now.content.cloneNode(true));
 }
 
-// --- The palette: everything from everywhere.
+// --- The palette: find anything from any page.
 
 const palette = document.getElementById("palette");
 
@@ -145,7 +145,7 @@ document.addEventListener("keydown", (event) => {
   if (!palette.open) openPalette();
 });
 
-// --- Menus close when one clicks elsewhere, or by Escape.
+// --- Close menus on a click elsewhere, or by Escape.
 
 function closeMenus(but) {
   all(".menu[open], .about[open]").forEach((menu) => menu.contains(but) || (menu.open = false));

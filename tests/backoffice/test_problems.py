@@ -1,4 +1,4 @@
-"""Problems that come back are shown with the conversations that met them."""
+"""Recurring problems are shown with the conversations that met them."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ async def test_a_registry_without_any_says_so(http: httpx.AsyncClient) -> None:
 
 async def test_insights_lead_to_them_without_scripts(http: httpx.AsyncClient) -> None:
     page = (await http.get("/insights", headers={"Accept": "text/html"})).text
-    assert '<noscript><a href="/insights/problems">Problems that come back</a></noscript>' in page
+    assert '<noscript><a href="/insights/problems">Recurring problems</a></noscript>' in page

@@ -246,7 +246,7 @@ ELSEWHERE = "https://registry.example"
 @pytest.mark.parametrize(
     ("copy", "said"),
     [
-        (None, f"Kept in step with <bdi>{ELSEWHERE}</bdi>"),
+        (None, f"Synced with <bdi>{ELSEWHERE}</bdi>"),
         ({"of": ELSEWHERE, "as_of": None}, "This is the copy on this machine."),
         ({"of": ELSEWHERE, "as_of": "2026-01-02T03:04:05Z"}, "has not answered since"),
     ],
