@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.gzip import GZipMiddleware
 
-from backoffice import channels, conversations, events, executions, health, kept, reference, spending
+from backoffice import channels, conversations, events, executions, health, reference, short_lists, spending
 from backoffice.admission import ON_LOOPBACK, Admission, AdmissionRules, Gate
 from backoffice.connections import Connections
 from backoffice.errors import add_error_handlers
@@ -90,7 +90,7 @@ def assemble(
         telemetry={"operation_spans": False},
     )
     app.state.metrics = Metrics()
-    for part in (channels, conversations, executions, spending, kept, events, health, reference):
+    for part in (channels, conversations, executions, spending, short_lists, events, health, reference):
         app.include_router(part.router)
     add_pages(app)
     add_error_handlers(app)

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Path, Query
 
-from backoffice.dependencies import Asking, HttpClient, without_parameters
+from backoffice.dependencies import CurrentClient, HttpClient, without_parameters
 from backoffice.queries import ChannelsQuery, DeletionQuery
 from backoffice.schemas import CHANNEL, ChannelItem, DeletedChannel, FoundChannel, ItemPage, ShownChannel
 from orchestrator.operations.tag import TagQuery
@@ -23,7 +23,7 @@ NAMING = {
 
 
 @router.get("", response_model=ItemPage[FoundChannel], response_model_exclude_unset=True)
-async def show_channels(client: Asking, query: Annotated[ChannelsQuery, Query()]) -> dict[str, Any]:
+async def show_channels(client: CurrentClient, query: Annotated[ChannelsQuery, Query()]) -> dict[str, Any]:
     """List channels by last activity; with words, the matching channels, best first, with their best passages."""
     return await find_channels(client, query, passages=MAX_MATCHES)
 
@@ -57,7 +57,7 @@ async def find_channels(
 @router.get(
     "/{channel:path}", response_model=ShownChannel, response_model_exclude_unset=True, dependencies=[without_parameters]
 )
-async def show_channel(client: Asking, channel: Name) -> dict[str, Any]:
+async def show_channel(client: CurrentClient, channel: Name) -> dict[str, Any]:
     """Return one channel."""
     return await client.view(views.show_channel, channel)
 
@@ -65,7 +65,9 @@ async def show_channel(client: Asking, channel: Name) -> dict[str, Any]:
 @router.patch(
     "/{channel:path}", response_model=ChannelItem, response_model_exclude_unset=True, dependencies=[without_parameters]
 )
-async def name_channel(client: Asking, channel: Name, names: Annotated[TagQuery, Body(openapi_examples=NAMING)]) -> Any:
+async def name_channel(
+    client: CurrentClient, channel: Name, names: Annotated[TagQuery, Body(openapi_examples=NAMING)]
+) -> Any:
     """Set title, nickname or tags; omitted fields stay, `null` clears a field."""
     given = names.model_dump(exclude_unset=True)
     if given.get("tags", ...) is None:
@@ -74,6 +76,6 @@ async def name_channel(client: Asking, channel: Name, names: Annotated[TagQuery,
 
 
 @router.delete("/{channel:path}", response_model=DeletedChannel, response_model_exclude_unset=True)
-async def delete_channel(client: Asking, channel: Name, query: Annotated[DeletionQuery, Query()]) -> Any:
+async def delete_channel(client: CurrentClient, channel: Name, query: Annotated[DeletionQuery, Query()]) -> Any:
     """Delete a channel with all its messages; softly, the messages can be restored one by one."""
     return (await client.run("delete", {"soft": query.soft}, channel))["channel"]

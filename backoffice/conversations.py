@@ -12,7 +12,7 @@ from starlette.background import BackgroundTask
 
 from backoffice import queries, schemas
 from backoffice.bodies import LogArguments, LogBody
-from backoffice.dependencies import Asking, without_parameters
+from backoffice.dependencies import CurrentClient, without_parameters
 from orchestrator.remote.replayed_edits import replay
 from orchestrator.requests.calls import as_log_request
 from orchestrator.requests.refusals import invalid_request, succeeded
@@ -25,7 +25,7 @@ Id = Annotated[queries.Word, fastapi.Path(alias="id", description="the message's
 
 
 @router.get("/conversations", response_model=schemas.ItemPage[schemas.MessageItem])
-async def show_messages(client: Asking, query: Annotated[queries.MessagesQuery, Query()]) -> dict[str, Any]:
+async def show_messages(client: CurrentClient, query: Annotated[queries.MessagesQuery, Query()]) -> dict[str, Any]:
     """List messages by time, or those that match the words."""
     if query.q is None:
         return await client.view(views.list_messages, query.filters, query.page)
@@ -38,7 +38,7 @@ def _page(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @router.get("/changes", response_model=schemas.ChangesPage)
-async def show_changes(client: Asking, query: Annotated[queries.ChangesQuery, Query()]) -> Any:
+async def show_changes(client: CurrentClient, query: Annotated[queries.ChangesQuery, Query()]) -> Any:
     """List messages in the order in which they were stored, for a remote copy of this registry."""
     return await client.view(list_changes, query.after)
 
@@ -50,7 +50,7 @@ async def show_changes(client: Asking, query: Annotated[queries.ChangesQuery, Qu
     status_code=201,
     dependencies=[without_parameters],
 )
-async def store_messages(client: Asking, given: LogArguments) -> dict[str, Any]:
+async def store_messages(client: CurrentClient, given: LogArguments) -> dict[str, Any]:
     """Store the new messages of a conversation: conversation_log for hooks, importers and remote machines."""
     return succeeded(await client.answer(as_log_request(_without_unknown_fields(given))))
 
@@ -65,38 +65,40 @@ def _without_unknown_fields(given: dict[str, Any]) -> dict[str, Any]:
 
 @router.get("/conversations/{id}", response_model=schemas.MessageItem)
 async def show_message(
-    client: Asking, message_id: Id, query: Annotated[queries.MessageQuery, Query()]
+    client: CurrentClient, message_id: Id, query: Annotated[queries.MessageQuery, Query()]
 ) -> dict[str, Any]:
     """Return one message."""
     return await client.view(views.show_message, message_id, include_deleted=query.include_deleted)
 
 
 @router.delete("/conversations/{id}", response_model=schemas.MessageItem)
-async def delete_message(client: Asking, message_id: Id, query: Annotated[queries.DeletionQuery, Query()]) -> Any:
+async def delete_message(
+    client: CurrentClient, message_id: Id, query: Annotated[queries.DeletionQuery, Query()]
+) -> Any:
     """Delete a message and return it as it now is."""
     return (await client.run("delete", {"id": message_id, "soft": query.soft}))["message"]
 
 
 @router.post("/conversations/{id}/restore", response_model=schemas.MessageItem, dependencies=[without_parameters])
-async def restore_message(client: Asking, message_id: Id) -> Any:
+async def restore_message(client: CurrentClient, message_id: Id) -> Any:
     """Restore a softly deleted message and return it."""
     return (await client.run("restore", {"id": message_id}))["message"]
 
 
 @router.get("/search", response_model=schemas.ItemPage[schemas.FoundMessage], response_model_exclude_unset=True)
-async def search(client: Asking, query: Annotated[queries.SearchParameters, Query()]) -> dict[str, Any]:
+async def search(client: CurrentClient, query: Annotated[queries.SearchParameters, Query()]) -> dict[str, Any]:
     """Search messages, best first."""
     return _page(await client.run("search", query.as_query(), query.channel))
 
 
 @router.get("/extracts", response_model=schemas.ItemPage[schemas.ResultItem])
-async def show_extracts(client: Asking, query: Annotated[queries.ExtractsQuery, Query()]) -> dict[str, Any]:
+async def show_extracts(client: CurrentClient, query: Annotated[queries.ExtractsQuery, Query()]) -> dict[str, Any]:
     """List what extractions and briefings delivered, as message ids."""
     return await client.view(views.list_extracts, query.channel, query.page)
 
 
 @router.get("/export", response_class=FileResponse)
-async def export_owner(client: Asking, query: Annotated[queries.OwnerQuery, Query()]) -> FileResponse:
+async def export_owner(client: CurrentClient, query: Annotated[queries.OwnerQuery, Query()]) -> FileResponse:
     """Return the conversations of one person, without deleted ones, as a zip of JSON that `ctxr import` reads."""
     folder = TemporaryDirectory(prefix="ctxr-export-")
     try:
@@ -111,13 +113,13 @@ async def export_owner(client: Asking, query: Annotated[queries.OwnerQuery, Quer
 
 
 @router.get("/edits", response_model=schemas.EditsPage, response_model_exclude_unset=True)
-async def show_edits(client: Asking, query: Annotated[queries.ChangesQuery, Query()]) -> dict[str, Any]:
+async def show_edits(client: CurrentClient, query: Annotated[queries.ChangesQuery, Query()]) -> dict[str, Any]:
     """List edits of names and tags, deletions and forgetting, in the order of arrival here."""
     return await client.view(list_edits, query.after)
 
 
 @router.post("/edits", response_model=schemas.EditsDone, dependencies=[without_parameters])
-async def carry_out_edits(client: Asking, given: schemas.EditsBody) -> dict[str, Any]:
+async def carry_out_edits(client: CurrentClient, given: schemas.EditsBody) -> dict[str, Any]:
     """Apply edits of another registry, unless a later one is known. Forgetting needs an admin's token."""
     outcomes = []
     for item in given.items:

@@ -115,7 +115,7 @@ async def _refuse_parameters(_given: Annotated[QueryShape, Query()]) -> None:
     """Refuse any query parameter."""
 
 
-Asking = Annotated[HttpClient, Depends(_client)]
+CurrentClient = Annotated[HttpClient, Depends(_client)]
 Local = Annotated[Machine, Depends(_machine)]
 CopyOf = Annotated[CopiedRegistry | None, Depends(_copied_registry)]
 without_parameters = Depends(_refuse_parameters)

@@ -8,7 +8,7 @@ from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from pydantic import Field
 
-from backoffice.dependencies import Asking, HttpClient
+from backoffice.dependencies import CurrentClient, HttpClient
 from orchestrator.requests.shapes import QueryShape
 from orchestrator.views import events
 from orchestrator.views.events import FeedPosition
@@ -32,7 +32,7 @@ class EventsQuery(QueryShape):
 
 
 async def _start(
-    client: Asking,
+    client: CurrentClient,
     query: Annotated[EventsQuery, Query()],
     last_seen: Annotated[
         str | None,
@@ -53,7 +53,7 @@ async def _start(
     response_class=StreamingResponse,
     responses={200: {"content": {"text/event-stream": {"example": EXAMPLE}}, "description": "an endless stream"}},
 )
-async def stream_events(client: Asking, start: Annotated[FeedPosition, Depends(_start)]) -> StreamingResponse:
+async def stream_events(client: CurrentClient, start: Annotated[FeedPosition, Depends(_start)]) -> StreamingResponse:
     """Stream events `message` and `execution`; `data` is the item as the lists show it, `id` resumes the stream."""
     # Not FastAPI's own event streams: they fail when a client leaves while events are on their way.
     return StreamingResponse(_lines(client, start), headers=HEADERS, media_type="text/event-stream")

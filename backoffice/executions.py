@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from backoffice.bodies import RunArguments
-from backoffice.dependencies import API, Asking, without_parameters
+from backoffice.dependencies import API, CurrentClient, without_parameters
 from backoffice.queries import ExecutionsQuery, StatisticsQuery, Word
 from backoffice.schemas import EXECUTION_ID, ItemPage, Problem
 from orchestrator.graph import describe_graph
@@ -138,7 +138,7 @@ Id = Annotated[Word, Path(description="the execution's id", examples=[EXECUTION_
 
 
 @router.get("/executions", response_model=ItemPage[ExecutionItem])
-async def show_executions(client: Asking, query: Annotated[ExecutionsQuery, Query()]) -> dict[str, Any]:
+async def show_executions(client: CurrentClient, query: Annotated[ExecutionsQuery, Query()]) -> dict[str, Any]:
     """List runs by their start; `status=running`: those of this server that have not ended."""
     if query.status == "running":
         runs = client.running()
@@ -147,20 +147,20 @@ async def show_executions(client: Asking, query: Annotated[ExecutionsQuery, Quer
 
 
 @router.get("/executions/{execution_id}", response_model=ExecutionDetail, dependencies=[without_parameters])
-async def show_execution(client: Asking, execution_id: Id) -> dict[str, Any]:
+async def show_execution(client: CurrentClient, execution_id: Id) -> dict[str, Any]:
     """Return one execution with its request, its answer, and every step with its reasons."""
     return await client.view(views.get_execution, execution_id)
 
 
 @router.post("/executions/{execution_id}/rating", response_model=Rating, dependencies=[without_parameters])
-async def rate(client: Asking, execution_id: Id, rating: Rating) -> Rating:
+async def rate(client: CurrentClient, execution_id: Id, rating: Rating) -> Rating:
     """Rate what a run delivered; a later rating replaces an earlier one."""
     await client.change(views.rate_execution, execution_id, useful=rating.useful)
     return rating
 
 
 @router.get("/statistics", response_model=Statistics, response_model_exclude_unset=True)
-async def show_statistics(client: Asking, query: Annotated[StatisticsQuery, Query()]) -> dict[str, Any]:
+async def show_statistics(client: CurrentClient, query: Annotated[StatisticsQuery, Query()]) -> dict[str, Any]:
     """Return counts, success rate and percentiles: in total, per operation, by error code, over time, by client."""
     bucket_s = query.bucket_s(now())
     figures = await client.view(views.execution_statistics, from_=query.from_, to=query.to, bucket_s=bucket_s)
@@ -174,7 +174,7 @@ async def show_graph() -> dict[str, Any]:
 
 
 @router.post("/run", response_model=RunAnswer, dependencies=[without_parameters])
-async def run_operation(client: Asking, given: RunArguments) -> dict[str, Any]:
+async def run_operation(client: CurrentClient, given: RunArguments) -> dict[str, Any]:
     """Run an operation and wait for its answer; each run is an execution."""
     operation = operations().get(str(given.get("operation")))
     refused = Refusal(operation.name, API, NOT_HERE) if operation and operation.is_local else None

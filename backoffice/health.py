@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from backoffice.dependencies import API, SOURCE, Asking, for_everything
+from backoffice.dependencies import API, SOURCE, CurrentClient, for_everything
 from backoffice.errors import failure
 from backoffice.middleware import HttpMiddleware
 from backoffice.schemas import Failure, State
@@ -87,7 +87,7 @@ async def health() -> State:
     response_model=State,
     responses={503: {"model": Failure, "description": "the registry cannot be read now"}},
 )
-async def ready(client: Asking) -> State | Response:
+async def ready(client: CurrentClient) -> State | Response:
     """Return whether the registry can be read; 503 if not."""
     try:
         await check_readable(client.registry)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
-from backoffice.dependencies import Asking
+from backoffice.dependencies import CurrentClient
 from backoffice.queries import Period
 from orchestrator.operations.usage import By, UsageQuery
 from orchestrator.requests.field_types import ChannelName
@@ -57,7 +57,7 @@ router = APIRouter(prefix="/bo/usage", tags=["usage"])
 
 
 @router.get("", response_model=UsageAnswer, response_model_exclude_unset=True)
-async def show_usage(client: Asking, query: Annotated[UsageParameters, Query()]) -> dict[str, Any]:
+async def show_usage(client: CurrentClient, query: Annotated[UsageParameters, Query()]) -> dict[str, Any]:
     """Sum tokens and their list price by project, session, model, client or day."""
     usage_query = query.model_dump(by_alias=True, exclude={"channel"}, exclude_none=True)
     return await client.run("usage", usage_query, query.channel)

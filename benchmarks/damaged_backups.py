@@ -17,7 +17,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from benchmarks.setup.figures import table
 from orchestrator.service import Orchestrator
-from orchestrator.state import Shelf
+from orchestrator.state import LocalFiles
 from registry.registry import Registry
 from sources.base import Paths
 
@@ -86,7 +86,9 @@ def _turned_over(whole: bytes, content: bytes, name: str) -> bytes:
 async def measure(folder: Path) -> list[tuple[str, ...]]:
     """A line of the table for each kind of damage."""
     registry = Registry(f"sqlite:///{folder}/registry.db")
-    orchestrator = Orchestrator(registry, shelf=Shelf(folder / "backups", [], Paths(folder, {}), folder / "resume"))
+    orchestrator = Orchestrator(
+        registry, local_files=LocalFiles(folder / "backups", [], Paths(folder, {}), folder / "resume")
+    )
     await _fill(orchestrator)
     made = (await orchestrator.run({"operation": "create_backup"}))["path"]
     lines: list[tuple[str, ...]] = [

@@ -53,7 +53,7 @@ def after_plan(state: GeneralState) -> str:
 def after_query(state: GeneralState) -> str:
     if state.get("error"):
         return END
-    return "filter" if steps_of(state["query"].operation).keep else "transform"
+    return "filter" if steps_of(state["query"].operation).answer else "transform"
 
 
 def after_filter(state: GeneralState) -> str:
@@ -109,7 +109,7 @@ def describe_graph() -> dict[str, Any]:
     drawn = build_graph().get_graph().edges
     edges = sorted((edge.source, edge.target) for edge in drawn if {edge.source, edge.target} <= NODES.keys())
     variants = [(operation, False) for operation in operations()]
-    variants += [(name, True) for name in operations() if steps_of(name).keep and steps_of(name).shorten]
+    variants += [(name, True) for name in operations() if steps_of(name).answer and steps_of(name).shorten]
     return {
         "nodes": list(NODES),
         "edges": [{"from": source, "to": target} for source, target in edges],
@@ -166,11 +166,11 @@ async def filter_(state: GeneralState, run: Run) -> GeneralState:
     """Keep the results that answer the request. If they are weak, count matches in other projects and times."""
     steps, request = steps_of(state["query"].operation), state["query"]
     try:
-        outcome = AttemptOutcome(state["data"], await _required(steps.keep)(run, request, state["data"]), None)
+        outcome = AttemptOutcome(state["data"], await _required(steps.answer)(run, request, state["data"]), None)
     except NotFound as not_found:
         outcome = AttemptOutcome(state["data"], {}, not_found)
     if "earlier" in state:
-        outcome = _required(steps.better)(run, request, state["earlier"], outcome)
+        outcome = _required(steps.choose)(run, request, state["earlier"], outcome)
     data, result, error = outcome
     if error:
         return {"data": data, "result": {}, "error": error}
@@ -189,7 +189,7 @@ async def relax(state: GeneralState, run: Run) -> GeneralState:
 
 
 async def _search_again(run: Run, request: Request) -> dict[str, Any]:
-    return await _required(steps_of(request.operation).keep)(run, request, await _read(run, request))
+    return await _required(steps_of(request.operation).answer)(run, request, await _read(run, request))
 
 
 async def transform(state: GeneralState, run: Run) -> GeneralState:
@@ -252,9 +252,9 @@ def _path(operation: str, is_shortened: bool) -> list[str]:
     work = {
         "plan": True,
         "cr_query": steps.query,
-        "filter": steps.keep,
+        "filter": steps.answer,
         "relax": False,
-        "transform": steps.shorten and (is_shortened or not steps.keep),
+        "transform": steps.shorten and (is_shortened or not steps.answer),
         "external_action": steps.publish,
         "cr_write": steps.write,
     }

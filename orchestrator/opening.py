@@ -15,7 +15,7 @@ from orchestrator.background import running
 from orchestrator.operations.resume import remove_imported
 from orchestrator.semantic.meaning import open_meaning
 from orchestrator.service import Orchestrator
-from orchestrator.state import ExternalAction, Shelf
+from orchestrator.state import ExternalAction, LocalFiles
 from orchestrator.sync.drain import drain
 from orchestrator.sync.spool import share_masking
 from orchestrator.sync.sync import Freshness
@@ -50,8 +50,8 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     use_own_rules(settings.home)
     use_prices(settings.home, are_shown=settings.prices == "on")
     limits = Limits(lock_s=10.0, statement_s=settings.timeout_s)
-    keeping = StorageRules(settings.unmasked_projects, settings.never_keep)
-    registry = await asyncio.to_thread(Registry, settings.url, limits, keeping, settings.database_read_url)
+    storage_rules = StorageRules(settings.unmasked_projects, settings.never_keep)
+    registry = await asyncio.to_thread(Registry, settings.url, limits, storage_rules, settings.database_read_url)
     with suppress(OSError):  # hooks write nothing into a read-only folder either
         key: bytes | None = await registry.read(find_key)
         share_masking(str(settings.home), key or b"", settings.unmasked_projects)
@@ -69,7 +69,7 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
         meaning=meaning,
         actions=actions,
         writer=writer,
-        shelf=Shelf(settings.home / "backups", READERS, paths, settings.home / "resume"),
+        local_files=LocalFiles(settings.home / "backups", READERS, paths, settings.home / "resume"),
     )
     freshness = Freshness(orchestrator, settings.home, READERS, paths)
     if registry.syncs_automatically:
@@ -124,7 +124,7 @@ async def check_after_kill(registry: Registry) -> None:
 
 def with_registry(settings: Settings, work: Callable[[Registry], Coroutine[Any, Any, T]]) -> T:
     """Open the configured registry alone, run some work on it, and close it."""
-    registry = Registry(settings.url, keeping=StorageRules(settings.unmasked_projects, settings.never_keep))
+    registry = Registry(settings.url, storage_rules=StorageRules(settings.unmasked_projects, settings.never_keep))
     try:
         return asyncio.run(work(registry))
     finally:

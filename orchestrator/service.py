@@ -18,7 +18,7 @@ from orchestrator.recording.recorder import Recorder, Records, record_readings, 
 from orchestrator.requests.calls import PROGRESS_LISTENER
 from orchestrator.requests.refusals import Refusal, refuse_too_many, summary_of_refused
 from orchestrator.requests.shapes import Request
-from orchestrator.state import ExternalAction, LocalCopy, Operation, Run, Shelf, Syncing
+from orchestrator.state import ExternalAction, LocalCopy, LocalFiles, Operation, Run, Syncing
 from registry.access import Access, Level, restrict_to_owner
 from registry.domain import MAX_DEPTH, is_too_deep, storable
 from registry.errors import InternalError, InvalidRequest, NotFound, OperationTimeout, RegistryError
@@ -26,7 +26,7 @@ from registry.log import EXECUTION, RUNS
 from registry.registry import Registry
 from registry.storage.records.executions import Door as Door
 from registry.storage.records.executions import Execution as Execution
-from registry.text.privacy.masking import holds_secret
+from registry.text.privacy.masking import contains_secret
 from sources.client import SizeLimit
 
 if TYPE_CHECKING:
@@ -50,13 +50,13 @@ class Orchestrator:
         actions: Sequence[ExternalAction] = (),
         meaning: Meaning | None = None,
         writer: LanguageModel | None = None,
-        shelf: Shelf | None = None,
+        local_files: LocalFiles | None = None,
     ) -> None:
         self.registry = registry
         self._timeout_s = timeout_s
         self._actions = actions
         self.meaning = meaning
-        self._writer, self._shelf = writer, shelf
+        self._writer, self._local_files = writer, local_files
         self._graph = build_graph()
         self._records = Records(registry)
         self._question_slots = asyncio.Semaphore(8)  # concurrent questions; writes do not wait for them
@@ -192,7 +192,7 @@ class Orchestrator:
         """Mask secrets in the texts of a request, so that no record contains them."""
         query = getattr(request, "query", None)
         texts = {name: getattr(query, name, None) for name in ("text", "also")}
-        if query is None or not any(map(holds_secret, texts.values())):
+        if query is None or not any(map(contains_secret, texts.values())):
             return request
         masked = await self.registry.masked(texts)
         query_without_secrets = query.model_copy(update={name: value for name, value in masked.items() if value})
@@ -234,7 +234,7 @@ class Orchestrator:
             before_reading=partial(self._sync_before_reading, access) if self.before_reading else None,
             meaning=self.meaning,
             writer=self._writer,
-            shelf=self._shelf,
+            local_files=self._local_files,
             is_recorded=is_recorded,
         )
         try:

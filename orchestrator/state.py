@@ -73,7 +73,7 @@ class EndState(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class LocalFiles:
     """The files of this machine: backups, the clients' stores, and drafts for clients that import files."""
 
     folder: Path
@@ -122,20 +122,20 @@ class Run:
     """Syncs before the registry is read; with True, waits for what was written just now."""
     meaning: Meaning | None = None
     writer: LanguageModel | None = None  # the configured language model
-    shelf: Shelf | None = None  # the files of this machine; None if this program has none
+    local_files: LocalFiles | None = None  # the files of this machine; None if this program has none
     report_progress: Callable[[PartDone], None] = lambda _: None  # reports progress, from any thread
     query_vector: QueryVector | None = None  # computed before the registry is read
     attempt: str = ""  # the relaxation to read with; "": none
     is_recorded: bool = True  # store the run and its deliveries
 
 
-def shelf_of(run: Run) -> Shelf:
+def local_files_of(run: Run) -> LocalFiles:
     """Return the files of this machine. Raises InvalidRequest."""
-    if run.shelf is None:
+    if run.local_files is None:
         raise InvalidRequest(
             "This needs the files of the registry's machine.", "run the `ctxr` command on the machine itself"
         )
-    return run.shelf
+    return run.local_files
 
 
 RequestT = TypeVar("RequestT", bound=Request)
@@ -148,11 +148,11 @@ class Steps(Generic[RequestT, DataT]):
 
     query: Callable[[ReadTransaction, Run, RequestT], DataT] | None = None
     """Read from the registry, in one read transaction (`cr_query`)."""
-    keep: Callable[[Run, RequestT, DataT], Awaitable[dict[str, Any]]] | None = None
-    """Keep what answers the request (`filter`)."""
+    answer: Callable[[Run, RequestT, DataT], Awaitable[dict[str, Any]]] | None = None
+    """Compose the answer from the data read (`filter`)."""
     relax: Callable[[DataT], str] | None = None
     """Return the relaxation to try next; "": none (`relax`)."""
-    better: Callable[[Run, RequestT, AttemptOutcome, AttemptOutcome], AttemptOutcome] | None = None
+    choose: Callable[[Run, RequestT, AttemptOutcome, AttemptOutcome], AttemptOutcome] | None = None
     """Choose between the original and the relaxed attempt (`filter`)."""
     shorten: Callable[[Run, RequestT, GeneralState], Awaitable[GeneralState]] | None = None
     """Write a shorter form (`transform`); after `filter`, only on request."""

@@ -22,10 +22,10 @@ class Registry(Database):
     """
 
     def __init__(
-        self, url: str, limits: Limits = UNLIMITED, keeping: StorageRules | None = None, read_url: str = ""
+        self, url: str, limits: Limits = UNLIMITED, storage_rules: StorageRules | None = None, read_url: str = ""
     ) -> None:
         super().__init__(url, limits, read_url)
-        self._writing = self._writing.execution_options(keeping=keeping or StorageRules())
+        self._writing = self._writing.execution_options(storage_rules=storage_rules or StorageRules())
         try:
             migrate_engine(self.engine)
             self._make_key()

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from backoffice.dependencies import SOURCE, Asking
+from backoffice.dependencies import SOURCE, CurrentClient
 from backoffice.pages.reader import as_local, midnight, utc_offset_minutes
 from backoffice.pages.rendering import render
 from backoffice.pages.viewer.channels import PERIOD, given_query
@@ -46,7 +46,7 @@ def _daily_usage(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, Mapping[s
 
 
 @router.get("/insights")
-async def insights_page(request: Request, client: Asking) -> HTMLResponse:
+async def insights_page(request: Request, client: CurrentClient) -> HTMLResponse:
     """Show activity, the outcomes of searches, and token usage of a period."""
     query = given_query(request, InsightsQuery)
     at = now()
@@ -83,6 +83,6 @@ async def insights_page(request: Request, client: Asking) -> HTMLResponse:
 
 
 @router.get("/insights/problems")
-async def problems_page(request: Request, client: Asking) -> HTMLResponse:
+async def problems_page(request: Request, client: CurrentClient) -> HTMLResponse:
     """Show the errors that several conversations mention: at the end of Insights, or as a page."""
     return render(request, "flow/problems.html", problems=await client.view(figures.problems))

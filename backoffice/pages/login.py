@@ -8,7 +8,7 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
 from backoffice.admission import COOKIE, OAUTH_CALLBACK, SESSION_S, THIS_USER, Credential, Gate
-from backoffice.dependencies import Asking
+from backoffice.dependencies import CurrentClient
 from backoffice.pages.rendering import render, see_other
 from orchestrator.outside.sign_in import Attempt, SignIn
 from registry.access import Level
@@ -32,7 +32,7 @@ async def login_page(request: Request, next: str = "/", code: Annotated[str, Que
 @router.post("/login")
 async def sign_in(
     request: Request,
-    client: Asking,
+    client: CurrentClient,
     token: Annotated[str, Form(max_length=10_000)] = "",
     code: Annotated[str, Form(max_length=200)] = "",
     next: Annotated[str, Form(max_length=2000)] = "/",

@@ -6,7 +6,7 @@ from fastapi import Depends, FastAPI, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 
-from backoffice.dependencies import Asking
+from backoffice.dependencies import CurrentClient
 from backoffice.pages import insights, login
 from backoffice.pages.flow import playground, runs
 from backoffice.pages.rendering import STATIC, address, channel_url
@@ -49,7 +49,7 @@ class Assets(StaticFiles):
         return answer
 
 
-async def load_rail(request: Request, client: Asking) -> None:
+async def load_rail(request: Request, client: CurrentClient) -> None:
     """Load the content of the sidebar, for whole pages only."""
     is_part = "hx-request" in request.headers or "pane" in request.headers
     if request.method == "GET" and not is_part:

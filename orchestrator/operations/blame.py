@@ -170,6 +170,6 @@ OPERATION = Operation(
     syncs_first=True,
     needs_everything=True,
     instead="it runs git in a folder of the server; run ctxr blame on the machine where the repository is",
-    steps=Steps[BlameRequest, Traced](query=trace, keep=describe_traced),
+    steps=Steps[BlameRequest, Traced](query=trace, answer=describe_traced),
     labels={"commit": ("commit", "커밋"), "file": ("file", "파일")},
 )

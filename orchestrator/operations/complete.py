@@ -35,6 +35,6 @@ def names(tx: ReadTransaction, run: Run, request: CompleteRequest) -> dict[str, 
 OPERATION = Operation(
     request=CompleteRequest,
     level=Level.READ,
-    steps=Steps[CompleteRequest, dict[str, Any]](query=names, keep=as_read),
+    steps=Steps[CompleteRequest, dict[str, Any]](query=names, answer=as_read),
     labels={"kind": ("kind", "종류")},
 )

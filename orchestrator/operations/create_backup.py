@@ -10,7 +10,7 @@ from pydantic import Field
 
 from orchestrator.archive.container import VERSION, Archive, ArchiveWriter, add_stores
 from orchestrator.requests.shapes import QueryShape, Request
-from orchestrator.state import Operation, PartDone, Run, Steps, shelf_of
+from orchestrator.state import Operation, PartDone, Run, Steps, local_files_of
 from orchestrator.tool import Caller, Effect, Outcome, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import format_time, now
@@ -74,8 +74,8 @@ def manifest_of(archive: Archive) -> dict[str, Any]:
 
 
 def begin_backup(tx: ReadTransaction, run: Run, request: CreateBackupRequest) -> ArchiveWriter:
-    shelf = shelf_of(run)
-    path = new_zip(request.query.path) if request.query.path else next(free_names(shelf.folder, ""))
+    local_files = local_files_of(run)
+    path = new_zip(request.query.path) if request.query.path else next(free_names(local_files.folder, ""))
     writer = write_registry(tx, path, run.report_progress)
     run.recorder.explain(path=str(path), **writer.about["stats"], by="one read transaction, table by table")
     return writer
@@ -93,11 +93,13 @@ def new_zip(given: str) -> Path:
 
 
 async def complete_backup(run: Run, request: CreateBackupRequest, data: ArchiveWriter) -> dict[str, Any]:
-    shelf = shelf_of(run)
+    local_files = local_files_of(run)
     try:
         stores = []
         if request.query.stores:
-            stores = await asyncio.to_thread(add_stores, data, shelf.readers, shelf.paths, run.report_progress)
+            stores = await asyncio.to_thread(
+                add_stores, data, local_files.readers, local_files.paths, run.report_progress
+            )
         await asyncio.to_thread(data.finish, stores)
     except BaseException:
         data.discard()
@@ -145,7 +147,7 @@ OPERATION = Operation(
     level=Level.ADMIN,
     syncs_first=True,
     is_local=True,
-    steps=Steps[CreateBackupRequest, ArchiveWriter](query=begin_backup, keep=complete_backup),
+    steps=Steps[CreateBackupRequest, ArchiveWriter](query=begin_backup, answer=complete_backup),
     tools=[BACKUP_TOOL],
     labels={"stores": ("with the clients' histories", "클라이언트 기록 포함")},
 )

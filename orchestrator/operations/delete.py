@@ -121,21 +121,21 @@ def _forget(tx: WriteTransaction, run: Run, request: DeleteRequest) -> dict[str,
 def with_receipt(run: Run, figures: Mapping[str, Any]) -> dict[str, Any]:
     """Record the receipt, and return it with the backups that may contain the erased data."""
     run.recorder.explain(receipt=figures)
-    backups = sorted(path.name for path in run.shelf.folder.glob("*.zip")) if run.shelf else []
+    backups = sorted(path.name for path in run.local_files.folder.glob("*.zip")) if run.local_files else []
     return {"receipt": {**figures, "backups": backups}}
 
 
 def files_of(tx: WriteTransaction, run: Run, found: Affected, matching: str | None) -> list[Path]:
     """Return the session drafts of the erased conversations, and those that contain the words."""
-    if run.shelf is None or not run.shelf.drafts.is_dir():
+    if run.local_files is None or not run.local_files.drafts.is_dir():
         return []
     written, words = set(resume_files(tx, forgotten_messages_of(tx, found))), spellings(matching)
 
-    def holds_words(file: Path) -> bool:
+    def contains_words(file: Path) -> bool:
         text = file.read_text(encoding="utf-8", errors="replace").lower()
         return any(one in text for one in words)
 
-    return [file for file in run.shelf.drafts.iterdir() if str(file) in written or holds_words(file)]
+    return [file for file in run.local_files.drafts.iterdir() if str(file) in written or contains_words(file)]
 
 
 def _describe_target(tx: WriteTransaction, found: Affected, wanted: ForgetSelection) -> dict[str, Any]:

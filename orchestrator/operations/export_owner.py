@@ -66,5 +66,5 @@ OPERATION = Operation(
     level=Level.ADMIN,
     own_level=Level.READ,
     is_local=True,
-    steps=Steps[ExportOwnerRequest, dict[str, Any]](query=write_all, keep=as_read),
+    steps=Steps[ExportOwnerRequest, dict[str, Any]](query=write_all, answer=as_read),
 )

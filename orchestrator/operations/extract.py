@@ -179,7 +179,7 @@ def _next_page(tx: ReadTransaction, run: Run, request: ExtractRequest, position:
     )
 
 
-async def keep(run: Run, request: ExtractRequest, data: Extraction | NothingFound) -> dict[str, Any]:
+async def compose_answer(run: Run, request: ExtractRequest, data: Extraction | NothingFound) -> dict[str, Any]:
     """Compose the answer within the requested size and the client's limit. Raises NotFound."""
     if isinstance(data, NothingFound):
         raise data.error
@@ -358,9 +358,9 @@ OPERATION = Operation(
     syncs_first=True,
     steps=Steps[ExtractRequest, Extraction | NothingFound](
         query=read,
-        keep=keep,
+        answer=compose_answer,
         relax=lambda data: data.relaxation,
-        better=pick_best,
+        choose=pick_best,
         shorten=shorten,
         write=write,
         subject=lambda request: "" if request.query.cursor else request.query.text or "",

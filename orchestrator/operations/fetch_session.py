@@ -109,7 +109,7 @@ def other_names(tx: ReadTransaction, row: ChannelRow) -> dict[str, list[str]]:
     return {name: names for name, names in known.items() if names}
 
 
-async def keep_fetched(run: Run, request: FetchRequest, data: Fetched) -> dict[str, Any]:
+async def answer_fetch(run: Run, request: FetchRequest, data: Fetched) -> dict[str, Any]:
     """Return the messages in order with their sequence numbers; with `is_folded`, shorten tool and thinking texts."""
     query = request.query
     messages = [{**_deliver(query, message), "sequence": message["seq"] + 1} for message in data.messages]
@@ -273,7 +273,7 @@ OPERATION = Operation(
     request=FetchRequest,
     level=Level.READ,
     syncs_first=True,
-    steps=Steps[FetchRequest, Fetched](query=fetch_session, keep=keep_fetched),
+    steps=Steps[FetchRequest, Fetched](query=fetch_session, answer=answer_fetch),
     tools=[FETCH_TOOL, EXPORT_TOOL],
     labels={
         "message_limit": ("most messages", "최대 메시지 수"),

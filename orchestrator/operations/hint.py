@@ -151,7 +151,7 @@ OPERATION = Operation(
     labels={"act": ("before this", "이 작업 전에")},
     steps=Steps[HintRequest, dict[str, Any]](
         query=read_hint,
-        keep=as_read,
+        answer=as_read,
         write=write_hint,
         subject=lambda request: "" if request.query.act else request.query.text,  # acts are matched by exact words
     ),

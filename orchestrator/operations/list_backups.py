@@ -8,7 +8,7 @@ from typing import Any
 from orchestrator.archive.container import Archive
 from orchestrator.operations.create_backup import manifest_of
 from orchestrator.requests.shapes import QueryShape, Request
-from orchestrator.state import Operation, Run, Steps, no_query, shelf_of
+from orchestrator.state import Operation, Run, Steps, local_files_of, no_query
 from orchestrator.tool import Effect, Tool, ToolArguments
 from registry.access import Level
 from registry.errors import StorageError
@@ -20,7 +20,7 @@ class ListBackupsRequest(Request):
 
 
 async def list_backups(run: Run, _request: ListBackupsRequest, _data: None) -> dict[str, Any]:
-    return {"backups": await asyncio.to_thread(lambda: list(_read_manifests(shelf_of(run).folder)))}
+    return {"backups": await asyncio.to_thread(lambda: list(_read_manifests(local_files_of(run).folder)))}
 
 
 def _read_manifests(folder: Path) -> Iterator[dict[str, Any]]:
@@ -49,6 +49,6 @@ OPERATION = Operation(
     request=ListBackupsRequest,
     level=Level.ADMIN,
     is_local=True,
-    steps=Steps[ListBackupsRequest, None](query=no_query, keep=list_backups),
+    steps=Steps[ListBackupsRequest, None](query=no_query, answer=list_backups),
     tools=[LIST_BACKUPS_TOOL],
 )

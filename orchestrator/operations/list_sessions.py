@@ -52,7 +52,7 @@ def _number(tx: ReadTransaction, query: ListQuery, items: Iterable[dict[str, Any
             one["index"] = positions[one["channel"]]
 
 
-async def keep_list(run: Run, request: ListRequest, data: Listed) -> dict[str, Any]:
+async def answer_list(run: Run, request: ListRequest, data: Listed) -> dict[str, Any]:
     """Return the page, or the part of it that fits the client's limit."""
     query = request.query
     shown = [line_of(item, now()) for item in data.items] if query.as_lines else data.items
@@ -146,7 +146,7 @@ OPERATION = Operation(
     request=ListRequest,
     level=Level.READ,
     syncs_first=True,
-    steps=Steps[ListRequest, Listed](query=list_sessions, keep=keep_list),
+    steps=Steps[ListRequest, Listed](query=list_sessions, answer=answer_list),
     tools=[LIST_TOOL],
     labels={
         "as_lines": ("as lines", "한 줄씩"),

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from orchestrator.requests.shapes import QueryShape, Request
-from orchestrator.state import GeneralState, Operation, Run, Steps, shelf_of
+from orchestrator.state import GeneralState, Operation, Run, Steps, local_files_of
 from orchestrator.tool import Caller, Effect, SessionId, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import now
@@ -89,8 +89,8 @@ def _move_in_cursor(run: Run, moved: Moves, result: dict[str, Any], mode: str) -
 
     A copy is a new conversation, which the next sync imports; nothing moves here.
     """
-    shelf = shelf_of(run)
-    users = [store.parents[1] for store in CursorIde().find(shelf.paths)]
+    local_files = local_files_of(run)
+    users = [store.parents[1] for store in CursorIde().find(local_files.paths)]
     steps = [step for user in users for step in _plan_steps(user, moved, mode)]
     about = {"in_cursor": {"values": len(steps)}}
     if result["dry_run"]:
@@ -98,7 +98,7 @@ def _move_in_cursor(run: Run, moved: Moves, result: dict[str, Any], mode: str) -
     refuse_while_running()
     if not steps:
         return about
-    journal = shelf.folder / f"{now():%Y-%m-%dT%H%M%S%fZ}-cursor-{mode}.json"
+    journal = local_files.folder / f"{now():%Y-%m-%dT%H%M%S%fZ}-cursor-{mode}.json"
     apply(steps, journal, {"moves": result["moves"] if mode == "move" else []})
     run.recorder.explain(journal=str(journal), values=len(steps))
     return {"in_cursor": {"values": len(steps), "journal": str(journal)}}

@@ -72,5 +72,5 @@ OPERATION = Operation(
     level=Level.READ,
     syncs_first=True,
     labels={"is_compacted": ("after a compaction", "대화 압축 후")},
-    steps=Steps[NoteRequest, dict[str, Any]](query=read_note, keep=as_read),
+    steps=Steps[NoteRequest, dict[str, Any]](query=read_note, answer=as_read),
 )

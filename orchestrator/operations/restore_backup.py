@@ -14,7 +14,7 @@ from orchestrator.operations.create_backup import free_names, write_registry
 from orchestrator.operations.share import restrict_again
 from orchestrator.operations.validate_backup import NamedBackup, ValidateBackupQuery, existing_backup
 from orchestrator.requests.shapes import Request
-from orchestrator.state import GeneralState, Operation, Run, Steps, shelf_of
+from orchestrator.state import GeneralState, Operation, Run, Steps, local_files_of
 from orchestrator.tool import Effect, Tool
 from registry.access import Level
 from registry.errors import InvalidRequest, StorageError
@@ -56,8 +56,8 @@ class Rehearsed:
 
 def try_restore(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) -> Rehearsed:
     """Check the backup, restore it into a temporary folder, and back up the current registry. Raises StorageError."""
-    shelf, query = shelf_of(run), request.query
-    archive = Archive.open(existing_backup(shelf, query.path))
+    local_files, query = local_files_of(run), request.query
+    archive = Archive.open(existing_backup(local_files, query.path))
     if "owner" in archive.about:
         raise InvalidRequest(
             "That file contains the conversations of one person, not a registry.",
@@ -91,7 +91,7 @@ def try_restore(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) ->
             )
         copy = None
         if not query.dry_run and any(count_stored(tx).values()):
-            writer = write_registry(tx, next(free_names(shelf.folder, "-before-restore")), run.report_progress)
+            writer = write_registry(tx, next(free_names(local_files.folder, "-before-restore")), run.report_progress)
             writer.finish([])
             copy = str(writer.path)
         run.recorder.explain(rehearsed=counts, damaged=[damage.part for damage in damaged], safety_copy=copy)
@@ -176,7 +176,7 @@ OPERATION = Operation(
     level=Level.ADMIN,
     is_local=True,
     steps=Steps[RestoreBackupRequest, Rehearsed](
-        query=try_restore, keep=write_stores, write=replace_all, afterwards=_wipe_after
+        query=try_restore, answer=write_stores, write=replace_all, afterwards=_wipe_after
     ),
     tools=[RESTORE_TOOL],
     labels={

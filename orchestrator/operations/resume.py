@@ -15,7 +15,7 @@ from pydantic import Field
 from orchestrator.answer.delivery import MessageDict, message_dict
 from orchestrator.answer.digests.transfer import select_for_transfer
 from orchestrator.requests.shapes import QueryShape, Request
-from orchestrator.state import GeneralState, Operation, Run, Steps, shelf_of
+from orchestrator.state import GeneralState, Operation, Run, Steps, local_files_of
 from registry.access import Level
 from registry.domain import Role, digest_of, new_id, preview_of
 from registry.errors import InvalidRequest, NotFound, StorageError
@@ -86,7 +86,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
         if data.written is None:
             raise NotFound("Nothing to undo.", f"{row.name!r} was not written for {query.client}")
         return {**about, **{name: data.written[name] for name in ("id", "session_id", "files")}}
-    shelf = shelf_of(run)
+    local_files = local_files_of(run)
     folder = _folder(query, row)
     is_deleted = 0 < len(data.own_keys) == await asyncio.to_thread(count_missing_files, data.own_keys)
     # Some clients find a session only from its own folder, which may be deleted.
@@ -101,7 +101,7 @@ async def make_session(run: Run, request: ResumeRequest, data: Resumable) -> dic
     if not messages:
         raise NotFound("The conversation has nothing to continue.", f"{row.name!r} has no question of the user")
     title = row.title or preview_of(messages[-1].text, 60)
-    made = writer.make(Transfer(messages, title, folder), version, shelf.paths, shelf.drafts)
+    made = writer.make(Transfer(messages, title, folder), version, local_files.paths, local_files.drafts)
     run.recorder.explain(kept=len(messages), dropped=left_out, reason="last and max_tokens")
     return {
         **about,
@@ -224,6 +224,6 @@ OPERATION = Operation(
     request=ResumeRequest,
     level=Level.ADMIN,
     instead="it writes a client's session on the server; run ctxr resume on the machine of the client",
-    steps=Steps[ResumeRequest, Resumable](query=find_conversation, keep=make_session, write=write_session),
+    steps=Steps[ResumeRequest, Resumable](query=find_conversation, answer=make_session, write=write_session),
     labels={"in": ("continue in", "이어 갈 곳"), "last": ("last", "마지막")},
 )

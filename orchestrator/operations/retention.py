@@ -146,6 +146,6 @@ async def _run_policy(
 OPERATION = Operation(
     request=RetentionRequest,
     level=Level.ADMIN,
-    steps=Steps[RetentionRequest, dict[int, int]](query=find_expired, keep=apply_policy),
+    steps=Steps[RetentionRequest, dict[int, int]](query=find_expired, answer=apply_policy),
     labels={"days": ("days without a message", "대화가 없던 일수")},
 )

@@ -42,7 +42,7 @@ def find_in_registry(tx: ReadTransaction, run: Run, request: SearchRequest) -> J
     return JudgedSearch(parsed, result, judge_messages(result), listed_scope)
 
 
-async def keep_messages(run: Run, request: SearchRequest, data: JudgedSearch) -> dict[str, Any]:
+async def answer_search(run: Run, request: SearchRequest, data: JudgedSearch) -> dict[str, Any]:
     """Return a page of the relevant messages, best first or by time."""
     run.recorder.explain(**describe_verdicts(data.verdicts))
     by_time = request.query.order or ("desc" if data.listed_scope else None)
@@ -94,6 +94,6 @@ OPERATION = Operation(
     level=Level.READ,
     syncs_first=True,
     steps=Steps[SearchRequest, JudgedSearch](
-        query=find_in_registry, keep=keep_messages, subject=lambda request: subject_of(request.query.text)
+        query=find_in_registry, answer=answer_search, subject=lambda request: subject_of(request.query.text)
     ),
 )

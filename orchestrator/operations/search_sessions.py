@@ -105,7 +105,7 @@ def numbers_of(tx: ReadTransaction, session_id: str | None) -> list[int]:
         return []
 
 
-async def keep_sessions(run: Run, request: SessionsRequest, data: SessionsFound) -> dict[str, Any]:
+async def answer_sessions(run: Run, request: SessionsRequest, data: SessionsFound) -> dict[str, Any]:
     """Return a page of sessions, best first, each with its best matches."""
     more: dict[str, Any] = {"understood": _understood(data), **_confidence_fields(run, data)}
     if data.other_time:
@@ -225,9 +225,9 @@ OPERATION = Operation(
     syncs_first=True,
     steps=Steps[SessionsRequest, SessionsFound](
         query=find_sessions,
-        keep=keep_sessions,
+        answer=answer_sessions,
         relax=lambda data: data.relaxation,
-        better=pick_best,
+        choose=pick_best,
         subject=lambda request: subject_of(request.query.text),
     ),
     tools=[SEARCH_TOOL],

@@ -56,5 +56,5 @@ OPERATION = Operation(
     request=UsageRequest,
     level=Level.READ,
     syncs_first=True,
-    steps=Steps[UsageRequest, dict[str, Any]](query=count, keep=as_read),
+    steps=Steps[UsageRequest, dict[str, Any]](query=count, answer=as_read),
 )

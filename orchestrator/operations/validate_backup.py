@@ -10,7 +10,7 @@ from pydantic import Field
 from orchestrator.archive.container import Archive
 from orchestrator.operations.create_backup import manifest_of, refuse_remote_path
 from orchestrator.requests.shapes import QueryShape, Request
-from orchestrator.state import Operation, Run, Shelf, Steps, no_query, shelf_of
+from orchestrator.state import LocalFiles, Operation, Run, Steps, local_files_of, no_query
 from orchestrator.tool import Caller, Effect, Tool, ToolArguments
 from registry.access import Level
 from registry.errors import NotFound
@@ -28,18 +28,18 @@ class ValidateBackupRequest(Request):
     query: ValidateBackupQuery
 
 
-def existing_backup(shelf: Shelf, given: str) -> Path:
+def existing_backup(local_files: LocalFiles, given: str) -> Path:
     path = Path(given).expanduser()
-    if not path.is_absolute() and not path.is_file() and (shelf.folder / path).is_file():
-        path = shelf.folder / path
+    if not path.is_absolute() and not path.is_file() and (local_files.folder / path).is_file():
+        path = local_files.folder / path
     if not path.is_file():
-        latest = ", ".join(sorted(file.name for file in shelf.folder.glob("*.zip"))[-3:])
+        latest = ", ".join(sorted(file.name for file in local_files.folder.glob("*.zip"))[-3:])
         raise NotFound("No such backup", f"path: given {given!r}; there are: {latest or 'none yet'}")
     return path.absolute()
 
 
 async def validate_backup(run: Run, request: ValidateBackupRequest, _data: None) -> dict[str, Any]:
-    path = existing_backup(shelf_of(run), request.query.path)
+    path = existing_backup(local_files_of(run), request.query.path)
     archive = await asyncio.to_thread(Archive.open, path)
     damaged = await asyncio.to_thread(archive.check, run.report_progress)
     run.recorder.explain(parts=len(archive.names), damaged=[damage.part for damage in damaged])
@@ -74,6 +74,6 @@ OPERATION = Operation(
     request=ValidateBackupRequest,
     level=Level.ADMIN,
     is_local=True,
-    steps=Steps[ValidateBackupRequest, None](query=no_query, keep=validate_backup),
+    steps=Steps[ValidateBackupRequest, None](query=no_query, answer=validate_backup),
     tools=[VALIDATE_TOOL],
 )

@@ -27,7 +27,7 @@ from registry.storage.conversations.channels import MadeSummary, keep_summaries
 from registry.storage.database import Database, WriteTransaction
 from registry.storage.records.executions import GUESSED, Door, Execution, execution_item, save_execution
 from registry.storage.records.extract_results import save_result
-from registry.text.privacy.masking import holds_secret
+from registry.text.privacy.masking import contains_secret
 
 logger = logging.getLogger(__name__)
 
@@ -134,7 +134,7 @@ class Recorder:
     def as_item(self) -> dict[str, Any]:
         """Return the unfinished run as an item of a list; `steps`: the nodes so far."""
         item = execution_item(self.finished(None))
-        text = None if holds_secret(item["asked"]) else item["asked"]
+        text = None if contains_secret(item["asked"]) else item["asked"]
         unfinished = {"status": "running", "finished_at": None, "asked": text}
         return {**item, **unfinished, "steps": [step.node for step in self.steps]}
 

@@ -188,7 +188,9 @@ def without_secrets(home: str, payload: Mapping[str, Any]) -> dict[str, Any]:
     shared = _shared(home)
     words = shared["words"] if shared.get("rules") == _rule_file_states(home) else [""]  # each text contains ""
     found = {
-        name: payload[name] for name in TEXTS if any(may_hold_secret(text, words) for text in _texts(payload.get(name)))
+        name: payload[name]
+        for name in TEXTS
+        if any(may_contain_secret(text, words) for text in _texts(payload.get(name)))
     }
     if not found:
         return dict(payload)
@@ -211,7 +213,7 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(part)
 
 
-def may_hold_secret(text: str, words: Iterable[str]) -> bool:
+def may_contain_secret(text: str, words: Iterable[str]) -> bool:
     """Return False if no rule can match, so that the rules, which take most of a hook's time, need not be loaded.
 
     `words`: the rules' words in lower case. A secret without one has a long or mixed word, many digits or escapes.

@@ -248,8 +248,8 @@ def summarise_run(tx: ReadTransaction, view: RunView) -> Item:
     decided, facts = ("", {}) if is_tie else _ranking_reason(answer, runner_up, is_named=is_named)
     missing_words = [word for word in words if word not in answer["held"]] if answer and _is_half_matched(view) else []
     is_similar = any(one["similarity"] is not None for one in view.verdicts)
-    holds_words = not words or answer is None or answer["deleted"] or bool(answer["held"]) or is_similar
-    is_sure = run["status"] == "succeeded" and holds_words
+    contains_words = not words or answer is None or answer["deleted"] or bool(answer["held"]) or is_similar
+    is_sure = run["status"] == "succeeded" and contains_words
     in_trash = [] if is_sure or not words else _in_trash(tx, words, answer)
     return {
         "answer": answer,
@@ -258,7 +258,7 @@ def summarise_run(tx: ReadTransaction, view: RunView) -> Item:
         "facts": facts,
         "is_named": is_named,
         "is_sure": is_sure,
-        "holds_words": holds_words,
+        "contains_words": contains_words,
         "is_tie": is_tie,
         "lacking": missing_words,
         "unknown": [] if is_sure or not view.missed else view.missed["unknown"],

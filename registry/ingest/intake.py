@@ -66,7 +66,7 @@ _PRIVATE_CHANNELS = ("channel:private", "channel:private[-_:. ]*")
 
 
 def storage_rules_of(tx: WriteTransaction) -> StorageRules:
-    rules: StorageRules = tx.get_execution_options().get("keeping") or StorageRules()
+    rules: StorageRules = tx.get_execution_options().get("storage_rules") or StorageRules()
     return rules
 
 

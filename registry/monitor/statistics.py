@@ -59,7 +59,7 @@ def execution_statistics(
     """
     bucket_of = partial(_bucket, tx, bucket_s=bucket_s, offset_s=offset_s)
     rolled = _rolled_cells(tx, from_, to, bucket_of, without_source)
-    cells = [*_kept_cells(tx, from_, to, bucket_of, without_source), *rolled]
+    cells = [*_individual_cells(tx, from_, to, bucket_of, without_source), *rolled]
     return {
         "total": _figures(cells),
         "operations": [{"operation": name, **_figures(some)} for name, some in _grouped(cells, "operation")],
@@ -70,7 +70,7 @@ def execution_statistics(
     }
 
 
-def _kept_cells(
+def _individual_cells(
     tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_of: BucketOf, without_source: str | None
 ) -> list[Cell]:
     """Return the runs that are kept one by one."""

@@ -122,7 +122,7 @@ def find_titles(index_scope: IndexScope, terms: Sequence[Term]) -> dict[int, int
     return {number: found[number] for number in in_scope}
 
 
-def _holds_question(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+def _has_question(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
     """Return the condition that a channel contains a question that is not deleted and meets the conditions."""
     return exists().where(
         conversation.c.channel_number == channel.c.number,
@@ -135,7 +135,7 @@ def _holds_question(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
 _TITLED_CHANNELS = select(channel.c.number).where(
     is_one_of(channel.c.number),
     channel.c.deleted.is_(False),
-    or_(_holds_question(conversation.c.length > 0), ~_holds_question()),
+    or_(_has_question(conversation.c.length > 0), ~_has_question()),
 )
 
 

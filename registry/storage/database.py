@@ -56,11 +56,11 @@ def upsert(
     table: Table,
     key: Sequence[str],
     rows: Sequence[Mapping[str, Any]],
-    kept: Collection[str] = (),
+    unchanged: Collection[str] = (),
 ) -> None:
-    """Insert rows; a row with an existing key updates the stored one, except its columns in `kept`."""
+    """Insert rows; a row with an existing key updates the stored one, except its columns in `unchanged`."""
     statement = insert_into(tx.dialect.name, table)
-    news = {name: statement.excluded[name] for name in rows[0] if name not in (*key, *kept)}
+    news = {name: statement.excluded[name] for name in rows[0] if name not in (*key, *unchanged)}
     tx.execute(statement.on_conflict_do_update(index_elements=key, set_=news), rows)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orchestrator.service import Orchestrator
-from orchestrator.state import Shelf
+from orchestrator.state import LocalFiles
 from registry.access import Access, Level
 from registry.storage.safety.page_sessions import begin_session, end_session, find_session
 from sources.base import Paths
@@ -22,8 +22,10 @@ ASKED = ("why does the parser drop the last line of a file?", "where is the pars
 
 async def run(orchestrator: Orchestrator, folder: Path, operation: str, **query: Any) -> dict[str, Any]:
     """Run an operation where backups are kept in this folder."""
-    shelf = Shelf(folder / "backups", [], Paths(folder, {}), folder / "resume")
-    answer = await Orchestrator(orchestrator.registry, shelf=shelf).run({"operation": operation, "query": query})
+    local_files = LocalFiles(folder / "backups", [], Paths(folder, {}), folder / "resume")
+    answer = await Orchestrator(orchestrator.registry, local_files=local_files).run(
+        {"operation": operation, "query": query}
+    )
     assert answer["success"], answer
     return answer
 

@@ -12,7 +12,7 @@ from mcp.types import CallToolResult
 
 from mcp_server.server import create_server, tools_of
 from orchestrator.service import Orchestrator
-from orchestrator.state import Shelf
+from orchestrator.state import LocalFiles
 from registry.registry import Registry
 from sources.base import Paths
 
@@ -22,7 +22,9 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 async def orchestrator(sqlite_url: str, tmp_path: Path) -> AsyncIterator[Orchestrator]:
     registry = Registry(sqlite_url)
-    yield Orchestrator(registry, shelf=Shelf(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume"))
+    yield Orchestrator(
+        registry, local_files=LocalFiles(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
+    )
     registry.close()
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from orchestrator.service import Orchestrator
-from orchestrator.state import Shelf
+from orchestrator.state import LocalFiles
 from registry.registry import Registry
 from sources.base import Paths
 from tests.seeded import Seeded
@@ -24,14 +24,14 @@ pytestmark = pytest.mark.anyio
 CHANNELS = [f"cursor_session_2025092{day}_1430" for day in range(4)]
 
 
-def shelf_in(folder: Path) -> Shelf:
-    return Shelf(folder / "backups", [], Paths(folder, {}), folder / "resume")
+def shelf_in(folder: Path) -> LocalFiles:
+    return LocalFiles(folder / "backups", [], Paths(folder, {}), folder / "resume")
 
 
 @pytest.fixture
 async def orchestrator(database_url: str, tmp_path: Path) -> AsyncIterator[Orchestrator]:
     registry = Registry(database_url)
-    yield Orchestrator(registry, shelf=shelf_in(tmp_path))
+    yield Orchestrator(registry, local_files=shelf_in(tmp_path))
     registry.close()
 
 
@@ -67,7 +67,7 @@ async def four_conversations(orchestrator: Orchestrator) -> None:
 @pytest.fixture
 async def filled(seeded_file: Seeded, tmp_path: Path) -> AsyncIterator[Orchestrator]:
     registry = Registry(await seeded_file(four_conversations))
-    yield Orchestrator(registry, shelf=shelf_in(tmp_path))
+    yield Orchestrator(registry, local_files=shelf_in(tmp_path))
     registry.close()
 
 

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from orchestrator.service import Orchestrator
-from orchestrator.state import Shelf
+from orchestrator.state import LocalFiles
 from orchestrator.sync import spool
 from orchestrator.sync.drain import drain
 from orchestrator.sync.sync import sync
@@ -190,7 +190,8 @@ async def test_forgetting_by_words_time_and_project_says_first_what_it_would_do(
 @pytest.fixture
 def shelved(orchestrator: Orchestrator, tmp_path: Path) -> Orchestrator:
     return Orchestrator(
-        orchestrator.registry, shelf=Shelf(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
+        orchestrator.registry,
+        local_files=LocalFiles(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume"),
     )
 
 
@@ -284,7 +285,9 @@ async def test_a_file_written_for_another_client_goes_with_its_conversation(
     drafts.mkdir()
     (drafts / "old.json").write_text(f'{{"text": "{ANSWERED}"}}')
     (drafts / "other.json").write_text("{}")
-    asked = Orchestrator(orchestrator.registry, shelf=Shelf(tmp_path / "backups", [], Paths(tmp_path, {}), drafts))
+    asked = Orchestrator(
+        orchestrator.registry, local_files=LocalFiles(tmp_path / "backups", [], Paths(tmp_path, {}), drafts)
+    )
     await asked.run(sent(ASKED, ANSWERED))
     assert (await forget(asked, matching="quokkalike"))["receipt"]["files"] == 1
     assert [file.name for file in drafts.iterdir()] == ["other.json"]

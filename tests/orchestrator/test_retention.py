@@ -12,7 +12,7 @@ from sqlalchemy import update
 
 from orchestrator.operations.retention import applying
 from orchestrator.service import Orchestrator
-from orchestrator.state import Shelf
+from orchestrator.state import LocalFiles
 from orchestrator.views.events import list_edits
 from registry.access import Access, Level
 from registry.domain import format_time, now
@@ -134,8 +134,8 @@ async def test_a_conversation_that_goes_on_meanwhile_is_not_taken(orchestrator: 
 async def test_no_other_registry_is_told_and_no_backup_brings_it_back(
     orchestrator: Orchestrator, tmp_path: Path
 ) -> None:
-    shelf = Shelf(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
-    shelved = Orchestrator(orchestrator.registry, shelf=shelf)
+    local_files = LocalFiles(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
+    shelved = Orchestrator(orchestrator.registry, local_files=local_files)
     await say(shelved, "otter", 40)
     await say(shelved, "heron", 40, project="/srv/blog")
     backup = await run(shelved, "create_backup", stores=False)

@@ -269,7 +269,7 @@ async def test_what_stands_between_private_tags_is_not_kept(orchestrator: Orches
 async def choosy(database_url: str) -> Any:
     """A registry with rules of what is never kept."""
     rules = ("source:chatgpt", "project:/home/me/diary", "channel:hr_*", "path:*.env")
-    registry = Registry(database_url, keeping=StorageRules(unmasked=("/home/me/lab",), never=rules))
+    registry = Registry(database_url, storage_rules=StorageRules(unmasked=("/home/me/lab",), never=rules))
     yield Orchestrator(registry)
     registry.close()
 

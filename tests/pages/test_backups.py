@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from orchestrator.service import Orchestrator
-from orchestrator.state import Shelf
+from orchestrator.state import LocalFiles
 from registry.registry import Registry
 from sources.base import Paths
 from tests.backoffice.application import application
@@ -22,7 +22,7 @@ async def test_backups_are_listed_with_what_they_hold_damaged_ones_named_and_res
 ) -> None:
     registry = Registry(sqlite_url)
     orchestrator = Orchestrator(
-        registry, shelf=Shelf(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
+        registry, local_files=LocalFiles(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
     )
     transport = httpx.ASGITransport(application(orchestrator), raise_app_exceptions=False)
     html = {"Accept": "text/html"}

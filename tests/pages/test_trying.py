@@ -1,4 +1,4 @@
-"""Asking again with changes, comparing, and keeping what should have been found."""
+"""CurrentClient again with changes, comparing, and keeping what should have been found."""
 
 from __future__ import annotations
 

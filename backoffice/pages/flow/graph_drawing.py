@@ -18,7 +18,7 @@ class Drawing:
     """The x of each node and the path of each edge."""
 
     columns: dict[str, int]
-    ways: dict[tuple[str, str], str]
+    edge_paths: dict[tuple[str, str], str]
     width: int
     top: int
     height: int
@@ -33,14 +33,16 @@ def graph_drawing() -> Drawing:
     arcs = sorted((edge for edge in edges if edge[1] - edge[0] != 1), key=lambda edge: abs(edge[1] - edge[0]))
     above = [edge for edge in arcs if edge[1] - edge[0] == 2]
     below = [edge for edge in arcs if edge[1] - edge[0] != 2]
-    ways = {(start, end): f"M{_x(start) + WIDTH} {MIDDLE}H{_x(end) - TIP}" for start, end in edges if end - start == 1}
-    ways |= {edge: _arc(edge, UPPER, -1, index) for index, edge in enumerate(above, 1)}
-    ways |= {edge: _arc(edge, LOWER, 1, index) for index, edge in enumerate(below, 1)}
+    edge_paths = {
+        (start, end): f"M{_x(start) + WIDTH} {MIDDLE}H{_x(end) - TIP}" for start, end in edges if end - start == 1
+    }
+    edge_paths |= {edge: _arc(edge, UPPER, -1, index) for index, edge in enumerate(above, 1)}
+    edge_paths |= {edge: _arc(edge, LOWER, 1, index) for index, edge in enumerate(below, 1)}
     top = UPPER - RISE * (len(above) + 1) - ROUND
     bottom = LOWER + RISE * (len(below) + 1) + ROUND
     return Drawing(
         {name: _x(index) for index, name in enumerate(names)},
-        {(names[start], names[end]): ways[start, end] for start, end in edges},
+        {(names[start], names[end]): edge_paths[start, end] for start, end in edges},
         _x(len(names) - 1) + WIDTH + MARGIN,
         top,
         bottom - top,

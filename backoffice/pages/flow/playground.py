@@ -7,7 +7,7 @@ from typing import Annotated, Any, get_args
 from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
-from backoffice.dependencies import SOURCE, Asking
+from backoffice.dependencies import SOURCE, CurrentClient
 from backoffice.pages.rendering import address, render, see_other
 from backoffice.queries import Word
 from orchestrator.operations import operations
@@ -26,7 +26,9 @@ Text = Annotated[str, Form()]
 
 
 @router.get("/try")
-async def try_page(request: Request, client: Asking, run: Annotated[Word | None, Query()] = None) -> HTMLResponse:
+async def try_page(
+    request: Request, client: CurrentClient, run: Annotated[Word | None, Query()] = None
+) -> HTMLResponse:
     """Show the form, filled in with the request of `run` if one is named."""
     filled_in: dict[str, Any] = {}
     if run:
@@ -45,7 +47,7 @@ async def try_page(request: Request, client: Asking, run: Annotated[Word | None,
 
 
 @router.post("/try")
-async def try_it(request: Request, client: Asking) -> RedirectResponse:
+async def try_it(request: Request, client: CurrentClient) -> RedirectResponse:
     """Run the request and show the run."""
     form = await request.form()
     given: dict[str, Any] = {name: value for name, value in form.items() if value} | {"roles": form.getlist("roles")}
@@ -72,7 +74,7 @@ def _number(name: str, given: Any) -> Any:
 
 
 @router.post("/{execution_id}/expected")
-async def expect(client: Asking, execution_id: Annotated[Word, Path()], message: Text) -> RedirectResponse:
+async def expect(client: CurrentClient, execution_id: Annotated[Word, Path()], message: Text) -> RedirectResponse:
     """Keep the message a run should have found as a test case, and show at which step it was lost."""
     match = _MESSAGE.search(message)
     if match is None:
@@ -86,13 +88,13 @@ async def expect(client: Asking, execution_id: Annotated[Word, Path()], message:
 
 
 @router.get("/cases")
-async def cases_page(request: Request, client: Asking) -> HTMLResponse:
+async def cases_page(request: Request, client: CurrentClient) -> HTMLResponse:
     cases = await client.view(views.list_expectations)
     return _cases(request, [{"case": case} for case in cases])
 
 
 @router.post("/cases/run")
-async def run_cases(request: Request, client: Asking) -> HTMLResponse:
+async def run_cases(request: Request, client: CurrentClient) -> HTMLResponse:
     outcomes = await evaluate(client.orchestrator, client.name, client.access)
     return _cases(request, [{"case": one.case, "place": one.rank} for one in outcomes], outcomes)
 
@@ -105,6 +107,6 @@ def _cases(
 
 
 @router.post("/cases/{case_id}/deletion")
-async def drop_case(client: Asking, case_id: Annotated[Word, Path()]) -> RedirectResponse:
+async def drop_case(client: CurrentClient, case_id: Annotated[Word, Path()]) -> RedirectResponse:
     await client.change(views.drop_expectation, case_id)
     return see_other("/flow/cases")

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from backoffice.channels import find_channels
-from backoffice.dependencies import SOURCE, Asking, HttpClient
+from backoffice.dependencies import SOURCE, CurrentClient, HttpClient
 from backoffice.pages.flow.graph_drawing import graph_drawing
 from backoffice.pages.flow.run import states, waterfall
 from backoffice.pages.reader import as_instant, as_local
@@ -29,7 +29,7 @@ Id = Annotated[Word, Path()]
 
 
 @router.get("")
-async def executions_page(request: Request, client: Asking) -> HTMLResponse:
+async def executions_page(request: Request, client: CurrentClient) -> HTMLResponse:
     """Show answers to check, then all runs, newest first; new ones come in while the page is open."""
     query = given_query(request, ExecutionsQuery, limit=ROWS)
     listing = await list_context(request, client, query)
@@ -71,14 +71,14 @@ def group_by_question(runs: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[s
 
 
 @router.get("/running")
-async def running_runs(request: Request, client: Asking) -> HTMLResponse:
+async def running_runs(request: Request, client: CurrentClient) -> HTMLResponse:
     return render(request, "flow/running.html", running=client.running())
 
 
 @router.get("/{execution_id}")
 async def execution_page(
     request: Request,
-    client: Asking,
+    client: CurrentClient,
     execution_id: Id,
     expected: Annotated[str | None, Query()] = None,
     should: Annotated[str, Query(max_length=1000)] = "",
@@ -119,14 +119,14 @@ async def execution_page(
 
 
 @router.post("/{execution_id}/rating")
-async def rate_run(client: Asking, execution_id: Id, useful: Annotated[bool, Form()]) -> RedirectResponse:
+async def rate_run(client: CurrentClient, execution_id: Id, useful: Annotated[bool, Form()]) -> RedirectResponse:
     await client.change(views.rate_execution, execution_id, useful=useful)
     return see_other(f"/flow/{execution_id}#rating")
 
 
 @router.post("/{execution_id}/again")
 async def run_again(
-    client: Asking,
+    client: CurrentClient,
     execution_id: Id,
     text: Annotated[str, Form(max_length=4000)] = "",
     drop: Annotated[list[str], Form()] = [],  # noqa: B006 - FastAPI copies it

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from pydantic import BaseModel, Field
 
 from backoffice.connections import Connection, ConnectionPart
-from backoffice.dependencies import Asking, CopyOf, HttpClient, Local, without_parameters
+from backoffice.dependencies import CopyOf, CurrentClient, HttpClient, Local, without_parameters
 from backoffice.pages.rendering import address, render, see_other
 from backoffice.pages.viewer.channels import ROWS, given_query
 from backoffice.pages.viewer.markdown import code_html
@@ -75,14 +75,14 @@ async def start_sync(machine: Local) -> RedirectResponse:
 
 
 @router.post("/settings/imports")
-async def import_export(machine: Local, client: Asking, file: UploadFile) -> RedirectResponse:
+async def import_export(machine: Local, client: CurrentClient, file: UploadFile) -> RedirectResponse:
     """Import the export of an account; the page shows how it goes."""
     machine.start_import(file.filename or "", file.file, client.access)
     return see_other("/settings#stores")
 
 
 @router.get("/settings/backups", dependencies=[without_parameters])
-async def backups_page(request: Request, client: Asking, _here: Local) -> HTMLResponse:
+async def backups_page(request: Request, client: CurrentClient, _here: Local) -> HTMLResponse:
     return render(request, "flow/backups.html", backups=await _backups(client))
 
 
@@ -93,13 +93,13 @@ async def _backups(client: HttpClient) -> dict[str, dict[str, Any]]:
 
 
 @router.post("/settings/backups")
-async def make_backup(client: Asking, _here: Local) -> RedirectResponse:
+async def make_backup(client: CurrentClient, _here: Local) -> RedirectResponse:
     await client.run("create_backup", {})
     return see_other("/settings/backups")
 
 
 @router.get("/settings/backups/{name}")
-async def download_backup(client: Asking, _here: Local, name: str) -> FileResponse:
+async def download_backup(client: CurrentClient, _here: Local, name: str) -> FileResponse:
     backups = await _backups(client)
     if name not in backups:
         raise NotFound("No such backup", f"No backup {name!r} in this registry's folder")
@@ -107,14 +107,14 @@ async def download_backup(client: Asking, _here: Local, name: str) -> FileRespon
 
 
 @router.post("/settings/backups/{name}/restoration")
-async def restore_backup(request: Request, client: Asking, _here: Local, name: str) -> HTMLResponse:
+async def restore_backup(request: Request, client: CurrentClient, _here: Local, name: str) -> HTMLResponse:
     """Replace everything in the registry by a backup, and show what was restored and where the safety copy is."""
     restored = await client.run("restore_backup", {"path": name})
     return render(request, "flow/backups.html", backups=await _backups(client), restored={**restored, "name": name})
 
 
 @router.get("/settings/trash")
-async def trash_page(request: Request, client: Asking) -> HTMLResponse:
+async def trash_page(request: Request, client: CurrentClient) -> HTMLResponse:
     """List the deleted conversations, which can be looked at and restored."""
     query = given_query(request, PageQuery, limit=ROWS)
     found = await client.view(conversations.list_channels, {"deleted": True}, query.page)
@@ -124,7 +124,7 @@ async def trash_page(request: Request, client: Asking) -> HTMLResponse:
 
 
 @router.get("/settings/access", dependencies=[without_parameters])
-async def access_page(request: Request, client: Asking) -> HTMLResponse:
+async def access_page(request: Request, client: CurrentClient) -> HTMLResponse:
     """List people and access tokens; below admin only the caller's own."""
     return render(
         request,
@@ -138,7 +138,7 @@ async def access_page(request: Request, client: Asking) -> HTMLResponse:
 
 
 @router.post("/settings/revocations")
-async def revoke(client: Asking, name: Annotated[str, Form(min_length=1, max_length=200)]) -> RedirectResponse:
+async def revoke(client: CurrentClient, name: Annotated[str, Form(min_length=1, max_length=200)]) -> RedirectResponse:
     """End a token, or the sessions of a person."""
     await client.run("revoke_token", {"name": name})
     return see_other("/settings/access")
@@ -159,7 +159,9 @@ class ForgetFields(BaseModel):
 
 
 @router.get("/settings/forget")
-async def forget_page(request: Request, client: Asking, fields: Annotated[ForgetFields, Query()]) -> HTMLResponse:
+async def forget_page(
+    request: Request, client: CurrentClient, fields: Annotated[ForgetFields, Query()]
+) -> HTMLResponse:
     """Show the form and, where something is named, how much would be deleted forever."""
     given = fields.given()
     answer = await client.ask("delete", _query_of(given) | {"dry_run": True}, given.get("channel")) if given else {}
@@ -175,7 +177,7 @@ async def forget_page(request: Request, client: Asking, fields: Annotated[Forget
 
 
 @router.post("/settings/forget")
-async def forget(request: Request, client: Asking, fields: Annotated[ForgetFields, Form()]) -> HTMLResponse:
+async def forget(request: Request, client: CurrentClient, fields: Annotated[ForgetFields, Form()]) -> HTMLResponse:
     """Delete it forever, and show the receipt, which is stored nowhere else."""
     given = fields.given()
     done = await client.run("delete", _query_of(given), given.get("channel"))

@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse, Response
 
 from backoffice.channels import Name
 from backoffice.conversations import Id
-from backoffice.dependencies import Asking, HttpClient, for_everything
+from backoffice.dependencies import CurrentClient, HttpClient, for_everything
 from backoffice.pages.rendering import address, channel_url, render, see_other
 from backoffice.pages.viewer.messages import shown_message
 from backoffice.queries import Word
@@ -27,7 +27,7 @@ router = APIRouter(default_response_class=HTMLResponse)
 
 @router.post("/channels/{channel:path}")
 async def name_channel(
-    client: Asking,
+    client: CurrentClient,
     channel: Name,
     title: Annotated[str, Form()] = "",
     nickname: Annotated[str, Form()] = "",
@@ -45,14 +45,14 @@ def _names(given: str) -> list[str]:
 
 
 @router.post("/deletions")
-async def delete_channel(client: Asking, channel: Annotated[ChannelName, Form()]) -> Response:
+async def delete_channel(client: CurrentClient, channel: Annotated[ChannelName, Form()]) -> Response:
     """Delete a conversation softly and show its page, which offers to undo."""
     await client.run("delete", {"soft": True}, channel)
     return see_other(channel_url(channel))
 
 
 @router.post("/removals")
-async def remove_channels(client: Asking, channel: Annotated[ChannelName | None, Form()] = None) -> Response:
+async def remove_channels(client: CurrentClient, channel: Annotated[ChannelName | None, Form()] = None) -> Response:
     """Delete a deleted conversation forever, or all of them."""
     await client.run("delete", {"soft": False, "trash": True}, channel)
     return see_other("/settings/trash")
@@ -60,7 +60,7 @@ async def remove_channels(client: Asking, channel: Annotated[ChannelName | None,
 
 @router.post("/selections")
 async def act_on_several(
-    client: Asking,
+    client: CurrentClient,
     do: Annotated[Literal["tag", "delete", "export"], Form()],
     channel: Annotated[list[ChannelName], Form()],
     tag: Annotated[str, Form()] = "",
@@ -75,20 +75,20 @@ async def act_on_several(
 
 
 @router.post("/restorations")
-async def restore_channel(client: Asking, channel: Annotated[ChannelName, Form()]) -> Response:
+async def restore_channel(client: CurrentClient, channel: Annotated[ChannelName, Form()]) -> Response:
     await client.run("restore", {}, channel)
     return see_other(channel_url(channel))
 
 
 @router.post("/messages/{id}/deletion")
-async def delete_message(request: Request, client: Asking, message_id: Id) -> Response:
+async def delete_message(request: Request, client: CurrentClient, message_id: Id) -> Response:
     """Delete a message softly and show in its place how to undo."""
     await client.run("delete", {"id": message_id, "soft": True})
     return await _message(request, client, message_id)
 
 
 @router.post("/messages/{id}/restoration")
-async def restore_message(request: Request, client: Asking, message_id: Id) -> Response:
+async def restore_message(request: Request, client: CurrentClient, message_id: Id) -> Response:
     """Restore a message and show it in its place."""
     await client.run("restore", {"id": message_id})
     return await _message(request, client, message_id)
@@ -103,7 +103,7 @@ async def _message(request: Request, client: HttpClient, message_id: str) -> Res
 
 
 @router.get("/exports/{channel:path}")
-async def export_channel(client: Asking, channel: Name, kind: ExportFormat = "markdown") -> Response:
+async def export_channel(client: CurrentClient, channel: Name, kind: ExportFormat = "markdown") -> Response:
     session, messages = await client.view(views.transcript, channel)
     return await asyncio.to_thread(as_file, kind, session, messages)
 
@@ -139,7 +139,7 @@ ViewName = Annotated[str, Form(min_length=1, max_length=100)]
 
 
 @router.post("/views", dependencies=[for_everything])
-async def keep_view(client: Asking, name: ViewName, address: Annotated[str, Form(max_length=4000)]) -> Response:
+async def keep_view(client: CurrentClient, name: ViewName, address: Annotated[str, Form(max_length=4000)]) -> Response:
     """Save a list's filters under a name; the same name again replaces it."""
     if not address.startswith(LISTS):
         raise InvalidRequest("That is not a list with filters.", f"address: given {address!r}; allowed: /?… or /flow?…")
@@ -148,14 +148,14 @@ async def keep_view(client: Asking, name: ViewName, address: Annotated[str, Form
 
 
 @router.post("/views/{view_id}/deletion", dependencies=[for_everything])
-async def forget_view(client: Asking, view_id: Annotated[Word, Path()]) -> Response:
+async def forget_view(client: CurrentClient, view_id: Annotated[Word, Path()]) -> Response:
     await client.change(views.drop_view, view_id)
     return see_other("/")
 
 
 @router.post("/sharings")
 async def share_channel(
-    client: Asking,
+    client: CurrentClient,
     channel: Annotated[ChannelName, Form()],
     group: Annotated[str, Form(alias="with")],
     until: Annotated[str, Form()] = "",
@@ -168,7 +168,7 @@ async def share_channel(
 
 @router.post("/pins")
 async def pin_channel(
-    client: Asking, channel: Annotated[ChannelName, Form()], pinned: Annotated[bool, Form()] = True
+    client: CurrentClient, channel: Annotated[ChannelName, Form()], pinned: Annotated[bool, Form()] = True
 ) -> Response:
     await client.run("tag", {"pinned": pinned}, channel)
     return see_other(channel_url(channel))

@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse, Response
 from pydantic import BaseModel, Field
 
 from backoffice.channels import find_channels
-from backoffice.dependencies import Asking, CopyOf, HttpClient
+from backoffice.dependencies import CopyOf, CurrentClient, HttpClient
 from backoffice.pages.reader import as_instant, as_local, day_names, day_of, utc_offset_minutes
 from backoffice.pages.rendering import address, channel_url, render, see_other
 from backoffice.queries import ChannelsQuery
@@ -47,7 +47,7 @@ class RegistryQuery(ChannelsQuery):
 
 
 @router.get("/", response_model=None)
-async def channels_page(request: Request, client: Asking, elsewhere: CopyOf) -> Response:
+async def channels_page(request: Request, client: CurrentClient, elsewhere: CopyOf) -> Response:
     """Show the channels by last activity; with words, the matching ones, best first."""
     query = given_query(request, RegistryQuery, limit=ROWS)
     if query.q and IDENTIFIER.fullmatch(query.q.strip()):
@@ -95,7 +95,7 @@ async def list_context(
 
 
 @router.get("/suggestions/{kind}")
-async def suggestions(request: Request, client: Asking, kind: Literal["project", "tag"]) -> HTMLResponse:
+async def suggestions(request: Request, client: CurrentClient, kind: Literal["project", "tag"]) -> HTMLResponse:
     """Suggest the latest projects or tags; the browser narrows them to what is typed."""
     found = await client.run("complete", {"kind": kind, "limit": 100}, is_recorded=False)
     return render(request, "suggestions.html", found=found["names"])

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from backoffice.channels import Name
 from backoffice.conversations import Id
-from backoffice.dependencies import Asking, HttpClient, without_parameters
+from backoffice.dependencies import CurrentClient, HttpClient, without_parameters
 from backoffice.pages.rendering import HEADERS, channel_url, render
 from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, given_query, list_context, snippet
 from backoffice.pages.viewer.markdown import image_in
@@ -45,7 +45,7 @@ class ConversationQuery(QueryShape):
 
 
 @router.get("/channels/{channel:path}")
-async def conversation_page(request: Request, client: Asking, channel: Name) -> HTMLResponse:
+async def conversation_page(request: Request, client: CurrentClient, channel: Name) -> HTMLResponse:
     """Show a stretch of a conversation; `deleted` shows its deleted messages."""
     query = given_query(request, ConversationQuery)
     wanted = query.model_dump(include={"at", "after", "before", "deleted"})
@@ -115,7 +115,7 @@ def resume_commands(channel: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 @router.get("/margin/{channel:path}", dependencies=[without_parameters])
-async def margin(request: Request, client: Asking, channel: Name) -> HTMLResponse:
+async def margin(request: Request, client: CurrentClient, channel: Name) -> HTMLResponse:
     """Return the slow parts of a conversation's page: files, commits, related conversations, deliveries."""
     found = await client.view(views.margin, channel)
     title = found["channel"]["title"] or found["channel"]["first_message_preview"]
@@ -130,14 +130,14 @@ async def margin(request: Request, client: Asking, channel: Name) -> HTMLRespons
 
 
 @router.get("/messages/{id}")
-async def message_page(client: Asking, message_id: Id) -> RedirectResponse:
+async def message_page(client: CurrentClient, message_id: Id) -> RedirectResponse:
     item = await client.view(views.show_message, message_id)
     deleted = "1" if item["deleted"] else None
     return RedirectResponse(f"{channel_url(item['channel'], at=item['id'], deleted=deleted)}#{item['id']}")
 
 
 @router.get("/messages/{id}/whole")
-async def whole_message(request: Request, client: Asking, message_id: Id) -> HTMLResponse:
+async def whole_message(request: Request, client: CurrentClient, message_id: Id) -> HTMLResponse:
     """Show a shortened message in full, or its first 200 000 characters."""
     item = await client.view(views.show_message, message_id)
     message = await asyncio.to_thread(shown_message, item, whole=True)
@@ -145,7 +145,7 @@ async def whole_message(request: Request, client: Asking, message_id: Id) -> HTM
 
 
 @router.get("/messages/{id}/images/{number}", response_class=Response)
-async def message_image(client: Asking, message_id: Id, number: Annotated[int, Path(ge=0)]) -> Response:
+async def message_image(client: CurrentClient, message_id: Id, number: Annotated[int, Path(ge=0)]) -> Response:
     """Return a picture embedded in a message; nothing is fetched from outside."""
     item = await client.view(views.show_message, message_id)
     found = image_in(item["text"], number)
@@ -156,12 +156,12 @@ async def message_image(client: Asking, message_id: Id, number: Annotated[int, P
 
 
 @router.get("/messages/{id}/raw")
-async def raw_message(client: Asking, message_id: Id) -> Response:
+async def raw_message(client: CurrentClient, message_id: Id) -> Response:
     item = await client.view(views.show_message, message_id)
     return Response(item["text"], media_type="text/plain; charset=utf-8", headers=HEADERS)
 
 
 @router.get("/messages/{id}/facts")
-async def message_facts(request: Request, client: Asking, message_id: Id) -> HTMLResponse:
+async def message_facts(request: Request, client: CurrentClient, message_id: Id) -> HTMLResponse:
     item = await client.view(views.show_message, message_id)
     return render(request, "facts.html", message=shown_message(item))

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
 from backoffice.channels import find_channels
-from backoffice.dependencies import SOURCE, Asking
+from backoffice.dependencies import SOURCE, CurrentClient
 from backoffice.pages.flow.runs import WITHOUT_HINTS, group_by_question
 from backoffice.pages.reader import language_of, translator, utc_offset_minutes
 from backoffice.pages.rendering import render
@@ -32,7 +32,7 @@ KEYS = ("tag:", "project:", "source:", "after:", "before:")
 
 @router.get("/palette")
 async def palette(
-    request: Request, client: Asking, q: Annotated[str, Query(max_length=1000)] = "", typing: bool = True
+    request: Request, client: CurrentClient, q: Annotated[str, Query(max_length=1000)] = "", typing: bool = True
 ) -> HTMLResponse:
     """List what matches the words; a search here is not recorded."""
     words = q.strip()

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 from markupsafe import Markup
 
-from backoffice.dependencies import SOURCE, Asking
+from backoffice.dependencies import SOURCE, CurrentClient
 from backoffice.pages.flow.runs import group_by_question
 from backoffice.pages.reader import as_instant, midnight, utc_offset_minutes
 from backoffice.pages.rendering import address, render, see_other
@@ -56,7 +56,7 @@ def months_of(days: Sequence[Day]) -> list[tuple[str, int]]:
 
 
 @router.get("/overview")
-async def overview(request: Request, client: Asking) -> HTMLResponse:
+async def overview(request: Request, client: CurrentClient) -> HTMLResponse:
     """Show the year as a map, who spoke in the last week, and answers to check: next to the list, or as a page."""
     today = midnight(request)
     year, week = today - timedelta(weeks=WEEKS), today - 6 * DAY
@@ -78,7 +78,7 @@ async def overview(request: Request, client: Asking) -> HTMLResponse:
 @router.get("/today")
 async def today_page(
     request: Request,
-    client: Asking,
+    client: CurrentClient,
     briefing: Annotated[Word | None, Query()] = None,
     asked: Annotated[date | None, Query(alias="date")] = None,
 ) -> HTMLResponse:
@@ -102,7 +102,7 @@ async def today_page(
 
 
 @router.post("/today")
-async def make_briefing(request: Request, client: Asking, date: Annotated[str, Form()]) -> RedirectResponse:
+async def make_briefing(request: Request, client: CurrentClient, date: Annotated[str, Form()]) -> RedirectResponse:
     """Make the briefing of a day, or deliver it again to the actions that failed."""
     query = {"date": date, "utc_offset_minutes": utc_offset_minutes(request)}
     made = await client.run("daily_briefing", query)

@@ -127,12 +127,12 @@ def find(tx: ReadTransaction, run: Run, parsed: ParsedRequest, scope: Scope, als
     return find_messages(tx, parsed.search, scope, also=others, dates=parsed.dates, compare=compare)
 
 
-def _similar(meant: QueryVector, tx: ReadTransaction, scope: Scope) -> SimilarMessages:
-    if meant.model is None:
-        return SimilarMessages(note=meant.note)
+def _similar(query_vector: QueryVector, tx: ReadTransaction, scope: Scope) -> SimilarMessages:
+    if query_vector.model is None:
+        return SimilarMessages(note=query_vector.note)
     from registry.search.meaning import similar_messages  # imports numpy: slow
 
-    return similar_messages(tx, scope, meant.model, meant.vector)
+    return similar_messages(tx, scope, query_vector.model, query_vector.vector)
 
 
 Query = TypeVar("Query", ExtractQuery, SessionsQuery)

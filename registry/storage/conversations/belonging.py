@@ -94,7 +94,7 @@ def pinned_channels(tx: ReadTransaction, limit: int) -> list[dict[str, Any]]:
 def save_view(tx: WriteTransaction, name: str, address: str) -> None:
     """Save a page's path and query, such as `/?tag=api`, under a name; replaces a view with that name."""
     view = {"id": new_id("view"), "created_at": now(), **storable({"name": name, "address": address})}
-    upsert(tx, saved_view, ["name"], [view], kept=("id", "created_at"))
+    upsert(tx, saved_view, ["name"], [view], unchanged=("id", "created_at"))
 
 
 def list_views(tx: ReadTransaction) -> list[dict[str, str]]:

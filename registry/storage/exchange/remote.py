@@ -266,8 +266,8 @@ def note_registry(tx: WriteTransaction, address: str, registry_id: str) -> str:
         met_before = tx.execute(select(remote.c.url).where(remote.c.url == address, is_known)).first()
         url = registry_id if met_before else address
     met = {"place": 0, "sent": 0, "answered_at": now()}
-    upsert(tx, remote, ["url"], [{**met, "url": url, "registry": registry_id}], kept=met)
-    upsert(tx, remote, ["url"], [{**met, "url": address, "known_as": url}], kept=met)
+    upsert(tx, remote, ["url"], [{**met, "url": url, "registry": registry_id}], unchanged=met)
+    upsert(tx, remote, ["url"], [{**met, "url": address, "known_as": url}], unchanged=met)
     return url
 
 

@@ -20,7 +20,7 @@ def mask_value(value: Any, key: bytes) -> Any:
     return value
 
 
-def holds_secret(value: Any) -> bool:
+def contains_secret(value: Any) -> bool:
     """Return True if any text of a value contains a secret."""
     return bool(value) and mask_value(value, b"any") != value
 

@@ -112,7 +112,7 @@ def _by_rule(rule: Rule, text: str) -> Iterator[Secret]:
             yield Secret(rule.kind, *match.span(group))
 
 
-def may_hold_secret(name: str) -> bool:
+def may_contain_secret(name: str) -> bool:
     """Return True if the value of a field may be a secret, by the field's name."""
     return _name_of(name) is not None
 

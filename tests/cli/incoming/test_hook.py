@@ -15,7 +15,7 @@ import pytest
 
 from cli.incoming.hook import answer, source_of, spool_record
 from orchestrator.sync import spool
-from orchestrator.sync.spool import MIN_KEY, may_hold_secret, share_masking
+from orchestrator.sync.spool import MIN_KEY, may_contain_secret, share_masking
 from registry.settings import Settings, default_home
 from registry.text.privacy.rules import SHORTEST_KEY, load_rules
 from tests.cli.conftest import Ctxr, bare_ctxr
@@ -219,12 +219,12 @@ def test_the_rules_are_loaded_only_for_texts_that_may_hold_a_secret(empty_home: 
     words = json.loads((empty_home / "ctxr" / "masking.json").read_text())["words"]
     rules = load_rules()
     keywords = [keyword for rule in rules.all if not rule.is_long for keyword in rule.keywords]
-    assert [word for word in (*keywords, *rules.names) if not may_hold_secret(word, words)] == []
+    assert [word for word in (*keywords, *rules.names) if not may_contain_secret(word, words)] == []
     assert SHORTEST_KEY == MIN_KEY
     assert {rule.kind for rule in rules.all if not rule.keywords} == {"resident-number", "card-number", "recovery-code"}
     for said in ("900101-1234568", "a <private>b</private> c", "they all had Summer2019! on them", "L0ckness_Monday"):
-        assert may_hold_secret(said, words)
-    assert not may_hold_secret("What did we do about the slow page at 10:30 on 12 May 2025?", words)
+        assert may_contain_secret(said, words)
+    assert not may_contain_secret("What did we do about the slow page at 10:30 on 12 May 2025?", words)
 
 
 def test_a_broken_file_of_shared_words_is_replaced_and_hides_no_secret(empty_home: Path) -> None:

@@ -55,10 +55,10 @@ class Laptop:
         self.orchestrator = Orchestrator(Registry(self._url))
         self.line = line
 
-    def crash(self, keeping: StorageRules | None = None) -> None:
+    def crash(self, storage_rules: StorageRules | None = None) -> None:
         """Lose all that is only remembered, and start again, maybe with other rules of what is kept."""
         self.orchestrator.registry.close()
-        self.orchestrator = Orchestrator(Registry(self._url, keeping=keeping))
+        self.orchestrator = Orchestrator(Registry(self._url, storage_rules=storage_rules))
 
     async def log(self, channel: str, *texts: str, start: int = 0, **meta: Any) -> None:
         messages = [

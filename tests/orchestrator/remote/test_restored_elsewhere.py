@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from orchestrator.service import Orchestrator
-from orchestrator.state import Shelf
+from orchestrator.state import LocalFiles
 from registry.access import Access, Level
 from registry.registry import Registry
 from registry.storage.exchange import change_feed
@@ -40,8 +40,8 @@ async def test_what_was_said_since_the_backup_is_there_again_and_once(
     laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(change_feed, "GAP_TIMEOUT_S", 0.0)  # else the numbers since the backup are looked for at first
-    shelf = Shelf(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
-    keeper = Orchestrator(elsewhere.registry, shelf=shelf)
+    local_files = LocalFiles(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
+    keeper = Orchestrator(elsewhere.registry, local_files=local_files)
     one, two = laptops
     await one.log("basket", *TEXTS[:4])
     await exchange(*laptops)
@@ -64,8 +64,8 @@ async def test_a_chat_whose_name_another_person_has_since_the_restore_stays_one_
     laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(change_feed, "GAP_TIMEOUT_S", 0.0)
-    shelf = Shelf(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
-    keeper = Orchestrator(elsewhere.registry, shelf=shelf)
+    local_files = LocalFiles(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
+    keeper = Orchestrator(elsewhere.registry, local_files=local_files)
     for laptop, name in zip(laptops, ("desk", "bag"), strict=True):
         made = partial(create_token, name=name, level=Level.WRITE, owner="kim")
         laptop.token = (await elsewhere.registry.write(made)).secret
@@ -83,8 +83,8 @@ async def test_a_chat_whose_name_another_person_has_since_the_restore_stays_one_
 async def test_what_was_forgotten_since_the_backup_is_forgotten_on_machines_that_were_away(
     laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path
 ) -> None:
-    shelf = Shelf(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
-    keeper = Orchestrator(elsewhere.registry, shelf=shelf)
+    local_files = LocalFiles(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
+    keeper = Orchestrator(elsewhere.registry, local_files=local_files)
     one, _ = laptops
     await one.log("basket", *TEXTS[:4])
     await one.log("diary", "Nobody shall read this.")
@@ -118,7 +118,9 @@ async def test_a_new_registry_at_the_same_address_gets_all(
 async def test_a_machine_that_only_sends_sends_again_what_was_lost(
     laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path
 ) -> None:
-    keeper = Orchestrator(elsewhere.registry, shelf=Shelf(tmp_path / "b", [], Paths(tmp_path, {}), tmp_path / "r"))
+    keeper = Orchestrator(
+        elsewhere.registry, local_files=LocalFiles(tmp_path / "b", [], Paths(tmp_path, {}), tmp_path / "r")
+    )
     one, _ = laptops
     backup = await ask(keeper, "create_backup")
     await one.log("basket", *TEXTS)
@@ -134,7 +136,9 @@ async def test_a_message_that_was_taken_out_of_the_trash_is_there_once(
     laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(change_feed, "GAP_TIMEOUT_S", 0.0)
-    keeper = Orchestrator(elsewhere.registry, shelf=Shelf(tmp_path / "b", [], Paths(tmp_path, {}), tmp_path / "r"))
+    keeper = Orchestrator(
+        elsewhere.registry, local_files=LocalFiles(tmp_path / "b", [], Paths(tmp_path, {}), tmp_path / "r")
+    )
     one, two = laptops
     backup = await ask(keeper, "create_backup")
     await one.log("basket", *TEXTS)

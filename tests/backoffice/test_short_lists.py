@@ -1,4 +1,4 @@
-"""GET /bo/pins, views, briefings, cases, backups: what is kept beside conversations."""
+"""GET /bo/pins, views, briefings, cases, backups: the short lists of records that are not conversations."""
 
 from __future__ import annotations
 
