@@ -1,4 +1,4 @@
-/** The registry's HTTP API, as the extension uses it. Knows nothing of the editor, so that it is tested without one. */
+/** A client of the registry's HTTP API. It imports nothing of the editor, so that it can be tested without one. */
 
 export interface Channel {
   session_id: string;
@@ -12,7 +12,7 @@ export interface Channel {
   message_count: number;
   updated_at: string;
   first_message_preview: string | null;
-  /** Of a search: the places that match best. */
+  /** The best matches, in a search. */
   passages?: { snippet: string }[];
 }
 
@@ -31,7 +31,7 @@ export interface Page<Item> {
   next_cursor: string | null;
 }
 
-/** Where a conversation stands, and the part of it that was asked for. */
+/** The requested part of a conversation, and its state. */
 export interface Extract {
   messages: { role: string; text: string; timestamp?: string; gap_before?: number }[];
   metadata: { total_count?: number; stands_at?: Record<string, unknown>; left_out?: { messages?: number } };
@@ -56,7 +56,7 @@ export interface StreamEvent {
   data: string;
 }
 
-/** Why the server did not answer as asked; `code` is one of the registry's, or UNREACHABLE. */
+/** A failed request; `code` is one of the registry's, or UNREACHABLE. */
 export class ApiError extends Error {
   constructor(
     readonly code: string,
@@ -69,11 +69,11 @@ export class ApiError extends Error {
 
 export type Fetch = typeof globalThis.fetch;
 
-/** The longest that an answer may take; the event stream has no such end. */
+/** Timeout of an answer; the event stream has none. */
 const PATIENCE_MS = 35_000;
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
-/** Why an address may not be used, or undefined. A token never travels in the clear to another machine. */
+/** Return why an address must not be used, or undefined: a token is never sent unencrypted to another machine. */
 export function problemOf(address: string): "malformed" | "unencrypted" | undefined {
   let url: URL;
   try {
@@ -89,7 +89,7 @@ export function problemOf(address: string): "malformed" | "unencrypted" | undefi
 export class Api {
   private readonly root: string;
 
-  /** `address`: the server's, such as http://127.0.0.1:8765; `token`: empty where the server asks for none. */
+  /** `address`: the server's, such as http://127.0.0.1:8765; `token`: empty if the server needs none. */
   constructor(
     address: string,
     private readonly token = "",
@@ -110,18 +110,18 @@ export class Api {
     return this.json(`/bo/channels/${path(channel)}`, { method: "PATCH", body: names });
   }
 
-  /** The latest messages of a channel, oldest first. */
+  /** Return the latest messages of a channel, oldest first. */
   async latest(channel: string, limit: number): Promise<Message[]> {
     const page = await this.json<Page<Message>>(`/bo/conversations${parameters({ channel, limit })}`);
     return page.items.reverse();
   }
 
-  /** The message that was stored last, of whatever channel; undefined if there is none. */
+  /** Return the message that was stored last in any channel; undefined if there is none. */
   async newest(): Promise<Message | undefined> {
     return (await this.json<Page<Message>>(`/bo/conversations${parameters({ limit: 1 })}`)).items[0];
   }
 
-  /** The part of a channel that answers some words; without words, its end. */
+  /** Return the part of a channel that matches some words; without words, its end. */
   async extract(channel: string, words: string, maxTokens: number): Promise<Extract> {
     const query = { ...(words ? { text: words } : {}), max_tokens: maxTokens };
     const body = { operation: "extract", channel, query, source: "editor" };
@@ -130,7 +130,7 @@ export class Api {
     return answer;
   }
 
-  /** What happens in the registry, as it happens, until `signal` says to stop or the server goes away. */
+  /** Yield the registry's events as they happen, until `signal` aborts or the server ends the stream. */
   async *events(lastSeen: string, signal: AbortSignal): AsyncGenerator<StreamEvent | "open"> {
     const headers: Record<string, string> = { ...this.headers(), Accept: "text/event-stream" };
     if (lastSeen) headers["Last-Event-ID"] = lastSeen;
@@ -142,7 +142,7 @@ export class Api {
     for (let part = await reader.read(); !part.done; part = await reader.read()) yield* lines.take(part.value);
   }
 
-  /** The conversation's page in the dashboard. */
+  /** Return the address of the conversation's page in the dashboard. */
   page(channel: string): string {
     return `${this.root}/channels/${path(channel)}`;
   }
@@ -182,7 +182,7 @@ interface Failed {
   error: Problem;
 }
 
-/** Server-Sent Events out of pieces of text, wherever these are cut. */
+/** Parse Server-Sent Events from chunks of text, which may end anywhere. */
 export class EventLines {
   private rest = "";
 
@@ -207,7 +207,7 @@ function parsed(block: string): StreamEvent {
   return event;
 }
 
-/** Channels are named freely: slashes stay, all else is escaped. */
+/** Escape a channel's name for a path; slashes stay. */
 function path(name: string): string {
   return name.split("/").map(encodeURIComponent).join("/");
 }

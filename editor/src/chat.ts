@@ -1,10 +1,10 @@
-/** The editor's own chat: a text put into its input, where the editor lets us; in any case into the clipboard. */
+/** Put a text into the input of the editor's own chat, if the editor allows that, and always into the clipboard. */
 
 import * as vscode from "vscode";
 
 interface ChatInput {
   command: string;
-  /** What the command takes to have the text in its input; undefined: it only opens, and the user pastes. */
+  /** Returns the command's argument that fills the input; undefined: the chat only opens, and the user pastes. */
   taking?: (text: string) => unknown;
 }
 
@@ -13,7 +13,7 @@ const VSCODE: readonly ChatInput[] = [
 ];
 const CURSOR: readonly ChatInput[] = [{ command: "composer.newAgentChat" }, { command: "aichat.newchataction" }];
 
-/** Put a text into the chat, not sent; says how far that went. */
+/** Put a text into the chat without sending it, and tell the user whether they must paste it. */
 export async function intoChat(text: string): Promise<void> {
   await vscode.env.clipboard.writeText(text);
   const known = new Set(await vscode.commands.getCommands(true));

@@ -1,4 +1,4 @@
-/** What the user can do: one function for each command, and the table that names them. */
+/** The extension's commands: a function for each, and the table of their names. */
 
 import * as vscode from "vscode";
 import type { Api, Channel } from "./api";
@@ -15,7 +15,7 @@ import { Conversations, type Row } from "./tree";
 export interface Parts {
   settings: Settings;
   documents: Documents;
-  /** Show what was found with some words. */
+  /** Show the results of a search. */
   find(words: string): void;
   refresh(): void;
   reconnect(): void;
@@ -41,7 +41,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   more: async (_, given) => (given instanceof Conversations ? given.more() : undefined),
 };
 
-/** Make all of them known to the editor. */
+/** Register all commands with the editor. */
 export function registerCommands(parts: Parts): vscode.Disposable {
   return vscode.Disposable.from(
     ...Object.entries(COMMANDS).map(([name, command]) =>
@@ -50,7 +50,7 @@ export function registerCommands(parts: Parts): vscode.Disposable {
   );
 }
 
-/** A command for one conversation: the row it was called on, the open document's, or one that is chosen. */
+/** Return a command for one conversation: that of the row, of the open document, or one that the user chooses. */
 function on(act: (channel: Channel, parts: Parts) => Promise<void>): Command {
   return async (parts, given) => {
     const channel = await meant(await parts.settings.api(), given);
@@ -104,7 +104,7 @@ async function load({ settings }: Parts, given: unknown): Promise<void> {
   if (channel) await passOn(api, channel, settings, intoChat);
 }
 
-/** The conversation of that nickname; if there is none, one of those that are near is chosen. */
+/** Return the conversation with that nickname; if there is none, the user chooses one of the similar ones. */
 async function called(api: Api, nickname: string): Promise<Channel | undefined> {
   const near = await api.channels({ q: nickname, limit: 50 });
   const exact = near.items.find((one) => one.nickname?.toLowerCase() === nickname.toLowerCase());

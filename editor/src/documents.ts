@@ -28,7 +28,7 @@ export class Documents implements vscode.TextDocumentContentProvider {
     await vscode.window.showTextDocument(document, { preview: true });
   }
 
-  /** Renew the channel's document where one is open. */
+  /** Reload the channel's document if it is open. */
   renew(name: string): void {
     for (const { uri } of vscode.workspace.textDocuments) {
       if (uri.scheme === SCHEME && uri.query === name) this.changed.fire(uri);

@@ -1,4 +1,4 @@
-/** The extension put together: views, commands, status bar, and the stream that keeps them up to date. */
+/** Assemble the extension: views, commands, status bar, and the event stream that updates them. */
 
 import * as vscode from "vscode";
 import type { ChannelsAsked, Message } from "./api";
@@ -12,7 +12,7 @@ import { SECTION, Settings } from "./settings";
 import { Status } from "./status";
 import { Conversations } from "./tree";
 
-/** What is stored comes in bursts: lists are asked for once it is quiet for so long. */
+/** Messages are stored in bursts: lists are reloaded after this time without an event. */
 const QUIET_MS = 1_000;
 
 export function activate(context: vscode.ExtensionContext): void {
@@ -71,7 +71,7 @@ export function activate(context: vscode.ExtensionContext): void {
   reconnect();
 }
 
-/** Listen to the server that is set; each time it is there (again), everything shown is asked for anew. */
+/** Listen to the configured server; on each (re)connection, reload everything that is shown. */
 async function connect(
   settings: Settings,
   status: Status,
@@ -99,12 +99,12 @@ async function connect(
   }
 }
 
-/** Where nobody answers, the empty lists say how to start the server. */
+/** If the server does not answer, the empty lists say how to start it. */
 function setAway(away: boolean): void {
   void vscode.commands.executeCommand("setContext", `${SECTION}.isAway`, away);
 }
 
-/** Conversations of the folder that is open: by its path; by its name where it is on no disk, as in a browser. */
+/** The query for conversations of the open folder: by its path, or by its name if it is not on a disk, as in a browser. */
 function projectHere(): ChannelsAsked | undefined {
   const folder = vscode.workspace.workspaceFolders?.[0];
   if (!folder) return undefined;

@@ -1,4 +1,4 @@
-/** The event stream, kept open: reconnects after ever longer waits and goes on where it was. */
+/** Keep the event stream open: reconnect with increasing delays, and resume at the last event. */
 
 import { type Api, ApiError, type Message } from "./api";
 
@@ -10,10 +10,10 @@ export interface Listener {
 
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 30_000;
-/** What no stream can be resumed with is answered so: the next one begins anew. */
+/** The answer to an id from which no stream can resume: the next stream begins at the present. */
 const FORGET = "INVALID_REQUEST";
 
-/** Listen until `signal` says to stop. `wait` may be replaced by a test. */
+/** Listen until `signal` aborts. Tests replace `wait`. */
 export async function listen(
   api: Api,
   listener: Listener,

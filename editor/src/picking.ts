@@ -1,4 +1,4 @@
-/** Choosing a conversation: by typing, with the server doing the search. */
+/** Choose a conversation by typing; the server searches. */
 
 import * as vscode from "vscode";
 import type { Api, Channel, ChannelsAsked } from "./api";
@@ -11,7 +11,7 @@ const TYPING_MS = 250;
 
 type Choice = vscode.QuickPickItem & { channel?: Channel };
 
-/** The conversation that the user chooses; undefined if none. */
+/** Return the conversation that the user chooses; undefined if none. */
 export function pickConversation(api: Api, placeholder: string, within: ChannelsAsked = {}): Promise<Channel | undefined> {
   const pick = vscode.window.createQuickPick<Choice>();
   pick.placeholder = placeholder;
@@ -20,7 +20,7 @@ export function pickConversation(api: Api, placeholder: string, within: Channels
     const mine = ++asked;
     pick.busy = true;
     const found = await choices(api, { ...within, q: words || undefined, limit: SHOWN });
-    if (mine !== asked) return; // something else was typed meanwhile
+    if (mine !== asked) return; // the user has typed something else meanwhile
     pick.items = found;
     pick.busy = false;
   };
@@ -60,7 +60,7 @@ function choice(channel: Channel): Choice {
     label: withoutIcons(titleOf(channel)),
     description: withoutIcons(about.join(" · ")),
     detail: withoutIcons(oneLine(channel.first_message_preview ?? "")),
-    alwaysShow: true, // the server has chosen: the editor does not choose again by letters
+    alwaysShow: true, // the server has filtered: the editor must not filter again
     channel,
   };
 }

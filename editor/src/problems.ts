@@ -1,10 +1,10 @@
-/** What went wrong, in words, with what to do about it. */
+/** Describe errors to the user, with the next step. */
 
 import * as vscode from "vscode";
 import { ApiError } from "./api";
 import { HAS_PROGRAMS } from "./host";
 
-/** Whether nobody answers at the server's address. */
+/** Return true if no server answers at the address. */
 export function isAway(error: unknown): boolean {
   return error instanceof ApiError && error.code === "UNREACHABLE";
 }
@@ -23,7 +23,7 @@ export function problemText(error: unknown): string {
   return error.details ? `${error.message} ${error.details}` : error.message;
 }
 
-/** Run what a command does; a failure is told, with the step that mends it. */
+/** Run a command; show a failure with the step that fixes it. */
 export async function told(work: () => Promise<void>): Promise<void> {
   try {
     await work();

@@ -1,11 +1,11 @@
-/** What `ctxr` does in a terminal: going on in another client, and the server. Only where the editor can start programs. */
+/** Run `ctxr` in a terminal: resume in another client, or start the server. Only if the editor can start programs. */
 
 import * as vscode from "vscode";
 import type { Channel } from "./api";
 
 export const CLIENTS = ["claude-code", "codex", "gemini-cli", "opencode", "copilot-cli"] as const;
 
-/** The program's arguments. They go to it as they are: no shell reads them, and none is taken for an option. */
+/** The program's arguments, passed without a shell; none of them is taken for an option. */
 export function resumeArguments(session: string, client: string): string[] {
   return ["resume", "--in", client, "--run", "--", session];
 }

@@ -1,4 +1,4 @@
-/** Where the server is, and the token for it. */
+/** The server's address, and the token for it. */
 
 import * as vscode from "vscode";
 import { Api, ApiError, problemOf } from "./api";
@@ -20,23 +20,23 @@ export class Settings {
     return this.read("contextTokens");
   }
 
-  /** The server as it is set now; ApiError if its address may not be used. */
+  /** Return the configured server; ApiError if its address must not be used. */
   async api(): Promise<Api> {
     const problem = problemOf(this.address);
     if (problem === "unencrypted") {
       throw new ApiError("SETTING", vscode.l10n.t("The server on another machine must be reached by https: {0}", this.address));
     }
     if (problem) throw new ApiError("SETTING", vscode.l10n.t("This is no server address: {0}", this.address));
-    return new Api(this.address, await this.secrets.get(this.place()));
+    return new Api(this.address, await this.secrets.get(this.tokenKey()));
   }
 
-  /** Keep a token for this server; an empty one forgets it. */
+  /** Store a token for this server; an empty one deletes it. */
   async keepToken(token: string): Promise<void> {
-    await (token ? this.secrets.store(this.place(), token) : this.secrets.delete(this.place()));
+    await (token ? this.secrets.store(this.tokenKey(), token) : this.secrets.delete(this.tokenKey()));
   }
 
-  /** A token is for one server: another address never gets to see it. */
-  private place(): string {
+  /** The key of a server's token: it is never sent to another address. */
+  private tokenKey(): string {
     return `token:${new URL(this.address).origin}`;
   }
 

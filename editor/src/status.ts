@@ -1,4 +1,4 @@
-/** The status bar: whether the server answers, and when something was stored last. */
+/** The status bar: whether the server answers, and when the last message was stored. */
 
 import * as vscode from "vscode";
 import type { ApiError } from "./api";

@@ -1,4 +1,4 @@
-/** Times as people say them. */
+/** Format times for people. */
 
 const STEPS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
   ["year", 31_536_000],
@@ -9,7 +9,7 @@ const STEPS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
   ["minute", 60],
 ];
 
-/** How long ago, such as "3 hr. ago"; empty for what is no time. */
+/** Return the age, such as "3 hr. ago"; empty for an invalid time. */
 export function ago(time: string, language: string, now = Date.now()): string {
   const seconds = (now - Date.parse(time)) / 1_000;
   if (Number.isNaN(seconds)) return "";
@@ -18,12 +18,12 @@ export function ago(time: string, language: string, now = Date.now()): string {
   return step ? words.format(-Math.floor(seconds / step[1]), step[0]) : words.format(0, "second");
 }
 
-/** The day of a time where the reader is, such as "Fri, Oct 24, 2025". */
+/** Return the day of a time in the reader's zone, such as "Fri, Oct 24, 2025". */
 export function dayOf(time: string, language: string, timeZone?: string): string {
   return new Date(time).toLocaleDateString(language, { weekday: "short", year: "numeric", month: "short", day: "numeric", timeZone });
 }
 
-/** A time where the reader is. */
+/** Return a time in the reader's zone. */
 export function local(time: string, language: string, timeZone?: string): string {
   const at = new Date(time);
   return Number.isNaN(at.getTime()) ? time : at.toLocaleString(language, { dateStyle: "medium", timeStyle: "short", timeZone });

@@ -8,7 +8,7 @@ import { ago, dayOf } from "./times";
 
 const PAGE = 50;
 
-/** A conversation, those of a day, the way to more of them, or a word about why there are none. */
+/** A row: a conversation, a day, a link to more, or a note why there are none. */
 export type Row = { channel: Channel } | { day: string; channels: Channel[] } | { cursor: string } | { note: string };
 
 export class Conversations implements vscode.TreeDataProvider<Row> {
@@ -16,19 +16,19 @@ export class Conversations implements vscode.TreeDataProvider<Row> {
   readonly onDidChangeTreeData = this.changed.event;
   private pages = 1;
 
-  /** `asked` says which conversations; undefined: none, as where no folder is open. */
+  /** `asked` returns the query; undefined: show none, for example without an open folder. */
   constructor(
     private readonly api: () => Promise<Api>,
     private readonly asked: () => ChannelsAsked | undefined,
     private readonly ifEmpty: () => string,
   ) {}
 
-  /** Ask the server anew; what is shown stays until it has answered. */
+  /** Reload from the server; the old rows stay until it has answered. */
   refresh(): void {
     this.changed.fire();
   }
 
-  /** One page more than now. */
+  /** Load one more page. */
   more(): void {
     this.pages += 1;
     this.refresh();
@@ -64,7 +64,7 @@ export class Conversations implements vscode.TreeDataProvider<Row> {
   }
 }
 
-/** The conversations under their days, the latest first; those found by words stay in their order, best first. */
+/** Group conversations by day, the latest first; search results stay in their order, best first. */
 function byDay(channels: readonly Channel[]): Row[] {
   const days = new Map<string, Channel[]>();
   for (const channel of channels) {
