@@ -151,7 +151,7 @@ class Gate:
         self._recording: set[asyncio.Task[None]] = set()
         self._outage = Outage(
             logger,
-            begun="Tokens cannot be checked: the registry does not answer",
+            begun="Tokens cannot be checked, because the registry does not answer",
             over="Tokens can be checked again",
         )
         self._issuer_outage = Outage(

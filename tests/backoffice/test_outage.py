@@ -101,8 +101,8 @@ async def test_why_nobody_is_let_in_is_in_the_log_once(
                 assert problem["details"] == "The server's log says why."
         assert (await http.get("/bo/channels", headers=shown)).status_code == 200
     assert said_of_it(caplog) == [
-        "The registry does not say who may come in",
-        "The registry says again who may come in",
+        "Tokens cannot be checked, because the registry does not answer",
+        "Tokens can be checked again",
     ]
     assert "token" in caplog.messages[0]
 

@@ -71,10 +71,10 @@ async def test_nothing_is_overwritten(client: Client, project: Path) -> None:
 
 NOT_WRITTEN = [
     ({"format": "docx"}, "format: given \"docx\"; allowed: 'markdown', 'json', 'html' or 'pdf'"),
-    ({"format": "pdf"}, "path: given none; allowed: a new file, .pdf at its end"),
-    ({"path": "no/such/folder/auth.md"}, "allowed: a file in a folder that exists"),
-    ({"path": ".bashrc"}, "allowed: .md at its end"),
-    ({"path": "auth.md", "format": "html"}, "allowed: .html at its end"),
+    ({"format": "pdf"}, "path: given none; allowed: a new file that ends in .pdf"),
+    ({"path": "no/such/folder/auth.md"}, "allowed: a file in an existing folder"),
+    ({"path": ".bashrc"}, "allowed: a name that ends in .md"),
+    ({"path": "auth.md", "format": "html"}, "allowed: a name that ends in .html"),
 ]
 
 
@@ -93,7 +93,7 @@ async def test_a_document_that_no_client_passes_on_whole_is_refused_as_text_and_
     await orchestrator.run({"operation": "save", "channel": "auth", "messages": messages})
     refused = await export(client)
     assert refused["error"]["code"] == "INVALID_REQUEST"
-    assert "path: given none; allowed: a new file, .md at its end" in refused["error"]["details"]
+    assert "path: given none; allowed: a new file that ends in .md" in refused["error"]["details"]
     assert (await export(client, path="auth.md"))["result"]["path"] == str(project / "auth.md")
 
 
@@ -125,6 +125,6 @@ async def test_over_http_nobody_has_files_written_on_the_server(
     async with served.router.lifespan_context(served), over_http(served) as remote:
         refused = await export(remote, path=str(project / "auth.md"))
         assert refused["error"]["code"] == "INVALID_REQUEST"
-        assert "leave it out" in refused["error"]["details"]
+        assert "without it" in refused["error"]["details"]
         assert "인증은 어떻게?" in (await export(remote))["result"]["text"]
     assert os.listdir(project) == []

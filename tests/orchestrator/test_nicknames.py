@@ -45,7 +45,7 @@ REFUSED_NAMES = [
     *(("", "at least 1 character"), ("  ", "at least 1 character"), ("\u200b", "visible characters")),
     *(("a\tb", "no control characters"), ("a\x1b[31m", "no control characters")),
     *(("#1", "a name"), ("7", "a name"), (" #12 ", "a name")),
-    *(("prices", "names no other session"), ("5e55-0001", "names no other session")),
+    *(("prices", "that no other session has"), ("5e55-0001", "that no other session has")),
 ]
 
 

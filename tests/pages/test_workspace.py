@@ -210,9 +210,9 @@ async def test_the_latest_of_a_day_in_place_of_what_was_asked_for_is_a_guess_eve
             {"operation": "conversation_log", "channel": channel, "messages": turn, "source": "codex"}
         )
     case = await case_of(http, orchestrator, "the quokka list that stutters, yesterday")
-    assert "holds none of the words: it was chosen by the conditions alone" in case
+    assert "contains none of the words: it was chosen by the conditions only" in case
     assert 'class="verdict guessed"' in case
-    assert "The nearest message holds" not in case
+    assert "The nearest message contains" not in case
     assert "Without time “yesterday”" in case
     assert 'id="to-check"' in (await http.get("/flow")).text
 

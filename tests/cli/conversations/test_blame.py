@@ -101,7 +101,7 @@ def test_a_conversation_tells_the_commits_made_from_it(shop: Path, ctxr: Ctxr) -
     [only] = found(ctxr, "--session", "talk_retry_03020820")
     assert only["commit"]["summary"] == "Add the total of retry"
     none = ctxr("blame", "--session", "talk_retry_03020855", "--json")
-    assert (none.exit_code, "No commit is known" in none.stderr) == (3, True)
+    assert (none.exit_code, "No commit was found" in none.stderr) == (3, True)
 
 
 def test_what_has_no_answer_says_so(shop: Path, ctxr: Ctxr, empty_home: Path) -> None:

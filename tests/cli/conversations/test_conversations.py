@@ -18,7 +18,7 @@ from tests.cli.conftest import FIBONACCI, Ctxr, bare_ctxr
 def test_a_conversation_logged_from_a_file_is_found_by_its_words(ctxr: Ctxr, tmp_path: Path) -> None:
     file = tmp_path / "conversation.json"
     file.write_text(json.dumps(FIBONACCI, ensure_ascii=False), encoding="utf-8-sig")
-    assert ctxr("log", str(file)).output == "cursor_session_20250929_1430: 2 new, 0 stored before\n"
+    assert ctxr("log", str(file)).output == "cursor_session_20250929_1430: 2 new, 0 stored already\n"
     found = ctxr("extract", "피보나치 관련 대화")
     assert found.exit_code == 0
     assert "메모이제이션을 쓰세요." in found.output

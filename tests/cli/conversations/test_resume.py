@@ -166,7 +166,7 @@ def test_what_opencode_has_taken_in_is_not_taken_back(
     assert ctxr("sync").exit_code == 0
     refused = ctxr("resume", "cursor_session_payments", "--in", "opencode", "--undo")
     assert refused.exit_code == 2
-    assert "taken the session in" in refused.output
+    assert "imported the session" in refused.output
     assert not Path(written["path"]).exists(), "the client has it, so ours is removed"
 
 
@@ -224,7 +224,7 @@ def test_a_written_session_can_be_taken_back_until_it_goes_on(ctxr: Ctxr, folder
     goes_on("codex", Path(written["path"]), written["session_id"], "Go on")
     refused = ctxr("resume", "1", "--in", "codex", "--undo")
     assert refused.exit_code == 2
-    assert "gone on there" in refused.output
+    assert "continued there" in refused.output
     assert Path(written["path"]).exists()
 
 

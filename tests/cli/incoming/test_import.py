@@ -76,7 +76,7 @@ def test_a_damaged_export_says_what_was_passed_over(ctxr: Ctxr, tmp_path: Path) 
 def test_a_conversation_in_which_nothing_was_said_is_named_and_no_failure(ctxr: Ctxr, tmp_path: Path) -> None:
     path = write_zip(tmp_path / "x.zip", claude_files(claude_chat(1), ClaudeChat(2)))
     done = ctxr("import", str(path))
-    assert (done.exit_code, "1 x a conversation: nothing was said in it" in done.output) == (0, True)
+    assert (done.exit_code, "1 x a conversation: no messages in it" in done.output) == (0, True)
 
 
 def test_a_wrong_file_is_a_wrong_request_and_nothing_is_imported(ctxr: Ctxr, tmp_path: Path) -> None:

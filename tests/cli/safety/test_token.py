@@ -20,7 +20,7 @@ def test_a_token_is_printed_once_and_kept_nowhere(ctxr: Ctxr, empty_home: Path) 
     [secret] = result.stdout.split()
     assert secret.startswith("ctxr_")
     assert "not shown again" in result.stderr
-    assert "You still do, with `ctxr open`." in result.stderr
+    assert "`ctxr open` still signs you in without one." in result.stderr
     assert secret not in ctxr("token", "list", "--json").stdout
     assert all(secret.encode() not in file.read_bytes() for file in (empty_home / "ctxr").iterdir())
 

@@ -250,7 +250,7 @@ def test_a_killed_process_costs_no_answer_and_no_news_and_nothing_is_done_twice(
         assert subscriber.hear()["params"] == {"uri": uri}  # it may have missed something
     logged = answers[3]["result"]["structuredContent"]["result"]
     assert (logged["new_count"], logged["duplicate_count"]) == (1, 1)
-    assert "look before you ask again" in answers[4]["error"]["message"]
+    assert "check before you try again" in answers[4]["error"]["message"]
     assert answers[5]["result"]["structuredContent"]["ok"]
 
 

@@ -65,7 +65,7 @@ def test_a_message_that_is_hardly_similar_was_not_said_on_a_date(ctxr: Ctxr, end
     ctxr("db", "embed")
     shown = " ".join(ctxr("search", "--explain", "cat food").stderr.split())
     assert "reason contains no word of the request, and is not similar enough" in shown
-    assert "was said on the date" not in shown
+    assert "is of that date" not in shown
 
 
 def test_a_search_explains_what_was_kept_and_left_out_and_why(ctxr: Ctxr) -> None:

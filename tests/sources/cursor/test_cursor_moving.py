@@ -157,7 +157,7 @@ def test_a_copy_that_went_on_is_not_removed(cursor: CursorFiles, tmp_path: Path,
             (f"composerData:{copied}",),
         )
     held = contents(cursor)
-    with pytest.raises(StorageError, match="went on"):
+    with pytest.raises(StorageError, match="was continued"):
         undo(tmp_path / "journal.json")
     assert contents(cursor) == held
 

@@ -581,7 +581,7 @@ def test_a_conversation_that_has_not_begun_and_one_without_words_are_told_and_lo
     assert isinstance(found, FoundSession)
     assert found.session.messages == ()
     assert begun == Skipped("1 conversation", "not begun yet")
-    assert silent == Skipped("1 conversation", "nothing was said")
+    assert silent == Skipped("1 conversation", "no messages in it")
     assert cursor.read(fingerprints([found])) == [begun]
 
 

@@ -70,7 +70,7 @@ def test_a_transcript_of_nothing_but_ends_of_turns_is_told_and_not_read_again(cu
     cursor.transcript(1, {"type": "turn_ended", "status": "success"})
     found, silent = cursor.read()
     assert isinstance(found, FoundSession)
-    assert (found.session.messages, silent) == ((), Skipped("1 conversation", "nothing was said"))
+    assert (found.session.messages, silent) == ((), Skipped("1 conversation", "no messages in it"))
     assert cursor.read({found.key: found.fingerprint}) == []
 
 

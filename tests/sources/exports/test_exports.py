@@ -417,7 +417,7 @@ def test_an_export_of_which_nothing_can_be_read_is_called_damaged_and_how(
     (tmp_path / name).write_bytes(spoilt(archive, files["conversations.json"]))
     with pytest.raises(StorageError, match="An export of an account, but damaged") as told_of:
         told(tmp_path / name)
-    assert "Download it anew." in told_of.value.details
+    assert "Download it again." in told_of.value.details
     assert damage in told_of.value.details
 
 
