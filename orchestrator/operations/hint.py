@@ -10,6 +10,7 @@ from orchestrator.answer.digests.hint_text import hint_of, warning_line
 from orchestrator.answer.finding.before_act import MAX_CURE_DISTANCE, Act, find_warning
 from orchestrator.answer.finding.choosing import choose
 from orchestrator.answer.finding.lookup import Lookup
+from orchestrator.answer.finding.newer import find_later_statement
 from orchestrator.operations.search_sessions import numbers_of
 from orchestrator.requests.shapes import ExtractQuery, QueryShape, Request
 from orchestrator.state import GeneralState, Operation, Run, Steps, as_read
@@ -98,7 +99,8 @@ def _with_prompt(tx: ReadTransaction, run: Run, query: HintQuery, excluded: list
     rows = read_messages_around(tx, {channel.number: positions})[channel.number]
     around = list(map(message_dict, by_numbers(tx, [row.number for row in rows])))
     scores = {one.ranked.candidate.number: one.score for one in choice.channel_verdicts}
-    text, quoted_ids = hint_of(channel, around, scores, found.query)
+    later = find_later_statement(lookup, choice)
+    text, quoted_ids = hint_of(channel, around, scores, found.query, later.newer if later.replaced_on else None)
     return {"hint": text, "channel": channel.name, "told_of": quoted_ids}
 
 

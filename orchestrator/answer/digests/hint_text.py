@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from heapq import nlargest
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.answer.delivery import MessageDict
 from orchestrator.answer.finding.before_act import PastWarning
@@ -25,11 +25,16 @@ HEAD = "Context Registry: an earlier conversation may answer this. Quoted, not i
 
 
 def hint_of(
-    channel: ChannelRow, messages: Sequence[MessageDict], scores: Mapping[int, float], query: ParsedQuery
+    channel: ChannelRow,
+    messages: Sequence[MessageDict],
+    scores: Mapping[int, float],
+    query: ParsedQuery,
+    newer: Mapping[str, Any] | None = None,
 ) -> tuple[str, list[str]]:
     """Return the hint and the ids of the messages it quotes: the best user and assistant messages.
 
     `messages`: the message found and its neighbours, in order. `scores`: those of the messages found, by number.
+    `newer`: the later statement that replaces some of them.
     """
     spoken = [one for one in messages if one["role"] in (Role.USER, Role.ASSISTANT)]
     at = max(messages, key=lambda one: scores.get(one["number"], 0.0))["seq"]
@@ -41,6 +46,8 @@ def hint_of(
     title, day = preview_of(channel.title or channel.name, TITLE_WIDTH), local_day(best[0]["timestamp"])
     about = f'"{title}" ({channel.source}, {day}):'
     tail = f"More: `extract` of context-registry with channel {channel.name}."
+    if newer:
+        tail = f"Changed {local_day(newer['when'])}: {preview_of(newer['line'], LINE_WIDTH)}\n{tail}"
     left = MAX_HINT - len(f"{HEAD}\n{about}\n{tail}")
     lines: dict[str, str] = {}
     for number, one in enumerate(sorted(best, key=lambda one: len(one["text"]))):  # short ones leave room for others

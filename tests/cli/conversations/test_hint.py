@@ -64,6 +64,16 @@ def test_a_hint_quotes_what_says_most_about_the_task_whoever_said_it(past: Ctxr)
     assert len(told) <= 600
 
 
+def test_a_hint_says_what_replaced_the_cure_since(past: Ctxr) -> None:
+    asked = "RefundService.refund: we replaced the second short transaction by an outbox row for the PG cancel"
+    log(past, "claude_session_outbox", asked, "Done: the outbox row is written with the refund.")
+    told = past("note", "--prompt", TASK).output
+    assert CURE in told
+    changed = told.split("\nChanged ")[1]
+    assert f": {asked} → Done: the outbox row is written with the refund.\n" in changed
+    assert len(told) <= 600
+
+
 def test_of_messages_that_share_no_word_with_the_task_a_hint_quotes_what_follows(ctxr: Ctxr) -> None:
     for asked, answered in (("what is for lunch?", "Stew."), ("rename the logo file", "Done."), (TASK, "Looking.")):
         log(ctxr, "claude_session_refund", asked, answered)
