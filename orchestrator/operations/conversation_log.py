@@ -26,7 +26,7 @@ from registry.project import REMEMBERED, Project
 from registry.storage.conversations.channels import find_channel, get_channel
 from registry.storage.conversations.messages import delete_channel
 from registry.storage.conversations.references import add_alias
-from registry.storage.database import WriteTransaction
+from registry.storage.database import WriteTransaction, acquire_lock
 from registry.storage.exchange.change_feed import last_number
 from registry.storage.exchange.counterparts import NOT_GROWN, grown_to
 from registry.storage.exchange.edits import Edit, copied_channels, deletion_of, matching_channels, resend_edit
@@ -107,6 +107,9 @@ def _ingest(tx: WriteTransaction, run: Run, request: LogRequest | HookRequest) -
         return _ingest_pulled(tx, run, request)
     resolved, other = _channel_for(tx, request)
     name = name_for_owner(tx, resolved)
+    if find_channel(tx, name) is None:  # another person may be giving it to a chat right now
+        acquire_lock(tx, f"name {name}")
+        name = name_for_owner(tx, resolved)
     if request.channel is None:
         note = "This is the chat's channel: pass it with every later call."
     elif name != request.channel:

@@ -64,12 +64,14 @@ async def test_the_words_of_two_people_never_meet_in_one_channel(hire: Hire) -> 
 async def test_people_who_begin_a_chat_of_one_name_at_two_servers_at_once_never_meet(database_url: str) -> None:
     people = [Access(name, Level.WRITE, owner=name) for name in ("kim", "lee", "ann", "bob")]
     servers = [Orchestrator(Registry(database_url)) for _ in people]
+    told = set()
 
     async def begin(server: Orchestrator, person: Access, topic: str) -> None:
         said = [{"role": "user", "text": f"what is new in the {topic}?"}]
-        given = {"operation": "conversation_log", "channel": topic, "messages": said}
+        given = {"operation": "conversation_log", "channel": topic, "messages": said, "source": person.name}
         answer = await server.run(given, access=person)
         assert answer["success"], answer["error"]
+        told.add(answer["channel"])
 
     for topic in ("standup", "review", "retro", "plan", "budget"):
         async with anyio.create_task_group() as tasks:
@@ -79,6 +81,7 @@ async def test_people_who_begin_a_chat_of_one_name_at_two_servers_at_once_never_
         listed = await server.run({"operation": "list", "query": {}}, access=person)
         assert listed["pagination"]["total"] == 5
         server.registry.close()
+    assert len(told) == 5 * len(people)
 
 
 async def test_what_is_remembered_holds_for_the_person_who_asked(hire: Hire) -> None:

@@ -27,7 +27,7 @@ from registry.storage.database import ReadTransaction, WriteTransaction, insert_
 from registry.storage.index.message_index import TITLE, Entry, index_of
 from registry.storage.paging import Page, read_page
 from registry.storage.safety.masking import masked
-from registry.storage.safety.visibility import is_called, name_for_owner, owner_of, reader_options
+from registry.storage.safety.visibility import is_called, owner_of, reader_options
 from registry.storage.tables import channel, conversation, edit, tag
 from registry.text.analysis.analyzer import analyze
 from registry.text.model_names import model_name
@@ -107,10 +107,7 @@ def open_channel(tx: WriteTransaction, name: str, source: str, at: datetime) -> 
     row = row or tx.execute(_insert_or_nothing(tx.dialect.name), _new_values(tx, name, source, at)).first()
     row = row or find_channel(tx, name, lock=True)  # another writer has created it meanwhile
     if row is None:
-        own_name = name_for_owner(tx, name)
-        if own_name == name:
-            raise NotFound("No such channel", f"Channel {name!r} was removed while it was written")
-        return open_channel(tx, own_name, source, at)  # that writer is another person
+        raise NotFound("No such channel", f"Channel {name!r} was removed while it was written")
     return row
 
 
