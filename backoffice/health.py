@@ -78,7 +78,7 @@ router = APIRouter(tags=["health"])
 
 @router.get("/health")
 async def health() -> State:
-    """Return that the server runs, whatever the database does."""
+    """Report that the server runs, independently of the database."""
     return State(status="ok")
 
 

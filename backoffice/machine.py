@@ -80,7 +80,7 @@ class Machine:
             self._start(READERS, Paths(Path.home(), os.environ), ExitStack())
 
     def start_import(self, name: str, content: BinaryIO, access: Access | None) -> None:
-        """Start the import of an uploaded account export for its uploader; InvalidRequest if it is none."""
+        """Start the import of an uploaded account export for its uploader; InvalidRequest if it is not one."""
         self._refuse_shared("on your own machine: ctxr import FILE")
         if self._ongoing.is_running:
             raise InvalidRequest("A sync is still running.", "Import the file when it has ended.")

@@ -74,7 +74,7 @@ def after_transform(state: GeneralState) -> str:
 
 @cache
 def build_graph() -> Graph:
-    """Build the graph, the same for every operation; it holds no state of a run."""
+    """Build the graph, the same for every operation; it has no state of a run."""
     graph: StateGraph[GeneralState, Run, GeneralState, EndState] = StateGraph(GeneralState, Run, output_schema=EndState)
     graph.add_edge(START, "plan")
     for name, node in NODES.items():

@@ -83,8 +83,8 @@ class Session:
 
     `messages` are in the client's order. `more` of a message may have `native_id`, `model`, `usage` (token counts, as
     `usage_of` of the readers has them), `tool` {name, params, result, status}, `attachments`, `time` = "inferred" where
-    the client stored none, and `injected` = True for context that nobody typed. `parent` is the native id of the
-    session that this one is a sub-agent or a fork of. `is_copy`: a shortened copy that a client stores beside the
+    the client stored none, and `injected` = True for context that no user typed. `parent` is the native id of the
+    session that this one is a sub-agent or a fork of. `is_copy`: a shortened copy that a client stores next to the
     original; it adds only turns that no other source has, until one does.
     """
 

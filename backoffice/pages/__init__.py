@@ -1,1 +1,1 @@
-"""The backoffice as web pages: rendered here, moved by htmx, with nothing loaded from elsewhere."""
+"""The backoffice as web pages: rendered on the server, updated by htmx, without content from other sites."""

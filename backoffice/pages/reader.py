@@ -128,7 +128,7 @@ def zone_state(request: Request) -> ZoneState:
 
 
 def as_instant(request: Request, name: str, given: str) -> str:
-    """Convert a filter's `from` or `to` to an instant; return it unchanged if it is no time, so that it is refused."""
+    """Convert a filter's `from` or `to` to an instant; return anything else unchanged, to be refused."""
     span = parse_span(given, reader_now(request)) if given else None
     moment = span and (span.end if name == "to" else span.start)
     return format_time(moment) if moment else given

@@ -61,7 +61,7 @@ def remember(words: tuple[str, ...], everywhere: bool, replaces: int | None, wri
 
 
 def _run(query: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return all that holds, with the sentences for all projects first: their numbers are the same in every folder."""
+    """Return all valid sentences, those for all projects first: their numbers are the same in every folder."""
     return sorted(run_operation("remember", query)["remembered"], key=lambda one: one["project"] is not None)
 
 

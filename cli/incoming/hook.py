@@ -92,7 +92,7 @@ def request_note(payload: Mapping[str, Any]) -> str:
 
 
 def request_hint(client: str, event: str, payload: Mapping[str, Any]) -> str:
-    """Return what a past conversation says about a prompt or a tool call; "" if none does, or it is no task."""
+    """Return the hint for a prompt or a tool call; "" if there is none, or the prompt is not a task."""
     if event not in (*PROMPT_EVENTS, *TOOL_EVENTS) or "cursor_version" in payload or payload.get("agent_id"):
         return ""
     try:

@@ -1,6 +1,6 @@
 """The local process: one open registry for all chat windows and commands of a user. `ctxr serve` is one with a port.
 
-A connection begins with one line of JSON that says what is wanted. The answer is `yes`, perhaps after `wait`; `alone`
+A connection begins with one line of JSON, which names the request. The answer is `yes`, perhaps after `wait`; `alone`
 asks the caller to do the work itself; no answer means that this process is ending, so the caller asks the next one.
 """
 

@@ -341,7 +341,7 @@ def _params(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _answered_id(line: bytes) -> str | int | None:
-    """Return the id of the request that a line answers, without parsing megabytes; None if it is no answer."""
+    """Return the id of the request that a line answers, without parsing megabytes; None if it is not an answer."""
     start = b'{"jsonrpc":"2.0","id":'
     if not line.startswith(start):
         return None

@@ -10,7 +10,7 @@ from registry.text.privacy.secrets import is_secret_value, mask, mask_secrets
 
 # a home folder; its group is the user
 _HOME = re.compile(r"(?:/(?:home|Users)|[A-Za-z]:\\{1,2}Users)(?:/|\\{1,2})([^/\\\s\"'`:*?<>|,;)\]}]+)")
-# home folders whose name is no person's
+# names of home folders that are not a person's
 _GENERIC_NAMES = frozenset({"user", "users", "you", "me", "name", "username", "shared", "public", "default", "runner"})
 _REST = r"(?:[/\\]+[^/\\\s\"'`:*?<>|,;()\[\]{}]+)*"
 _UNDER_HOME = re.compile(_HOME.pattern + _REST)

@@ -43,7 +43,7 @@ from registry.text.ranking.confidence import Confidence
 
 
 def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> SessionsFound:
-    """Parse the search and run it. A given time is kept: words are relaxed before it."""
+    """Parse the search and run it. A given time filter stays: words are dropped first."""
     query = request.query
     inside = resolve_session(tx, request.channel) if request.channel else None
     run.recorder.channel = inside.name if inside else None

@@ -86,7 +86,7 @@ def _snapshot(call: CallTool, page: Mapping[str, Any]) -> FoundSession | Skipped
 
 
 def _title(page: Mapping[str, Any]) -> str:
-    """Return the page's property of type `title`, whatever its name."""
+    """Return the page's property of type `title`, under any name."""
     properties = page.get("properties") or {}
     parts: list[dict[str, str]] = next((one["title"] for one in properties.values() if one.get("type") == "title"), [])
     return "".join(part.get("plain_text", "") for part in parts) or "Untitled"

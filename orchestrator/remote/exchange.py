@@ -224,7 +224,7 @@ async def pull(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
 async def detect_replacement(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchanged) -> None:
     """Before a push without a pull, detect a replaced registry, so that missing messages are sent again."""
     changes = await _new_changes(orchestrator, remote, done)
-    if not await _position(orchestrator.registry, remote):  # nothing is read, but a restore shall be detected later
+    if not await _position(orchestrator.registry, remote):  # nothing is read, but a later restore must be detected
         beginning = feed_beginning(changes.place)
         await orchestrator.registry.write(partial(notes.note_answer, url=remote.notes_url, place=beginning))
 

@@ -25,7 +25,7 @@ CALL, PROMPT, QUESTION = "a call of our own", "a prompt of our own", "the questi
 OUR_NOTE = "a note of our own"
 """Reasons, like RECALL, for storing a message but not indexing it; stored in its payload."""
 NOTE = "[Context Registry]"
-"""The prefix of our note in a session that we wrote for another client; it is no message of the conversation."""
+"""The prefix of our note in a session that we wrote for another client; it is not a message of the conversation."""
 
 _TOOL = f"({'|'.join([*RECALL_TOOLS, *OTHER_TOOLS])})"
 # Clients prefix the tool's name with the server's in different forms; VS Code cuts it to `context-regis`.

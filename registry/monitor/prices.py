@@ -1,4 +1,4 @@
-"""Prices of models per million tokens: `prices.toml` beside this file, then the user's own in the registry's folder."""
+"""Prices of models per million tokens: `prices.toml` in this folder, then the user's own in the registry's folder."""
 
 import re
 import tomllib

@@ -1,7 +1,7 @@
 """Count executions in the database: by outcome, operation and source, over time, with percentiles of their durations.
 
 Percentiles are those of durations rounded to two significant digits, so that a million runs are few groups; counts and
-means are exact. Executions that are too old to be kept one by one are replaced by such counts per hour.
+means are exact. Executions that are too old to be stored one by one are replaced by such counts per hour.
 """
 
 import re
@@ -36,7 +36,7 @@ class Cell(NamedTuple):
     at: int  # start of the bucket, in seconds since 1970
     operation: str
     error_code: str | None
-    client: str | None  # None too for runs that are not kept one by one
+    client: str | None  # also None for runs that are not stored one by one
     duration_ms: float
     runs: int
     total_ms: float
@@ -73,7 +73,7 @@ def execution_statistics(
 def _individual_cells(
     tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_of: BucketOf, without_source: str | None
 ) -> list[Cell]:
-    """Return the runs that are kept one by one."""
+    """Return the runs that are stored one by one."""
     columns = execution.c
     bucket = bucket_of(columns.started_at)
     key = (bucket, columns.operation, columns.error_code, columns.client, columns.duration_rounded)
@@ -90,7 +90,7 @@ def _grouped(cells: Iterable[Cell], by: Literal["at", "operation"]) -> list[tupl
 
 
 def _figures(cells: Sequence[Cell]) -> dict[str, Any]:
-    """Count the runs by outcome, with percentiles of their durations; `guessed` and `not_found` are no failures."""
+    """Count the runs by outcome, with percentiles of their durations; `guessed` and `not_found` are not failures."""
     runs = Counter[str | None]()
     for cell in cells:
         runs[cell.error_code] += cell.runs

@@ -139,7 +139,7 @@ class ClaudeTranscript(Conversation):
                 next_question_at = questions.pop().at
 
     def _first_words(self) -> str:
-        """Return the beginning of the first prompt that is no command, else of the client's `last-prompt`."""
+        """Return the beginning of the first prompt that is not a command, else of the client's `last-prompt`."""
         typed = [draft for draft in self.drafts if draft.role is Role.USER and draft.parts]
         prompts = [draft.parts[0] for draft in typed if "command" not in draft.more]
         words = next(filter(None, (*prompts[:1], self.titles.get("last-prompt"))), "")

@@ -117,7 +117,7 @@ class AccountExport(Source):
 def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
     """Recognise the exports in a file or folder by their contents; their files are closed with the stack.
 
-    Raises InvalidRequest with a description if it is no export; StorageError if it is damaged or unreadable.
+    Raises InvalidRequest with a description if it is not an export; StorageError if it is damaged or unreadable.
     """
     try:
         if not (path.is_file() or path.is_dir()):

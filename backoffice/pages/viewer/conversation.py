@@ -1,4 +1,4 @@
-"""/channels/{channel}: read a conversation in stretches, search it, and continue it elsewhere."""
+"""/channels/{channel}: read a conversation in stretches, search it, and continue it in another client."""
 
 import asyncio
 import json

@@ -115,7 +115,7 @@ def resolve_session(tx: ReadTransaction, reference: str) -> ChannelRow:
 def resolve_edited(tx: WriteTransaction, reference: str, done_at: datetime | None) -> ChannelRow:
     """Return the session to edit.
 
-    An edit from another registry, which has a time, holds for a deleted one, too: it may be restored.
+    An edit from another registry (it has a time) also applies to a deleted session, because that may be restored.
     """
     deleted = find_channel(tx, reference, channel.c.deleted.is_(True)) if done_at else None
     return deleted or resolve_session(tx, reference)

@@ -1,4 +1,4 @@
-"""Forget messages and channels for good, record digests of them against a return, and wipe the freed pages.
+"""Forget messages and channels for good, record their digests, so that they do not return, and wipe the freed pages.
 
 A message keeps its row without text: its digest and its client's id identify a resend. A channel leaves only digests of
 its names, session id and messages, keyed with the registry's key. They identify it when it is sent again or a backup is

@@ -190,7 +190,7 @@ def _visible_to_person(table: Table, access: Access) -> list[ColumnElement[bool]
 
 
 def is_named_like(name: ColumnElement[str], pattern: str, dialect: str) -> ColumnElement[bool]:
-    """Return a condition: the name matches the pattern, in which * and ? stand for any letters."""
+    """Return a condition: the name matches the pattern, in which * and ? match any characters."""
     if dialect == "sqlite":
         return name.op("GLOB", is_comparison=True)(pattern.replace("[", "[[]"))
     escaped = pattern.translate({ord(letter): f"\\{letter}" for letter in "\\%_"})

@@ -286,7 +286,7 @@ def is_phrase(value: str) -> bool:
 
 
 def is_pin(value: str) -> bool:
-    """Return True if digits are no year and no example."""
+    """Return True if digits are neither a year nor an example."""
     return not re.match(r"(?:19|20)\d\d$|(\d)\1{3,}$|12345?6?7?8?$", value)
 
 
