@@ -77,7 +77,7 @@ class RetentionPolicy(BaseModel):
 
     days: int = Field(strict=True, ge=1, le=36_500, description="days without a message")  # strict: true is not 1
     project: str | None = Field(None, min_length=1, description="path or folder name; * and ? match any characters")
-    owner: str | None = Field(None, min_length=1, description="the person whose own conversations they are")
+    owner: str | None = Field(None, min_length=1, description="only conversations of this person")
 
     def __str__(self) -> str:
         parts = [f"quiet for {self.days} days"]

@@ -78,7 +78,7 @@ def _list(query: dict[str, Any], as_json: bool) -> None:
         total = found["pagination"]["total"]
         skipped = f"--offset skips all {total}" if total else ""
         narrowed = any(query.get(name) for name in ("source", "tag", "tagged_only", "since", "until"))
-        hint = "ctxr list shows all" if narrowed else "ctxr sync brings in what this machine's clients keep"
+        hint = "ctxr list shows all" if narrowed else "ctxr sync imports the histories of this machine's clients"
         click.echo(f"No sessions; {elsewhere_note(found) or skipped or hint}.", err=True)
 
 

@@ -23,7 +23,7 @@ from orchestrator.operations.usage import in_dollars
 
 ROLE_COLOURS = {"user": "cyan", "assistant": "green", "error": "red"}
 INDENT = "  "
-WORDS_RELAXED = "Nothing about these words in that time or place; this is what was said there last."
+WORDS_RELAXED = "No match for these words in that time or place; these are the last messages there."
 Session = Mapping[str, Any]
 TIME = len("2025-09-29 14:30")
 

@@ -66,7 +66,7 @@ class ProcessHandle:
         if sys.platform != "win32":
             status = os.stat(self.folder)
             if status.st_uid != os.geteuid() or status.st_mode & 0o077:
-                raise PermissionError(f"{self.folder} is not this user's alone")
+                raise PermissionError(f"{self.folder} can be read by other users")
 
     def lock(self) -> int | None:
         """Return an open file that holds the lock until it is closed; None if another process holds it."""

@@ -37,7 +37,7 @@ class FetchQuery(QueryShape):
     max_tokens: int | None = Field(None, ge=1, description="what is longer comes in pages, or shortened")
     cursor: str | None = Field(None, description='next_cursor of the last answer; "" for the beginning')
     is_folded: bool = False
-    is_complete: bool = Field(False, description="each message with all that is kept of it")
+    is_complete: bool = Field(False, description="each message with all its stored fields")
 
 
 class FetchRequest(Request):
@@ -279,6 +279,6 @@ OPERATION = Operation(
         "message_limit": ("most messages", "최대 메시지 수"),
         "is_folded": ("folded", "접어서 보기"),
         "message_id": ("message", "메시지"),
-        "is_complete": ("with all that is kept", "보관된 것 전부"),
+        "is_complete": ("with all fields", "보관된 것 전부"),
     },
 )

@@ -92,7 +92,7 @@ class Issuer:
         address = str(self.metadata().get(name))
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise unreachable_error(f"{name}: {address} is no web address")
+            raise unreachable_error(f"{name}: {address} is not a web address")
         if parts.hostname != urlsplit(self.address).hostname and _is_private(parts.hostname):
             raise unreachable_error(f"{name}: {address} is a private address, and {self.address} is not")
         return address

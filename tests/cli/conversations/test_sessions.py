@@ -227,7 +227,7 @@ def test_a_search_gives_up_words_and_says_so_but_never_the_time_it_was_asked_for
     assert "nothing from 어제" in nothing.stderr
     ctxr("log", "-", given={"channel": "now", "messages": [{"role": "user", "text": "Feed the wombat"}]})
     lines = ctxr("search", "quokka", "오늘").stdout.splitlines()
-    assert lines[0].startswith("Nothing about these words in that time")
+    assert lines[0].startswith("No match for these words in that time")
     assert any("wombat" in line for line in lines)
     assert not any("quokka" in line for line in lines)
 
