@@ -34,9 +34,10 @@ def session_entry(session: Session, number: int | None = None) -> Iterator[str]:
     `number`: its position in the list of all sessions. Low-ranked search hits may lack time and message count.
     """
     margin = 6 if number else 0
-    project = cut(one_line(session.get("project_name", "")), 16)
+    for_project = 16 if line_width() >= 60 else 0  # a narrow terminal has room for the title only
+    project = cut(one_line(session.get("project_name", "")), for_project) if for_project else ""
     time = local_time(session["updated_at"]) if "updated_at" in session else " " * TIME
-    title = click.style(pad(one_line(title_of(session)), line_width() - margin - TIME - 20), bold=True)
+    title = click.style(pad(one_line(title_of(session)), line_width() - margin - TIME - 4 - for_project), bold=True)
     yield f"{pad(f'#{number}' if number else '', margin)}{time}  {title}  {project}".rstrip()
     name = printable(session.get("nickname") or session["session_id"])
     count = [counted(session["message_count"], "message")] if "message_count" in session else []

@@ -88,6 +88,12 @@ def test_a_list_fits_into_80_columns_and_stays_aligned_in_korean(three: Ctxr) ->
     assert "\x1b" not in "".join(lines)
 
 
+def test_a_narrow_list_shows_titles_without_projects(three: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = three("list").stdout.splitlines()
+    assert ("How long" in lines[0], "shop" in lines[2]) == (True, False)
+
+
 def test_a_list_is_narrowed(three: Ctxr) -> None:
     cases: list[tuple[tuple[str, ...], list[str]]] = [
         ((), ["tokens", "basket", "prices"]),
