@@ -25,7 +25,7 @@ from orchestrator.state import Operation, Run, Steps
 from registry.access import Level
 from registry.search.scope import list_messages_in_scope
 from registry.storage.conversations.channels import get_channel
-from registry.storage.conversations.messages import MessageRow, by_numbers, list_messages
+from registry.storage.conversations.messages import MessageRow, by_numbers, list_messages, message_item
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import Order, Page, decode_cursor, encode_cursor
 from registry.text.ranking.matching import matched_words
@@ -74,7 +74,7 @@ def _message_item(row: MessageRow) -> dict[str, Any]:
 
 
 def _message_items(rows: Sequence[MessageRow]) -> list[dict[str, Any]]:
-    return [{**_message_item(row), "score": None, "words": []} for row in rows]
+    return [{**message_item(row), **_message_item(row), "score": None, "words": []} for row in rows]
 
 
 def _dated_page(tx: ReadTransaction, query: SearchQuery, data: JudgedSearch, order: Order) -> dict[str, Any]:

@@ -567,7 +567,7 @@ async def test_an_error_that_only_a_tool_printed_is_found_with_its_cure(orchestr
 
 async def test_a_file_that_was_read_does_not_hide_the_conversation_about_its_words(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "about", [("Which glaze for the terracotta pot?", "Tin glaze, fired at 1060.")])
-    notes = [{"role": "tool", "text": "glaze terracotta pot" + " kiln local_files" * at} for at in range(1, 9)]
+    notes = [{"role": "tool", "text": "glaze terracotta pot" + " kiln shelf" * at} for at in range(1, 9)]
     asked, answered = {"role": "user", "text": "sort my notes"}, {"role": "assistant", "text": "Sorted by date."}
     await orchestrator.run({"operation": "save", "channel": "sorting", "messages": [asked, *notes, answered]})
     assert (await extract(orchestrator, text="glaze for the terracotta pot"))["channel"] == "about"

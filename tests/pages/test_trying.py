@@ -1,4 +1,4 @@
-"""CurrentClient again with changes, comparing, and keeping what should have been found."""
+"""Asking again with changes, comparing, and keeping what should have been found."""
 
 from __future__ import annotations
 

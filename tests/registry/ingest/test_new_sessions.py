@@ -29,7 +29,7 @@ def engine(database_url: str) -> Iterator[Engine]:
 
 def session(number: int, *more: Message) -> Session:
     at = NINE + timedelta(days=7 * number)
-    spoken = (Role.USER, f"Where does basket {number} go?"), (Role.ASSISTANT, f"To local_files {number}.")
+    spoken = (Role.USER, f"Where does basket {number} go?"), (Role.ASSISTANT, f"To shelf {number}.")
     said = (Message(role, text, at, more={"native_id": f"{number} {role}"}) for role, text in spoken)
     return Session(f"s-{number}", (*said, *more), title=f"Basket {number}", project=f"/home/ann/shop-{number}")
 
@@ -51,7 +51,7 @@ def test_many_new_sessions_take_no_more_statements_than_two(engine: Engine) -> N
         number = int(row.session_id.removeprefix("s-"))
         assert (row.message_count, row.seq_count, row.project_name) == (2, 2, f"shop-{number}")
         assert row.first_message_preview == f"Where does basket {number} go?"
-        assert said_in(engine, row)[1] == ("assistant", f"To local_files {number}.")
+        assert said_in(engine, row)[1] == ("assistant", f"To shelf {number}.")
 
 
 def test_what_was_new_is_found_by_its_words_and_its_title(engine: Engine) -> None:
@@ -59,9 +59,9 @@ def test_what_was_new_is_found_by_its_words_and_its_title(engine: Engine) -> Non
     with engine.begin() as connection:
         tx = ReadTransaction(connection)
         assert index_of(tx).match_titles(tx, ["2"]) == {"2": [-stored[1].channel_number]}
-        held = index_of(tx).holders(tx, [["local_files"], ["2"]])
+        held = index_of(tx).holders(tx, [["shelf"], ["2"]])
         [row] = tx.execute(select(conversation).where(conversation.c.number.in_(held))).all()
-    assert row.text == "To local_files 2."
+    assert row.text == "To shelf 2."
 
 
 def test_sessions_that_come_again_or_twice_are_stored_once(engine: Engine) -> None:

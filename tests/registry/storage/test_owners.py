@@ -215,7 +215,9 @@ class Case:
         name = word_of(self._chance.randint(1, CHATS))
         asked = self._chance.choice(list(kind)) if kind else "figures"
         is_writing = kind is not RUNS and self._chance.random() < 0.1
-        seen = {chat for chat in self._chats if may_see(self._token, chat, at, is_writing=is_writing)}
+        is_for_machine = asked in ("changes", "edits")  # an admin's machine gets what its person sees
+        token = self._token.as_person() if is_for_machine else self._token
+        seen = {chat for chat in self._chats if may_see(token, chat, at, is_writing=is_writing)}
         may = {word_of(chat.number) for chat in seen}
         here = self._orchestrator.registry.seen_by(self._token)
         ask = here.write if is_writing else here.read
