@@ -125,7 +125,7 @@ def feed_position(tx: ReadTransaction, number: int) -> int:
 def number_at_position(tx: ReadTransaction, position: int) -> int | None:
     """Return the row number of a feed position; None if a backup was restored since."""
     state, number = divmod(position, 1 << _NUMBER_BITS)
-    return number if (state or _NEVER_RESTORED) == _registry_state(tx) or not position else None
+    return number if state == _registry_state(tx) or not position else None
 
 
 def feed_beginning(position: int) -> int:
@@ -140,5 +140,5 @@ def invalidate_feed_positions(tx: WriteTransaction) -> None:
 
 def _registry_state(tx: ReadTransaction) -> int:
     key = tx.execute(select(registry_key.c.key).where(registry_key.c.number == _STATE_ROW)).scalar()
-    state = int.from_bytes(key[:3]) >> 4 if key else 0  # 20 bits: with the row number it fits into a JSON number
-    return state or _NEVER_RESTORED
+    # 20 bits: with the row number it fits into a JSON number
+    return (int.from_bytes(key[:3]) >> 4 if key else 0) or _NEVER_RESTORED
