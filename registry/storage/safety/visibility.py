@@ -52,12 +52,12 @@ UNRESTRICTED = frozenset({"embedding_model", "message_vector", "registry_key", "
 """Tables that reveal no conversation: vectors and digests are useless without their messages."""
 OF_CHANNEL = frozenset({"channel_alias", "tag", "conversation", "pin"})
 OF_MESSAGE = frozenset({"message_alias", "remote_message"})
-OF_TOKEN = frozenset({"edit_token", "extract_result", "execution", "rating"})
+OF_TOKEN = frozenset({"extract_result", "execution", "rating"})
 HIDDEN = frozenset(
     {"remote", "remote_edit", "execution_rollup", "store", "store_session", "expectation", "saved_view", "page_session"}
 )
 """Tables by the rows that a restricted token sees: those of its channels, of its messages, of the token, none.
-`channel`, `channel_link`, `edit` and `token` have their own conditions."""
+`channel`, `channel_link`, `edit`, `edit_token` and `token` have their own conditions."""
 
 
 def restrict_statements(engine: Engine) -> None:
@@ -142,11 +142,11 @@ def _condition(table: Table, access: Access, dialect: str) -> ColumnElement[bool
     if table.name in OF_MESSAGE:
         return columns.number.in_(select(conversation.c.number))
     if table.name == "edit_token":
-        return columns.token.in_(reader_names(access))
+        return columns.token.in_(_reader_names(access))
     return columns.token == access.name if table.name in OF_TOKEN else false()
 
 
-def reader_names(access: Access) -> list[str]:
+def _reader_names(access: Access) -> list[str]:
     """Return the names under which edits about forgetting are recorded for a token: its own and, without patterns, its
     owner's."""
     if access.owner is None or access.channels or access.projects:

@@ -90,7 +90,7 @@ async def test_a_token_sees_no_row_of_others(filled: Registry) -> None:
 
 def test_of_every_table_it_is_said_what_is_seen() -> None:
     said = [UNRESTRICTED, visibility.OF_CHANNEL, visibility.OF_MESSAGE, visibility.OF_TOKEN, visibility.HIDDEN]
-    named = [name for tables in said for name in tables] + ["channel", "channel_link", "edit", "token"]
+    named = [name for tables in said for name in tables] + ["channel", "channel_link", "edit", "edit_token", "token"]
     assert sorted(named) == sorted(metadata.tables)
 
 
