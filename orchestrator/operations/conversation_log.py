@@ -159,7 +159,7 @@ def _new_name(tx: WriteTransaction, request: LogRequest) -> str:
 
     A channel with more messages is another chat's, which got the same name and continued.
     """
-    project = request.metadata.project and Project.from_path(request.metadata.project).path
+    project = Project.from_path(request.metadata.project).path if request.metadata.project else None
     if name := find_unnamed_chat(tx, list(map(_to_message, request.messages)), request.source, project):
         return name
     said = [(message.role, message.text.split(), message.timestamp) for message in request.messages]

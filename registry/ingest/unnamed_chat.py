@@ -24,9 +24,10 @@ def find_unnamed_chat(
     same = channel.c.source == source, channel.c.project_path == project_path, channel.c.owner == owner_of(tx)
     fitting = channel.c.deleted.is_(False), channel.c.message_count.between(1, len(messages))
     recent = select(channel).where(channel.c.updated_at >= now() - MAX_AGE, *same, *fitting).order_by(*last_first)
-    texts = [masked(tx, message.text).split() for message in messages]
-    for row in sorted(tx.execute(recent.limit(MAX_COMPARED)), key=lambda row: -row.message_count):
-        stored = messages_of(tx, row.number, include_deleted=True)
+    rows = tx.execute(recent.limit(MAX_COMPARED)).all()
+    texts = [masked(tx, message.text).split() for message in messages] if rows else []
+    for row in sorted(rows, key=lambda row: -row.message_count):
+        stored = messages_of(tx, row.number, limit=len(messages) + 1, include_deleted=True)
         if len(stored) <= len(messages) and all(map(_is_same, stored, messages, texts)):
             return str(row.name)
     return None
