@@ -50,39 +50,40 @@ async def test_a_laptop_brings_in_its_persons_chats_and_those_that_were_shared(
     assert "may not touch that channel" in str((await lees.push()).why)
 
 
-async def test_an_admins_laptop_gets_no_private_chat_and_passes_none_on(
-    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
-) -> None:
+@pytest.fixture
+async def admins(elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]) -> Laptop:
+    """Kim's laptop with an admin's token, after Lee has sent a private chat."""
     kims, lees = laptops
     made = await elsewhere.registry.write(lambda tx: create_token(tx, "kims-admin", Level.ADMIN, owner="kim"))
     kims.token = made.secret
     await lees.log("standup", "why I leave in May", "I see")
     await lees.push()
-    await kims.pull()
-    await kims.log("standup", "what do we ship today?", start=5)
+    return kims
+
+
+async def test_an_admins_laptop_gets_no_private_chat_and_passes_none_on(
+    elsewhere: Orchestrator, admins: Laptop
+) -> None:
+    await admins.pull()
+    await admins.log("standup", "what do we ship today?", start=5)
     shared = {"operation": "share", "channel": "standup", "query": {"with": "team"}}
-    assert (await kims.orchestrator.run(shared))["success"]
-    await kims.exchange()
+    assert (await admins.orchestrator.run(shared))["success"]
+    await admins.exchange()
     colleague = Access("ann", Level.READ, owner="ann")
     sessions = (await elsewhere.run({"operation": "list", "query": {}}, access=colleague))["sessions"]
     assert [one["message_count"] for one in sessions] == [1]
-    assert await said(kims.orchestrator) == {"standup": ["what do we ship today?"]}
+    assert await said(admins.orchestrator) == {"standup": ["what do we ship today?"]}
 
 
 async def test_what_an_admin_does_to_a_chat_that_was_never_sent_is_not_done_to_a_namesake(
-    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+    elsewhere: Orchestrator, admins: Laptop
 ) -> None:
-    kims, lees = laptops
-    made = await elsewhere.registry.write(lambda tx: create_token(tx, "kims-admin", Level.ADMIN, owner="kim"))
-    kims.token = made.secret
-    await lees.log("standup", "why I leave in May", "I see")
-    await lees.push()
-    await kims.log("standup", "what do we ship today?")
-    [own] = await kims.orchestrator.registry.get_conversations("standup")
+    await admins.log("standup", "what do we ship today?")
+    [own] = await admins.orchestrator.registry.get_conversations("standup")
     for operation, query in (("delete", {"id": own["id"]}), ("share", {"with": "team"}), ("tag", {"title": "Today"})):
         channel = None if "id" in query else "standup"
-        assert (await kims.orchestrator.run({"operation": operation, "channel": channel, "query": query}))["success"]
-    await kims.exchange()
+        assert (await admins.orchestrator.run({"operation": operation, "channel": channel, "query": query}))["success"]
+    await admins.exchange()
     [session] = (await elsewhere.run({"operation": "list", "query": {}}))["sessions"]
     assert (session["owner"], session.get("shared_with"), session["title"]) == ("lee", None, None)
 
