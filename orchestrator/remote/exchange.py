@@ -210,11 +210,10 @@ async def pull(orchestrator: Orchestrator, remote: RemoteRegistry, done: Exchang
     Raises Unreachable, also if another registry answers in between; StorageError or OperationTimeout if it cannot be
     stored here. The next pull continues.
     """
-    registry = orchestrator.registry
     changes = await _new_changes(orchestrator, remote, done)
     while True:
         await _store_missing(orchestrator, remote, changes.items, done)
-        await registry.write(partial(notes.note_answer, url=remote.notes_url, place=changes.place))
+        await orchestrator.registry.write(partial(notes.note_answer, url=remote.notes_url, place=changes.place))
         if changes.is_all:
             break
         changes = await _compare_if_replaced(orchestrator, remote, await _changes_after(remote, changes), done)
