@@ -13,6 +13,8 @@ from registry.text.ranking.term_weights import occurs_at_all
 from registry.text.request.query import ParsedQuery, QueryWord
 
 MOST_CORRECTIONS = 3
+# A token of these letters alone is rather a piece of an id or hash: "decide" is not a typo of "decd".
+_HEX_LETTERS = frozenset("abcdef")
 _TWO_SYLLABLES = re.compile("[가-힣]{2}")
 # Read at once all tokens with the same first two letters, which most words one edit away have; with three letters in a
 # registry of more than 5 000 entries, four above 100 000.
@@ -63,5 +65,6 @@ def _corrections(tx: ReadTransaction, index: MessageIndex, word: QueryWord, tota
     typed = word.text.lower()
     stems = dict.fromkeys(map(stem, words_one_edit_away(typed)))
     beginning = typed[: 2 + bisect_right(_LARGER, total)]
-    found = index.count_many(tx, [token for token in stems if token not in word.exact], beginning)
+    possible = [token for token in stems if token not in word.exact and not _HEX_LETTERS.issuperset(token)]
+    found = index.count_many(tx, possible, beginning)
     return sorted(found, key=lambda token: (-found[token], token))[:MOST_CORRECTIONS]

@@ -351,6 +351,11 @@ async def test_a_typo_is_taken_for_the_more_frequent_of_the_words_it_may_be(regi
     assert await registry.read(lambda tx: typos_of(tx, "store")) == {}
 
 
+async def test_a_piece_of_an_id_is_no_correction(registry: Registry) -> None:
+    await say(registry, "chat", "request 7f3a91c0-decd-4b1e-9aa0-2c51e0d3f8aa failed", at="2026-05-01")
+    assert await registry.read(lambda tx: typos_of(tx, "decide")) == {}
+
+
 TYPED = ("dployment", "dxployment", "dpeloyment", "deplyoment", "deploymint", "deploymentt")
 
 
