@@ -134,7 +134,9 @@ def transcript(result: Mapping[str, Any]) -> Iterator[str]:
     counts = result["metadata"]
     yield from _head(result)
     if later := result.get("newer"):
-        yield dim(f"A later conversation may change this: {printable(later['channel'])}")
+        is_same = later["channel"] == result["channel"]
+        where = "message of this conversation" if is_same else f"conversation, {printable(later['channel'])},"
+        yield dim(f"A later {where} may change this:")
         yield from with_bold_hits("\n".join(_indented(later["line"]))).split("\n")
     if "summary" in result:
         yield ""
