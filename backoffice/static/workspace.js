@@ -36,13 +36,14 @@ function bring(stretch) {
 
 // --- The outline marks the question that is being read.
 
-const reading = new IntersectionObserver((entries) => entries.forEach(({ target, isIntersecting }) => isIntersecting && showPlace(target.id)), {
+const reading = new IntersectionObserver((entries) => showPlace(entries.find((entry) => entry.isIntersecting)?.target.id), {
   rootMargin: "0px 0px -60% 0px",
 });
 
 let currentQuestion = null;
 
 function showPlace(id) {
+  if (!id) return;
   const question = `[data-question="${CSS.escape(id)}"]`;
   const part = all(".outline .stretch").find((one) => (parked.get(one) ?? one).querySelector(question));
   if (!part) return;
