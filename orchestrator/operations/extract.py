@@ -8,7 +8,7 @@ from typing import Any
 from orchestrator.answer.composing import compose
 from orchestrator.answer.delivery import deliver, tokens_for, tokens_in
 from orchestrator.answer.digests.summary import SHORT_TOKENS, digest_of, summary_of
-from orchestrator.answer.finding.choosing import Choice, choose, confidence_of_choice, nothing_similar_error
+from orchestrator.answer.finding.choosing import Choice, choose, nothing_similar_error
 from orchestrator.answer.finding.elsewhere import empty_scope_error, format_span, no_match_error
 from orchestrator.answer.finding.extraction import (
     Extraction,
@@ -106,7 +106,8 @@ def _search(lookup: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | 
         return replace(read_last_messages(lookup, row, relaxed="words"), confidence=Confidence.LOW)
     recorder.explain(channel=choice.channel.name)
     recorder.channel = choice.channel.name
-    confidence = confidence_of_choice(lookup, choice)
+    scores = [score for _, score in choice.candidates]
+    confidence = confidence_in(choice.found, choice.channel.number, scores, parsed)
     if choice.hits:
         return read_answer(lookup, choice, choice.hits, confidence)
     recorder.explain(**describe_verdicts(choice.channel_verdicts))

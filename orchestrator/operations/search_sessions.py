@@ -40,6 +40,7 @@ from registry.storage.conversations.channels import channels_by_number
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
 from registry.text.ranking.confidence import Confidence
+from registry.text.request.understanding import ParsedRequest
 
 
 def find_sessions(tx: ReadTransaction, run: Run, request: SessionsRequest) -> SessionsFound:
@@ -141,19 +142,16 @@ def _confidence_fields(run: Run, data: SessionsFound) -> dict[str, Any]:
     """Return the confidence in the first session; {} if no words were searched."""
     if data.latest or not data.best:
         return {}
-    parsed = data.found.parsed
-    confidence = _confidence(data, is_narrowed=parsed.is_narrowed, is_continuation=parsed.is_continuation)
+    confidence = _confidence(data, data.found.parsed)
     run.recorder.explain(confidence=confidence.value)
     similar = data.found.result.similar
     note = {"note": f"Found by words only: {similar.note}."} if similar and similar.note else {}
     return {"confidence": confidence.value} | (note if confidence is Confidence.LOW else {})
 
 
-def _confidence(data: SessionsFound, *, is_narrowed: bool = False, is_continuation: bool = False) -> Confidence:
+def _confidence(data: SessionsFound, parsed: ParsedRequest | None = None) -> Confidence:
     scores = [score for _, score in data.best]
-    return confidence_in(
-        data.found.result, data.best[0][0], scores, is_narrowed=is_narrowed, is_continuation=is_continuation
-    )
+    return confidence_in(data.found.result, data.best[0][0], scores, parsed)
 
 
 def _understood(data: SessionsFound) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Choose the conversation that answers, and decide the confidence in it."""
+"""Choose the conversation that answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from typing import Any
 
 from orchestrator.answer.finding.elsewhere import empty_scope_error, format_span, no_match_error
 from orchestrator.answer.finding.lookup import Lookup
-from orchestrator.answer.finding.relevance import JudgedMessage, best_channels, confidence_in, judge_messages
+from orchestrator.answer.finding.relevance import JudgedMessage, best_channels, judge_messages
 from orchestrator.requests.shapes import ExtractQuery
 from registry.domain import is_within, now, preview_of
 from registry.errors import NotFound
@@ -16,7 +16,6 @@ from registry.search.candidates import CANDIDATES
 from registry.search.retrieval import SearchResult
 from registry.search.sessions import list_latest_sessions
 from registry.storage.conversations.channels import ChannelRow, channels_by_number, recent_channels
-from registry.text.ranking.confidence import Confidence
 from registry.text.request.understanding import ParsedRequest
 
 MAX_CHOICES = 5  # conversations that an unsure answer offers
@@ -115,19 +114,6 @@ def past_ends(parsed: ParsedRequest) -> list[datetime]:
 
 def _is_in(row: ChannelRow, folder: str) -> bool:
     return row.project_path is not None and is_within(row.project_path, folder)
-
-
-def confidence_of_choice(lookup: Lookup[ExtractQuery], choice: Choice) -> Confidence:
-    """Return the confidence in the chosen or named conversation."""
-    scores = [score for _, score in choice.candidates]
-    parsed = lookup.parsed
-    return confidence_in(
-        choice.found,
-        choice.channel.number,
-        scores,
-        is_narrowed=parsed.is_narrowed,
-        is_continuation=parsed.is_continuation,
-    )
 
 
 def latest_channels(lookup: Lookup[ExtractQuery], *, relaxed: str) -> list[ChannelRow]:

@@ -186,25 +186,21 @@ def best_channels(found: SearchResult, *, is_narrowed: bool = False) -> list[tup
 
 
 def confidence_in(
-    found: SearchResult,
-    channel_number: int,
-    scores: Sequence[float] = (),
-    *,
-    is_narrowed: bool = False,
-    is_continuation: bool = False,
+    found: SearchResult, channel_number: int, scores: Sequence[float], parsed: ParsedRequest | None = None
 ) -> Confidence:
     """Return the confidence in a channel. `scores`: those of the best channels, if it was chosen among them.
 
-    A time, client or project in the request is evidence too, if the channel contains some of the words. A request to
-    continue has few words, so containing all of them as spelled is enough. Several wordings share words with any
-    conversation on the subject: the right one contains two of them completely, or many rare words.
+    `parsed`: the request; None: only its words count. A time, client or project in it is evidence too, if the channel
+    contains some of the words. A request to continue has few words, so containing all of them as spelled is enough.
+    Several wordings share words with any conversation on the subject: the right one contains two of them completely, or
+    many rare words.
     """
     lead = 1 - scores[1] / scores[0] if len(scores) > 1 and scores[0] > 0 else 1.0
     coverage = found.coverage(channel_number)
     is_explicit = (
-        (is_narrowed and coverage >= 0.45)
+        (parsed is not None and parsed.is_narrowed and coverage >= 0.45)
         or found.has_matching_title(channel_number)
-        or (is_continuation and coverage >= FULL_COVERAGE and not found.typos)
+        or (parsed is not None and parsed.is_continuation and coverage >= FULL_COVERAGE and not found.typos)
     )
     is_on_subject_alone = (
         len(found.wordings) > 2
