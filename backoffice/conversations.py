@@ -94,7 +94,7 @@ async def search(client: CurrentClient, query: Annotated[queries.SearchParameter
 @router.get("/extracts", response_model=schemas.ItemPage[schemas.ResultItem])
 async def show_extracts(client: CurrentClient, query: Annotated[queries.ExtractsQuery, Query()]) -> dict[str, Any]:
     """List what extractions and briefings delivered, as message ids."""
-    return await client.view(views.list_extracts, query.channel, query.page)
+    return await client.view(views.list_results, query.channel, query.page)
 
 
 @router.get("/export", response_class=FileResponse)

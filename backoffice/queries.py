@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from orchestrator.operations import aliases, operations
 from orchestrator.requests.field_types import ChannelName, EndInstant, Instant, Limit, RoleName
 from orchestrator.requests.shapes import QueryShape
+from orchestrator.views.conversations import Page
 from registry.domain import storable
 from registry.errors import ErrorCode, InvalidRequest
 
@@ -55,8 +56,8 @@ class PageQuery(QueryShape):
     order: Literal["asc", "desc"] = Field("desc", description="newest first, or `asc`: oldest first")
 
     @property
-    def page(self) -> dict[str, Any]:
-        return {"limit": self.limit, "cursor": self.cursor, "order": self.order}
+    def page(self) -> Page:
+        return Page(self.limit, self.cursor, self.order)
 
 
 class Period(QueryShape):
@@ -88,8 +89,8 @@ class ChannelsQuery(PageQuery, Period):
         return {**self.model_dump(include={"source", "project", "tag", "from_", "to", "deleted"}), **words}
 
     @property
-    def page(self) -> dict[str, Any]:
-        return {"limit": self.limit, "cursor": self.cursor, "order": "asc" if self.order == "asc" else "desc"}
+    def page(self) -> Page:
+        return Page(self.limit, self.cursor, "asc" if self.order == "asc" else "desc")
 
     def as_search(self, utc_offset_minutes: int | None = None) -> dict[str, Any]:
         """Return the query of the `search_sessions` operation; its pages are counted, so a cursor is an offset."""
@@ -99,7 +100,7 @@ class ChannelsQuery(PageQuery, Period):
         query = {"text": self.q, "from": self.from_, "to": self.to, "utc_offset_minutes": utc_offset_minutes}
         query |= self.model_dump(include={"source", "project", "tag", "limit"}) | {"context_window": 0}
         query["offset"] = int(self.cursor or 0)
-        query["order"] = None if self.is_by_relevance else self.page["order"]
+        query["order"] = None if self.is_by_relevance else self.page.order
         return {name: value for name, value in query.items() if value is not None}
 
 

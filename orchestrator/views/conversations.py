@@ -17,20 +17,22 @@ from registry.storage.conversations.belonging import save_view as save_view
 from registry.storage.conversations.channels import ChannelRow, find_channel, get_channel, item_of
 from registry.storage.conversations.facets import known_names, projects_by_activity
 from registry.storage.conversations.messages import by_ids, by_numbers, get_message, message_item
+from registry.storage.conversations.messages import list_messages as list_messages
 from registry.storage.conversations.references import links_of, resolve_session
 from registry.storage.database import ReadTransaction
 from registry.storage.exchange.change_feed import newest_position
-from registry.storage.paging import Page
+from registry.storage.paging import Page as Page
 from registry.storage.records.executions import get_execution, runs_of_others
-from registry.storage.records.extract_results import get_result, list_results
+from registry.storage.records.extract_results import get_result
 from registry.storage.records.extract_results import latest_briefings as latest_briefings
+from registry.storage.records.extract_results import list_results as list_results
 
 LATEST = "latest"
 
 
-def list_channels(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
+def list_channels(tx: ReadTransaction, filters: dict[str, Any], page: Page) -> dict[str, Any]:
     """Return a page of channels by last activity; deleted ones with the facts of `described_deleted`."""
-    found = channels.list_channels(tx, filters, Page(**page))
+    found = channels.list_channels(tx, filters, page)
     if filters.get("deleted"):
         found["items"] = described_deleted(tx, found["items"])
     return found
@@ -59,17 +61,8 @@ def show_channel(tx: ReadTransaction, name: str) -> dict[str, Any]:
     return {**item_of(tx, row), **other_names(tx, row)}
 
 
-def list_messages(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
-    return messages.list_messages(tx, filters, Page(**page))
-
-
 def show_message(tx: ReadTransaction, message_id: str, *, include_deleted: bool = True) -> dict[str, Any]:
     return message_item(get_message(tx, message_id, include_deleted=include_deleted))
-
-
-def list_extracts(tx: ReadTransaction, channel: str | None, page: dict[str, Any]) -> dict[str, Any]:
-    """Return a page of deliveries of extractions and briefings, as message ids."""
-    return list_results(tx, channel, Page(**page))
 
 
 def list_header(tx: ReadTransaction, *, is_newest: bool) -> dict[str, Any]:

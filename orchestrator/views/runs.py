@@ -23,6 +23,7 @@ from registry.storage.paging import Page
 from registry.storage.records import executions
 from registry.storage.records.executions import drop_expectation as drop_expectation
 from registry.storage.records.executions import get_execution as get_execution
+from registry.storage.records.executions import list_executions as list_executions
 from registry.storage.records.executions import list_expectations as list_expectations
 from registry.storage.records.executions import rate_execution as rate_execution
 from registry.text.ranking.matching import match_test, matched_words
@@ -30,11 +31,7 @@ from registry.text.ranking.term_weights import Term
 from registry.text.request.query import ParsedQuery, QueryWord, parse_query
 
 
-def list_executions(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
-    return executions.list_executions(tx, filters, Page(**page))
-
-
-def runs_page(tx: ReadTransaction, filters: dict[str, Any], page: dict[str, Any]) -> dict[str, Any]:
+def runs_page(tx: ReadTransaction, filters: dict[str, Any], page: Page) -> dict[str, Any]:
     position = str(newest_position(tx))
     found = list_executions(tx, filters, page)
     return {"place": position, "found": found, "sources": known_names(tx).sources}

@@ -13,6 +13,7 @@ from backoffice.pages.rendering import render
 from backoffice.pages.viewer.channels import best_hits
 from backoffice.queries import ChannelsQuery
 from orchestrator.views import runs
+from orchestrator.views.conversations import Page
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -38,9 +39,8 @@ async def palette(
     words = q.strip()
     translate = translator(language_of(request))
     commands = [one for one in COMMANDS if words.lower() in f"{one[0]} {translate(one[0])}".lower()]
-    page = {"limit": 8, "cursor": None, "order": "desc"}
     filters = {"words": words, "without_source": SOURCE, **WITHOUT_HINTS}
-    executions = await client.view(runs.list_executions, filters, page) if words else {}
+    executions = await client.view(runs.list_executions, filters, Page(8)) if words else {}
     query = ChannelsQuery(q=words or None, limit=8)
     found = await find_channels(client, query, utc_offset_minutes(request), is_recorded=False)
     last = words.rpartition(" ")[2]

@@ -159,7 +159,7 @@ def alike(tx: ReadTransaction) -> Any:
     return tx.execute(select(channel.c.name).join(conversation).where(conversation.c.number.in_(numbers))).all()
 
 
-PAGE: dict[str, Any] = {"limit": 100}
+PAGE = views.Page(limit=100)
 ALL: Mapping[str, Callable[[ReadTransaction], Any]] = {
     "channels": lambda tx: views.list_channels(tx, {}, PAGE),
     "messages": lambda tx: views.list_messages(tx, {}, PAGE),
