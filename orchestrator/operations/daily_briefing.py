@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from orchestrator.answer.delivery import MessageDict, message_dict
-from orchestrator.answer.digests.summary import WRITER, are_about_the_same, language_of, points_of
+from orchestrator.answer.digests.summary import LABELS, WRITER, are_about_the_same, language_of, points_of
 from orchestrator.outside.writing import BRIEFING as TASK
 from orchestrator.outside.writing import transcript, written_by
 from orchestrator.requests.field_types import Day, UtcOffset
@@ -44,26 +44,18 @@ class BriefingRequest(Request):
 
 WORDS = {
     "en": {
+        **LABELS["en"],
         "title": "Briefing of {date}",
-        "decided": "Decided",
-        "open": "Open",
         "worked": "Worked on",
-        "asked": "Asked",
-        "told": "Told",
-        "changed": "Changed",
-        "answered": "Answered",
         "message": "1 message",
         "messages": "{count} messages",
     },
     "ko": {
+        **LABELS["ko"],
         "title": "{date} 브리핑",
         "decided": "결정한 것",
         "open": "남은 것, 다음 할 일",
         "worked": "한 일",
-        "asked": "질문",
-        "told": "알린 것",
-        "changed": "변경",
-        "answered": "답",
         "message": "메시지 1개",
         "messages": "메시지 {count}개",
     },
