@@ -1,7 +1,7 @@
 """blame: find the conversations behind a line, a file or a commit; or the commits made in a conversation."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,8 @@ from orchestrator.answer.finding.change_origin import (
     AFTER,
     BEFORE,
     MIN_SCORE,
-    Change,
     Evidence,
     evidence_of,
-    significant_lines,
     weigh_lines,
 )
 from orchestrator.outside import git_history as git
@@ -61,17 +59,17 @@ def trace(tx: ReadTransaction, run: Run, request: BlameRequest) -> Traced:
     if query.session_id:
         return _commits_from(tx, run, query.session_id)
     folder = Path(query.folder)
-    traced, changes = _find_commits(query, folder)
+    traced = _find_commits(query, folder)
     start = git.parse_reference(query.file, folder)[0].parent if query.file else folder
-    traced.found = _conversations(tx, changes, str(git.repository_of(start)))
+    traced.found = _conversations(tx, traced.commits, str(git.repository_of(start)))
     run.recorder.explain(by="time, project, files touched and lines written", candidates=len(traced.found))
     return traced
 
 
-def _find_commits(query: BlameQuery, folder: Path) -> tuple[Traced, list[tuple[git.Commit, Change]]]:
+def _find_commits(query: BlameQuery, folder: Path) -> Traced:
     if query.commit:
         one = git.commit(git.repository_of(folder), query.commit)
-        return Traced([one], {"commit": one.sha}), [(one, _change(one))]
+        return Traced([one], {"commit": one.sha})
     file, line = git.parse_reference(query.file or "", folder)
     top = git.repository_of(file.parent)
     name = file.relative_to(top.resolve()).as_posix() if file.is_relative_to(top.resolve()) else str(file)
@@ -79,34 +77,28 @@ def _find_commits(query: BlameQuery, folder: Path) -> tuple[Traced, list[tuple[g
         commits = git.commits_of_file(top, file)
         if not commits:
             raise NotFound("No commit contains that file.", str(file))
-        return Traced(commits, {"file": name}), [(one, _change(one)) for one in commits]
+        return Traced(commits, {"file": name})
     one, text = git.commit_of_line(top, file, line)
-    lines = significant_lines([text])
-    change = Change(one.at, lines, frozenset([name])) if lines else _change(one)
-    return Traced([one], {"file": name, "line": line, "text": text}), [(one, change)]
-
-
-def _change(one: git.Commit) -> Change:
-    return Change(
-        one.at, significant_lines(line for lines in one.added.values() for line in lines), frozenset(one.added)
-    )
+    if lines := git.significant_lines([text]):
+        one = replace(one, lines=lines, files=frozenset([name]))
+    return Traced([one], {"file": name, "line": line, "text": text})
 
 
 def _conversations(
-    tx: ReadTransaction, changes: Sequence[tuple[git.Commit, Change]], top: str
+    tx: ReadTransaction, commits: Sequence[git.Commit], top: str
 ) -> list[tuple[Evidence, dict[str, Any], git.Commit]]:
     """Return the conversations with evidence, strongest first, each with its best commit."""
     best: dict[int, tuple[Evidence, git.Commit]] = {}
     rows: dict[int, ChannelRow] = {}
-    for one, change in changes:
+    for one in commits:
         # the last 400 messages of each conversation
-        messages_around = messages_between(tx, change.at - BEFORE, change.at + AFTER, 400)
+        messages_around = messages_between(tx, one.at - BEFORE, one.at + AFTER, 400)
         rows |= channels_by_number(tx, list(messages_around))
         found = {
-            number: evidence_of(change, [_message_with_time(each) for each in messages], top, rows[number].project_path)
+            number: evidence_of(one, [_message_with_time(each) for each in messages], top, rows[number].project_path)
             for number, messages in messages_around.items()
         }
-        weigh_lines(change, found.values())
+        weigh_lines(one, found.values())
         for number, evidence in found.items():
             if evidence.score() >= MIN_SCORE and (number not in best or evidence.score() > best[number][0].score()):
                 best[number] = evidence, one
@@ -130,10 +122,9 @@ def _commits_from(tx: ReadTransaction, run: Run, session_id: str) -> Traced:
     traced = Traced([], {"session_id": item["session_id"]})
     if messages:
         for one in git.commits_between(top, messages[0]["time"], messages[-1]["time"] + BEFORE):
-            change = _change(one)
             around = [each for each in messages if one.at - BEFORE <= each["time"] <= one.at + AFTER]
-            evidence = evidence_of(change, around, str(top), row.project_path)
-            weigh_lines(change, [evidence])
+            evidence = evidence_of(one, around, str(top), row.project_path)
+            weigh_lines(one, [evidence])
             if evidence.confidence() != "low":
                 traced.commits.append(one)
                 traced.found.append((evidence, item, one))

@@ -3,8 +3,8 @@
 import os
 import re
 import subprocess
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,13 +18,14 @@ _LINE = re.compile(r"\d{1,9}")
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit, and the lines that it added, by file."""
+    """A commit, the significant lines that it added, and the files that it added them to."""
 
     sha: str
     at: datetime
     author: str
     summary: str
-    added: dict[str, list[str]] = field(default_factory=dict)
+    files: frozenset[str]
+    lines: frozenset[str]
 
     def as_dict(self) -> dict[str, str]:
         return {
@@ -96,19 +97,29 @@ def _commits(output: str) -> Iterator[Commit]:
     for part in output.split(_MARK)[1:]:
         head, *lines = part.split("\n")
         sha, at, author, summary = head.split("\x00", 3)
-        yield Commit(sha, datetime.fromtimestamp(int(at), UTC), author, summary, _added(lines))
+        files, added = _added(lines)
+        yield Commit(sha, datetime.fromtimestamp(int(at), UTC), author, summary, files, significant_lines(added))
 
 
-def _added(lines: list[str]) -> dict[str, list[str]]:
-    added: dict[str, list[str]] = {}
-    file, count = "", 0
+def _added(lines: list[str]) -> tuple[frozenset[str], list[str]]:
+    files, added, file = set[str](), list[str](), ""
     for line in lines:
         if line.startswith("+++ "):
             file = line[4:].strip('"').removeprefix("b/")
-        elif line.startswith("+") and count < 2_000:
-            added.setdefault(file, []).append(line[1:])
-            count += 1
-    return added
+        elif line.startswith("+") and len(added) < 2_000:
+            files.add(file)
+            added.append(line[1:])
+    return frozenset(files), added
+
+
+_MIN_LINE = 8
+"""Characters of a significant line: `}` and `else:` occur everywhere."""
+
+
+def significant_lines(lines: Iterable[str]) -> frozenset[str]:
+    """Return the significant lines, with normalised white space."""
+    found = (" ".join(line.split()) for line in lines)
+    return frozenset(line for line in found if len(line) >= _MIN_LINE and re.search(r"\w{3}", line))
 
 
 def _git(folder: Path, *words: str) -> str:

@@ -6,17 +6,16 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from orchestrator.answer.conversation_state import touched_files
+from orchestrator.outside.git_history import Commit, significant_lines
 from registry.domain import is_within
 from registry.project import Project
 
 BEFORE, AFTER = timedelta(days=14), timedelta(minutes=5)
 """Time before and after a commit in which to look for its conversation; clocks may differ."""
-_MIN_LINE = 8
-"""Characters of a significant line: `}` and `else:` occur everywhere."""
 _WEIGHTS = {"lines": 6.0, "files": 3.0, "named": 1.0, "time": 2.0, "project": 1.5}
 _HALF_LIFE_H = 12.0
 _USER_LINE_WEIGHT = 0.4
@@ -24,15 +23,6 @@ _USER_LINE_WEIGHT = 0.4
 _WRITES = re.compile(r"edit|write|patch|replace|create|insert|apply|save", re.IGNORECASE)
 MIN_SCORE = 2.0
 """A conversation with a lower score only took place at that time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A change: its time, added lines, and files relative to the repository."""
-
-    at: datetime
-    lines: frozenset[str]
-    files: frozenset[str]
 
 
 @dataclass(slots=True)
@@ -74,13 +64,7 @@ class Evidence:
         return [texts[name] for name in there if not (name == "named" and self.files)]
 
 
-def significant_lines(lines: Iterable[str]) -> frozenset[str]:
-    """Return the significant lines, with normalised white space."""
-    found = (" ".join(line.split()) for line in lines)
-    return frozenset(line for line in found if len(line) >= _MIN_LINE and re.search(r"\w{3}", line))
-
-
-def evidence_of(change: Change, messages: Sequence[Mapping[str, Any]], top: str, project: str | None) -> Evidence:
+def evidence_of(change: Commit, messages: Sequence[Mapping[str, Any]], top: str, project: str | None) -> Evidence:
     """Return the evidence of one conversation for a change; `weigh_lines` compares the lines of all.
 
     Each message has `role`, `text`, `time`, and perhaps `tool`.
@@ -106,7 +90,7 @@ def evidence_of(change: Change, messages: Sequence[Mapping[str, Any]], top: str,
     return found
 
 
-def weigh_lines(change: Change, found: Iterable[Evidence]) -> None:
+def weigh_lines(change: Commit, found: Iterable[Evidence]) -> None:
     """Set each conversation's share of a change's lines; a line in several conversations counts less."""
     found = list(found)
     holders = Counter(line for one in found for line in one.written)
