@@ -15,7 +15,6 @@ from orchestrator.answer.finding.extraction import (
     NothingFound,
     SavedRanking,
     read_answer,
-    read_end,
     read_last_messages,
     read_turns,
 )
@@ -111,7 +110,9 @@ def _search(lookup: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | 
     if choice.hits:
         return read_answer(lookup, choice, choice.hits, confidence)
     recorder.explain(**describe_verdicts(choice.channel_verdicts))
-    return read_end(lookup, choice, confidence)
+    # the title matches, but no message
+    ended = read_last_messages(lookup, choice.channel, relaxed="words", is_chosen=bool(choice.candidates))
+    return ended if parsed.is_narrowed else replace(ended, confidence=confidence)
 
 
 def pick_best(run: Run, request: ExtractRequest, earlier: AttemptOutcome, relaxed: AttemptOutcome) -> AttemptOutcome:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from orchestrator.answer.digests.summaries import LISTED_WIDTH, add_summaries
+from orchestrator.answer.digests.summaries import add_summaries
 from orchestrator.answer.session_list import fit_client, pagination
 from orchestrator.operations.blame import BlameQuery, BlameRequest
 from orchestrator.requests.calls import project_of, searched_project
@@ -34,7 +34,9 @@ def list_sessions(tx: ReadTransaction, run: Run, request: ListRequest) -> Listed
     query = request.query
     wanted = query.model_dump(include={"source", "project", "tag", "limit", "offset"})
     items, total = some_channels(tx, **wanted, from_=query.since, to=query.until, is_named=query.tagged_only)
-    add_summaries(tx, run, items, LISTED_WIDTH)
+    add_summaries(tx, run, items)
+    for one in items:
+        one["summary"] = one["summary"] and preview_of(one["summary"], 300)
     _number(tx, query, items)
     run.recorder.explain(by="the channels' last activity", candidates=total)
     return Listed(items, total)

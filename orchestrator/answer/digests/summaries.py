@@ -7,7 +7,6 @@ from typing import Any
 from orchestrator.answer.delivery import truncate
 from orchestrator.answer.digests.summary import WRITER, summary_of
 from orchestrator.state import Run
-from registry.domain import preview_of
 from registry.storage.conversations.channels import (
     CLIENT,
     ChannelRow,
@@ -23,8 +22,6 @@ MAX_TOKENS = 200
 """Tokens of a session's summary."""
 BEGINNING, END = 20, 100
 """First and last messages that are read of a longer session."""
-LISTED_WIDTH = 300
-"""Characters of a summary in a list."""
 MAX_MADE = 50
 """Summaries made for one answer; the others are made for later answers."""
 _MAX_MESSAGE = 4000
@@ -33,18 +30,8 @@ _MIN_COMPACTION = 80
 """Characters; a shorter compaction message has no summary."""
 
 
-def add_summaries(tx: ReadTransaction, run: Run, sessions: Sequence[dict[str, Any]], width: int = 0) -> None:
-    """Add missing summaries, and record them with this run.
-
-    `width`: characters of each summary, on one line; 0 for all.
-    """
-    _fill_in(tx, run, sessions)
-    for one in sessions:
-        if width and one["summary"]:
-            one["summary"] = preview_of(one["summary"], width)
-
-
-def _fill_in(tx: ReadTransaction, run: Run, sessions: Sequence[dict[str, Any]]) -> None:
+def add_summaries(tx: ReadTransaction, run: Run, sessions: Sequence[dict[str, Any]]) -> None:
+    """Add missing summaries, and record them with this run."""
     lacking = [one for one in sessions if not one["summary"] and one["message_count"]][:MAX_MADE]
     if not lacking:
         return

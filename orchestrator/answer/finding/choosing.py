@@ -76,11 +76,10 @@ def order_channels(lookup: Lookup[Any], found: SearchResult, folder: str | None 
     best = [(known[number], score) for number, score in scores if number in known]
     if folder is not None and not parsed.is_about_other_project:
         most = 0.6 * found.coverage(best[0][0].number) if best else 0.0
-        gained = [
-            (row, score / (0.5 if found.coverage(row.number) >= most else 0.85) if _is_in(row, folder) else score)
-            for row, score in best
-        ]
-        best = sorted(gained, key=lambda one: -one[1])
+        for at, (row, score) in enumerate(best):
+            if row.project_path is not None and is_within(row.project_path, folder):
+                best[at] = row, score / (0.5 if found.coverage(row.number) >= most else 0.85)
+        best.sort(key=lambda one: -one[1])
     if parsed.is_about_latest and best:
         close = [one for one in best if one[1] >= 0.5 * best[0][1]]
         latest = max(close, key=lambda one: one[0].updated_at)
@@ -110,10 +109,6 @@ def _prefer_time_of_request(candidates: list[Scored], parsed: ParsedRequest) -> 
 def past_ends(parsed: ParsedRequest) -> list[datetime]:
     """Return the ends of the past times in a request."""
     return [span.end for span in parsed.dates if span.end and span.end < now()]
-
-
-def _is_in(row: ChannelRow, folder: str) -> bool:
-    return row.project_path is not None and is_within(row.project_path, folder)
 
 
 def latest_channels(lookup: Lookup[ExtractQuery], *, relaxed: str) -> list[ChannelRow]:

@@ -119,12 +119,6 @@ def read_answer(
     )
 
 
-def read_end(lookup: Lookup[ExtractQuery], choice: Choice, sure: Confidence) -> Extraction:
-    """Read the end of a conversation whose title matches but whose messages do not."""
-    ended = read_last_messages(lookup, choice.channel, relaxed="words", is_chosen=bool(choice.candidates))
-    return ended if lookup.parsed.is_narrowed else replace(ended, confidence=sure)
-
-
 def read_last_messages(
     lookup: Lookup[ExtractQuery], row: ChannelRow | None, *, relaxed: str = "", is_chosen: bool = False
 ) -> Extraction:
