@@ -21,7 +21,7 @@ from orchestrator.operations import operations
 from orchestrator.recording.recorder import result_summary
 from orchestrator.requests.calls import PROGRESS_LISTENER, ProgressListener
 from orchestrator.requests.shapes import Request
-from orchestrator.state import OUTSIDE_ATTEMPTS, AttemptOutcome, EndState, GeneralState, PartDone, Run, Steps
+from orchestrator.state import OUTSIDE_ATTEMPTS, AttemptOutcome, GeneralState, PartDone, Run, Steps
 from registry.access import Level
 from registry.errors import NotFound, OperationTimeout, StorageError
 from registry.storage.database import WriteTransaction
@@ -31,9 +31,7 @@ from registry.storage.safety.visibility import check_writable_name, is_called, r
 OUTSIDE_RETRY = RetryPolicy(max_attempts=OUTSIDE_ATTEMPTS, initial_interval=0.5)
 """Retry only `external_action`; the earlier nodes do not run again."""
 
-Graph = CompiledStateGraph[GeneralState, Run, GeneralState, EndState]
-
-OUTPUT_KEYS = list(EndState.__annotations__)
+Graph = CompiledStateGraph[GeneralState, Run]
 
 
 class Node(NamedTuple):
@@ -75,7 +73,7 @@ def after_transform(state: GeneralState) -> str:
 @cache
 def build_graph() -> Graph:
     """Build the graph, the same for every operation; it has no state of a run."""
-    graph: StateGraph[GeneralState, Run, GeneralState, EndState] = StateGraph(GeneralState, Run, output_schema=EndState)
+    graph: StateGraph[GeneralState, Run] = StateGraph(GeneralState, Run)
     graph.add_edge(START, "plan")
     for name, node in NODES.items():
         retry = OUTSIDE_RETRY if name == "external_action" else None
@@ -265,14 +263,14 @@ def _name(operation: str, is_shortened: bool) -> str:
     return f"{operation}, shortened" if is_shortened else operation
 
 
-async def run_graph(graph: Graph, request: Request, run: Run, listener: ProgressListener | None) -> EndState:
+async def run_graph(graph: Graph, request: Request, run: Run, listener: ProgressListener | None) -> GeneralState:
     """Run the graph and return its final output. `listener` is called for each node and each finished part."""
     path = _path(request.operation, request.is_shortened)
     start = GeneralState(operation=request.operation, source=request.source, channel=request.channel, query=request)
     modes: list[Any] = ["values", "tasks", "custom"] if listener else ["values"]
-    output: EndState = {}
+    output: GeneralState = {}
     position, reported = 0, 0.0
-    stream = graph.astream(start, context=run, stream_mode=modes, output_keys=OUTPUT_KEYS)
+    stream = graph.astream(start, context=run, stream_mode=modes, output_keys=["result", "error", "syncing"])
     async with aclosing(cast(Any, stream)) as events:
         async for kind, event in events:
             if kind == "values":

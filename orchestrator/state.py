@@ -64,14 +64,6 @@ class GeneralState(TypedDict, total=False):
     earlier: AttemptOutcome  # the outcome before the relaxation
 
 
-class EndState(TypedDict, total=False):
-    """The output of the graph."""
-
-    result: dict[str, Any]
-    error: NotFound | None
-    syncing: Syncing
-
-
 @dataclass(frozen=True, slots=True)
 class LocalFiles:
     """The files of this machine: backups, the clients' stores, and drafts for clients that import files."""
