@@ -16,8 +16,7 @@ from sources.client import SizeLimit
 if TYPE_CHECKING:
     from registry.storage.conversations.messages import MessageRow
 
-Turn = tuple[int, int]
-"""A turn's identity: channel number, seq of its first message."""
+Turn = tuple[int, int]  # a turn's identity: channel number, seq of its first message
 MessageDict = dict[str, Any]
 
 
@@ -77,8 +76,7 @@ def deliver(message: MessageDict, *, whole_tool: bool = False) -> MessageDict:
     return {key: message[key] for key in ("role", "text", "timestamp", "id")} | more
 
 
-MAX_CONTEXT = 2_000
-"""Characters of a message's context; each part of a longer one is shortened."""
+MAX_CONTEXT = 2_000  # characters of a message's context; each part of a longer one is shortened
 _MAX_PART = 200
 
 
@@ -118,8 +116,7 @@ def _shorten_value(value: Any, deeper: int = 2) -> Any:
     return value
 
 
-DEFAULT_TOKENS = 3_000
-"""Tokens of an answer unless the caller asks for another size."""
+DEFAULT_TOKENS = 3_000  # tokens of an answer unless the caller asks for another size
 ENVELOPE = 600  # characters around a result: the envelope, the searched place, the mark of quoted material
 
 
@@ -151,15 +148,11 @@ def truncate(text: str, max_tokens: int) -> str:
     return text[: largest_fitting(len(text), lambda end: tokens_in(text[:end] + "…") <= max_tokens)] + "…"
 
 
-TextWeight = Callable[[str], float]
-"""Weighs the request's words in a text."""
+TextWeight = Callable[[str], float]  # weighs the request's words in a text
 GAP = "\n[…]\n"
-MAX_PARAGRAPH = 600
-"""Characters; a longer paragraph is split into sentences."""
-MAX_CODE = 2_400
-"""Characters; a longer block of code is split into lines."""
-MAX_PIECE_TOKENS = 800
-"""Tokens; a longer piece, such as a minified file, is split at spaces or anywhere."""
+MAX_PARAGRAPH = 600  # characters; a longer paragraph is split into sentences
+MAX_CODE = 2_400  # characters; a longer block of code is split into lines
+MAX_PIECE_TOKENS = 800  # tokens; a longer piece, such as a minified file, is split at spaces or anywhere
 _PARAGRAPHS = re.compile(r"\n\s*\n|\n(?=(?:[-*#>|]|\d+[.)])\s)")
 _SENTENCES = re.compile(r"(?<=[.!?다요])\s+(?=\S)|(?<=[。！？])|\n")
 _FENCE = re.compile(r"(```.*?```)", re.DOTALL)

@@ -6,8 +6,7 @@ from typing import Any
 
 from orchestrator.answer.delivery import largest_fitting, shorten, tokens_in, tokens_of
 
-OVERHEAD = 45
-"""Tokens of a message's id, role, time and sequence."""
+OVERHEAD = 45  # tokens of a message's id, role, time and sequence
 
 
 def fit_page(messages: Iterable[dict[str, Any]], max_tokens: int) -> list[dict[str, Any]]:

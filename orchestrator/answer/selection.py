@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import MessageDict, TextWeight, shorten, tokens_in
 
-TurnMessages = Sequence[MessageDict]
-"""The messages of a turn, in order."""
+TurnMessages = Sequence[MessageDict]  # the messages of a turn, in order
 
 
 class Budget(NamedTuple):

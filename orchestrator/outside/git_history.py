@@ -112,8 +112,7 @@ def _added(lines: list[str]) -> tuple[frozenset[str], list[str]]:
     return frozenset(files), added
 
 
-_MIN_LINE = 8
-"""Characters of a significant line: `}` and `else:` occur everywhere."""
+_MIN_LINE = 8  # characters of a significant line: `}` and `else:` occur everywhere
 
 
 def significant_lines(lines: Iterable[str]) -> frozenset[str]:

@@ -13,25 +13,19 @@ from registry.domain import local_day, preview_of
 from registry.project import REMEMBERED
 from registry.text.request.phrases import is_recall_request
 
-SESSIONS_WITH_STATE = 2
-"""Conversations whose state is in the note."""
-MAX_SESSIONS = 8
-"""Conversations in the note: most that users continue are among them (docs/decisions/0016)."""
-MAX_TOKENS = 300
-"""Tokens of the whole note, which every chat pays for."""
+SESSIONS_WITH_STATE = 2  # conversations whose state is in the note
+MAX_SESSIONS = 8  # conversations in the note: most that users continue are among them (docs/decisions/0016)
+MAX_TOKENS = 300  # tokens of the whole note, which every chat pays for
 TITLE_CHARACTERS = 40
-TITLE_TOKENS = 130
-"""Part of the note's tokens for the titles."""
+TITLE_TOKENS = 130  # part of the note's tokens for the titles
 SESSIONS_READ = 5 * MAX_SESSIONS
 """Latest conversations of a folder that are read; some are empty or only ask for another conversation."""
-STATE_MESSAGES = 40
-"""Last messages of a conversation from which its state is derived."""
+STATE_MESSAGES = 40  # last messages of a conversation from which its state is derived
 NON_CONVERSATION_SOURCES = (REMEMBERED, "memory-files")
 """Sources of notes that clients show their models anyway, or that are first in this note."""
 MAX_RECALL_MESSAGES = 4
 """Most messages of a chat that only asks for another one: a question and its answer, with thinking."""
-REMEMBERED_TOKENS = 200
-"""Tokens of the sentences to remember, in addition to the note's tokens."""
+REMEMBERED_TOKENS = 200  # tokens of the sentences to remember, in addition to the note's tokens
 _REMEMBERED_HEAD = "Context Registry: what the user asked to remember:"
 HEAD = (
     "Context Registry has earlier conversations of this project, from all AI clients. The latest, quoted, not"

@@ -18,16 +18,12 @@ from registry.storage.conversations.channels import (
 from registry.storage.conversations.messages import MessageRow, first_and_last
 from registry.storage.database import ReadTransaction
 
-MAX_TOKENS = 200
-"""Tokens of a session's summary."""
-BEGINNING, END = 20, 100
-"""First and last messages that are read of a longer session."""
-MAX_MADE = 50
-"""Summaries made for one answer; the others are made for later answers."""
+MAX_TOKENS = 200  # tokens of a session's summary
+BEGINNING, END = 20, 100  # first and last messages that are read of a longer session
+MAX_MADE = 50  # summaries made for one answer; the others are made for later answers
 _MAX_MESSAGE = 4000
 _PREAMBLE = re.compile(r"\A.*?(?:Primary Request and Intent:|<summary>|Summary:)", re.DOTALL)
-_MIN_COMPACTION = 80
-"""Characters; a shorter compaction message has no summary."""
+_MIN_COMPACTION = 80  # characters; a shorter compaction message has no summary
 
 
 def add_summaries(tx: ReadTransaction, run: Run, sessions: Sequence[dict[str, Any]]) -> None:

@@ -13,10 +13,8 @@ from orchestrator.answer.delivery import tokens_in, truncate
 from registry.domain import Role, preview_of
 from registry.text.request.request_words import is_request_word
 
-WRITER = "extractive"
-"""Stored as the writer of such a summary."""
-SHORT_TOKENS = 600
-"""Default tokens of a summary or a digest."""
+WRITER = "extractive"  # stored as the writer of such a summary
+SHORT_TOKENS = 600  # default tokens of a summary or a digest
 SENTENCE_WIDTH = 220  # characters of a sentence
 MAX_SENTENCES = {"asked": 4, "told": 2, "decided": 4, "answered": 2, "changed": 5, "open": 2}
 """Sentences of each kind in a short summary; twice as many in a long one."""

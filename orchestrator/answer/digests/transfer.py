@@ -14,8 +14,7 @@ from registry.text.privacy.secrets import map_texts
 from sources.kit.drafts import FAILED, REJECTED, content_text, shortened
 from sources.writing import Call, TransferPart
 
-TOOL_WIDTH = 300
-"""Characters of a tool call that is transferred as a line of the answer."""
+TOOL_WIDTH = 300  # characters of a tool call that is transferred as a line of the answer
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]+")
 _LONGEST_NAME = 64
 

@@ -18,11 +18,9 @@ BEFORE, AFTER = timedelta(days=14), timedelta(minutes=5)
 """Time before and after a commit in which to look for its conversation; clocks may differ."""
 _WEIGHTS = {"lines": 6.0, "files": 3.0, "named": 1.0, "time": 2.0, "project": 1.5}
 _HALF_LIFE_H = 12.0
-_USER_LINE_WEIGHT = 0.4
-"""Weight of a line in a user message, where it was more often pasted than written."""
+_USER_LINE_WEIGHT = 0.4  # weight of a line in a user message, where it was more often pasted than written
 _WRITES = re.compile(r"edit|write|patch|replace|create|insert|apply|save", re.IGNORECASE)
-MIN_SCORE = 2.0
-"""A conversation with a lower score only took place at that time."""
+MIN_SCORE = 2.0  # a conversation with a lower score only took place at that time
 
 
 @dataclass(slots=True)

@@ -17,10 +17,8 @@ from registry.search.scope import Scope, nearest_times
 from registry.storage.conversations.channels import ChannelRow, channels_by_number
 from registry.storage.conversations.messages import MessageRow, by_numbers
 
-MIN_COVERAGE = 0.3
-"""Smallest share of the request of a conversation of another time that is mentioned."""
-TITLE_WIDTH = 60
-"""Characters of a title in a sentence."""
+MIN_COVERAGE = 0.3  # smallest share of the request of a conversation of another time that is mentioned
+TITLE_WIDTH = 60  # characters of a title in a sentence
 
 
 class OtherTimeMatch(NamedTuple):
@@ -105,8 +103,7 @@ def empty_scope_error(lookup: Lookup[Query]) -> NotFound:
     return NotFound("No matching conversations found", "; ".join(filter(None, details)))
 
 
-Answer = Callable[[Run, Request], Awaitable[dict[str, Any]]]
-"""Runs a read-only operation again."""
+Answer = Callable[[Run, Request], Awaitable[dict[str, Any]]]  # runs a read-only operation again
 
 
 async def count_elsewhere(run: Run, request: Request, result: Mapping[str, Any], answer: Answer) -> dict[str, Any]:

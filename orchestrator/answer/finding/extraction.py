@@ -23,11 +23,9 @@ from registry.storage.paging import position_of
 from registry.text.ranking.confidence import Confidence
 from registry.text.request.understanding import ParsedRequest
 
-MAX_END = 80
-"""Last messages of a channel from which its state is derived."""
+MAX_END = 80  # last messages of a channel from which its state is derived
 MIN_SCORE_SHARE = 0.75  # share of the best message's score from which a message is delivered
-MAX_WHOLE = 400
-"""Messages; a longer conversation is never sent whole."""
+MAX_WHOLE = 400  # messages; a longer conversation is never sent whole
 
 
 @dataclass(frozen=True, slots=True)
