@@ -48,7 +48,7 @@ def export(to: ExportFormat, session: Item, messages: Sequence[Item]) -> bytes:
 
 def with_attachments(message: Item) -> str:
     """Return a message's text with the names of its attachments, which are not stored."""
-    attached = message.get("attachments") or message.get("payload", {}).get("attachments")
+    attached = message.get("attachments")
     if not isinstance(attached, list) or not attached:
         return str(message["text"])
     names = (str(one.get("name") or one) if isinstance(one, Mapping) else str(one) for one in attached)

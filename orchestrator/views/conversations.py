@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from orchestrator.answer.conversation_state import touched_files
-from orchestrator.operations.fetch_session import other_names
+from orchestrator.operations.fetch_session import document_of, other_names
 from registry.domain import Role, format_time, preview_of
 from registry.errors import NotFound, RegistryError
 from registry.monitor.token_usage import usage_of_channel
@@ -167,9 +167,11 @@ def hits_in(tx: ReadTransaction, channel: str, ids: Sequence[str], words: str, m
     ]
 
 
-def transcript(tx: ReadTransaction, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def transcript(tx: ReadTransaction, name: str) -> dict[str, Any]:
+    """Return a session and its messages for an export; with `channel`, so that the reading is recorded."""
     row = get_channel(tx, name)
-    return item_of(tx, row), [message_item(one) for one in messages.messages_of(tx, row.number)]
+    session, messages_of_it = document_of(tx, row)
+    return {"channel": row.name, "session": session, "messages": messages_of_it}
 
 
 def margin(tx: ReadTransaction, name: str) -> dict[str, Any]:

@@ -307,6 +307,9 @@ async def test_a_conversation_is_carried_away_as_a_file(http: httpx.AsyncClient)
     exported: dict[str, Any] = json.loads(await text_of(http, f"/exports/{HOSTILE}?kind=json"))
     assert exported["session"]["channel"] == HOSTILE
     assert len(exported["messages"]) == 2
+    exported = json.loads(await text_of(http, "/exports/claude-code%2F6f1c2a?kind=json"))
+    assert {one["tool"]["name"] for one in exported["messages"] if one["role"] == "tool"} >= {"Bash", "Edit"}
+    assert (await text_of(http, "/exports/claude-code%2F6f1c2a?kind=html")).count("(inferred)") == 2
     assert (await http.get(f"/exports/{HOSTILE}?kind=pdf")).content.startswith(b"%PDF-")
     await text_of(http, f"/exports/{HOSTILE}?kind=docx", 400)
 

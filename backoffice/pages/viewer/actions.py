@@ -104,12 +104,11 @@ async def _message(request: Request, client: HttpClient, message_id: str) -> Res
 
 @router.get("/exports/{channel:path}")
 async def export_channel(client: CurrentClient, channel: Name, kind: ExportFormat = "markdown") -> Response:
-    session, messages = await client.view(views.transcript, channel)
-    return await asyncio.to_thread(as_file, kind, session, messages)
+    found = await client.view(views.transcript, channel)
+    return await asyncio.to_thread(as_file, kind, found)
 
 
-Session = Mapping[str, Any]
-Messages = Sequence[Mapping[str, Any]]
+Transcript = Mapping[str, Any]
 
 FORMATS: Mapping[ExportFormat, str] = {
     "markdown": "text/markdown; charset=utf-8",
@@ -119,17 +118,18 @@ FORMATS: Mapping[ExportFormat, str] = {
 }
 
 
-def as_file(kind: ExportFormat, session: Session, messages: Messages) -> Response:
-    name = quote(f"{session['channel']}{ENDINGS[kind]}", safe="")
+def as_file(kind: ExportFormat, found: Transcript) -> Response:
+    name = quote(f"{found['channel']}{ENDINGS[kind]}", safe="")
     headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}", "X-Content-Type-Options": "nosniff"}
-    return Response(export(kind, session, messages), media_type=FORMATS[kind], headers=headers)
+    return Response(export(kind, found["session"], found["messages"]), media_type=FORMATS[kind], headers=headers)
 
 
-def as_archive(conversations: Sequence[tuple[Session, Messages]]) -> Response:
+def as_archive(conversations: Sequence[Transcript]) -> Response:
     file = BytesIO()
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
-        for session, messages in conversations:
-            archive.writestr(f"{quote(session['channel'], safe=' ')}.md", export("markdown", session, messages))
+        for one in conversations:
+            text = export("markdown", one["session"], one["messages"])
+            archive.writestr(f"{quote(one['channel'], safe=' ')}.md", text)
     headers = {"Content-Disposition": 'attachment; filename="conversations.zip"'}
     return Response(file.getvalue(), media_type="application/zip", headers=headers)
 

@@ -61,11 +61,9 @@ def test_markdown_has_a_head_and_a_section_for_each_turn() -> None:
 
 
 @pytest.mark.parametrize("to", ["markdown", "html"])
-@pytest.mark.parametrize(
-    "held", [{"attachments": ["shot.png", "a.pdf"]}, {"payload": {"attachments": [{"name": "shot.png"}, "a.pdf"]}}]
-)
-def test_what_was_attached_is_named(to: ExportFormat, held: dict[str, Any]) -> None:
-    page = export(to, SESSION, [{**message("user", "```sh\nmake"), **held}])
+def test_what_was_attached_is_named(to: ExportFormat) -> None:
+    attached = {"attachments": [{"name": "shot.png"}, "a.pdf"]}
+    page = export(to, SESSION, [{**message("user", "```sh\nmake"), **attached}])
     assert "(attached, not stored: shot.png, a.pdf)" in page
     assert "make\n\n(attached" not in page, "it is no code"
 
