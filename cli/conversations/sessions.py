@@ -213,7 +213,7 @@ def export(
     if output and is_folder:
         output.mkdir(exist_ok=True)
     for session_id in wanted:
-        fetched = run_operation("fetch", {"session_id": session_id, "is_complete": kind == "json"})
+        fetched = run_operation("fetch", {"session_id": session_id, "is_complete": True})
         session, messages = fetched["session"], fetched["messages"]
         if share:
             session, messages = for_others(session, messages, hide)

@@ -218,7 +218,7 @@ class ExportArguments(ToolArguments):
                 "This server writes no files for remote callers.",
                 f"path: given {self.path!r}; allowed over HTTP: none; without it, the answer contains the document",
             )
-        return FetchRequest(query=FetchQuery(session_id=self.session_id), source=caller.source)
+        return FetchRequest(query=FetchQuery(session_id=self.session_id, is_complete=True), source=caller.source)
 
     async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
         document = await asyncio.to_thread(self._document, outcome, caller.project)

@@ -30,7 +30,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=["auto", "legacy"])
 async def client(request: pytest.FixtureRequest, orchestrator: Orchestrator, project: Path) -> AsyncIterator[Client]:
-    messages = [{"role": "user", "text": "인증은 어떻게?"}]
+    messages = [{"role": "user", "text": "인증은 어떻게?", "model": "claude-opus-4"}]
     await orchestrator.run({"operation": "save", "channel": "auth", "messages": messages})
     server = create_server(orchestrator.run, ("history",), str(project), is_local=True)
     async with Client(server, mode=request.param) as connected:
@@ -56,7 +56,7 @@ async def test_a_session_is_written_to_a_new_file(client: Client, project: Path)
     result = (await export(client, format="json", path="auth.json"))["result"]
     assert result == {"session_id": "auth", "format": "json", "path": str(project / "auth.json")}
     written = json.loads((project / "auth.json").read_text(encoding="utf-8"))
-    assert written["messages"][0]["text"] == "인증은 어떻게?"
+    assert (written["messages"][0]["text"], written["messages"][0]["model"]) == ("인증은 어떻게?", "claude-opus-4")
 
 
 async def test_nothing_is_overwritten(client: Client, project: Path) -> None:
