@@ -132,7 +132,18 @@ async def _hit_rates(orchestrator: Orchestrator) -> dict[str, Any]:
     from orchestrator.recording.evaluation import evaluate, hit_rates
 
     outcomes = await evaluate(orchestrator, this_client())
-    return {**hit_rates(outcomes), "results": [outcome.as_dict() for outcome in outcomes]}
+    results = [
+        {
+            "id": one["id"],
+            "operation": one["request"]["operation"],
+            "text": (one["request"].get("query") or {}).get("text"),
+            "expected": one["message_id"],
+            "channel": one["channel"],
+            "place": one["place"],
+        }
+        for one in outcomes
+    ]
+    return {**hit_rates(outcomes), "results": results}
 
 
 @click.command()

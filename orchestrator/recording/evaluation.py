@@ -1,7 +1,6 @@
 """Evaluate searches: run the saved test cases again."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.service import Orchestrator
@@ -14,35 +13,15 @@ SOURCE = "eval"
 SEARCH_OPERATIONS = ("extract", "search", "search_sessions")  # operations that search by words
 
 
-@dataclass(frozen=True, slots=True)
-class CaseOutcome:
-    """A test case, and the rank of the expected item in its answer (1 is first); None if it was not found."""
-
-    case: Mapping[str, Any]
-    rank: int | None
-
-    @property
-    def operation(self) -> str:
-        return str(self.case["request"]["operation"])
-
-    def as_dict(self) -> dict[str, Any]:
-        query = self.case["request"].get("query") or {}
-        return {
-            "id": self.case["id"],
-            "operation": self.operation,
-            "text": query.get("text"),
-            "expected": self.case["message_id"],
-            "channel": self.case["channel"],
-            "place": self.rank,
-        }
-
-
 async def evaluate(
     orchestrator: Orchestrator, client: str | None = None, access: Access | None = None
-) -> list[CaseOutcome]:
-    """Run the test cases that a token may see, one after the other, and store the hit rates."""
+) -> list[dict[str, Any]]:
+    """Run the test cases that a token may see, one after the other, and store the hit rates.
+
+    Return the cases with `place`: the rank of the expected item in its answer (1 is first); None if it was not found.
+    """
     cases = await orchestrator.registry.seen_by(access).read(list_expectations)
-    outcomes = [CaseOutcome(case, await _find_rank(orchestrator, case, client, access)) for case in cases]
+    outcomes = [{**case, "place": await _find_rank(orchestrator, case, client, access)} for case in cases]
     if outcomes and not orchestrator.registry.is_read_only and not (access and access.is_restricted):
         about: dict[str, Any] = {"record_type": EVALUATION, "channel": "", "result_type": "figures"}  # for a chart
         about |= {"items": (), "metadata": _rates(outcomes), "timestamp": now()}
@@ -63,15 +42,16 @@ def _rank_in(found: Iterable[str], expected: str) -> int | None:
     return next((rank for rank, one in enumerate(found, 1) if one == expected), None)
 
 
-def hit_rates(outcomes: Sequence[CaseOutcome]) -> dict[str, Any]:
+def hit_rates(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return how many cases were found, and how many at rank 1: in total and by operation."""
-    operations = sorted({outcome.operation for outcome in outcomes})
-    by_operation = {name: _rates([one for one in outcomes if one.operation == name]) for name in operations}
-    return {**_rates(outcomes), "operations": by_operation}
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for one in outcomes:
+        groups.setdefault(one["request"]["operation"], []).append(one)
+    return {**_rates(outcomes), "operations": {name: _rates(groups[name]) for name in sorted(groups)}}
 
 
-def _rates(outcomes: Sequence[CaseOutcome]) -> dict[str, Any]:
-    found = [outcome.rank for outcome in outcomes if outcome.rank]
+def _rates(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    found = [one["place"] for one in outcomes if one["place"]]
     return {
         "cases": len(outcomes),
         "found": len(found),

@@ -67,7 +67,7 @@ async def test_what_should_have_been_found_is_kept_and_asked_again(
     await http.post(f"/flow/{hit}/expected", data={"message": first})
 
     outcomes = await evaluate(orchestrator)
-    assert [outcome.rank for outcome in outcomes] == [None, 1], "kept twice is kept once"
+    assert [outcome["place"] for outcome in outcomes] == [None, 1], "kept twice is kept once"
     rates = hit_rates(outcomes)
     assert (rates["cases"], rates["found"], rates["hit_rate"]) == (2, 1, 0.5)
     assert rates["operations"]["search"]["found"] == 0

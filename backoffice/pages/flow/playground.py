@@ -1,7 +1,6 @@
 """/flow/try and /flow/cases: the playground and the test cases."""
 
 import re
-from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, get_args
 
 from fastapi import APIRouter, Form, Path, Query, Request
@@ -11,7 +10,7 @@ from backoffice.dependencies import SOURCE, CurrentClient
 from backoffice.pages.rendering import address, render, see_other
 from backoffice.queries import Word
 from orchestrator.operations import operations
-from orchestrator.recording.evaluation import SEARCH_OPERATIONS, CaseOutcome, evaluate, hit_rates, repeatable_request
+from orchestrator.recording.evaluation import SEARCH_OPERATIONS, evaluate, hit_rates, repeatable_request
 from orchestrator.requests.field_types import Mode, RoleName
 from orchestrator.views import runs as views
 from registry.domain import new_id
@@ -90,20 +89,13 @@ async def expect(client: CurrentClient, execution_id: Annotated[Word, Path()], m
 @router.get("/cases")
 async def cases_page(request: Request, client: CurrentClient) -> HTMLResponse:
     cases = await client.view(views.list_expectations)
-    return _cases(request, [{"case": case} for case in cases])
+    return render(request, "flow/cases.html", rows=cases, rates=None)
 
 
 @router.post("/cases/run")
 async def run_cases(request: Request, client: CurrentClient) -> HTMLResponse:
-    outcomes = await evaluate(client.orchestrator, client.name, client.access)
-    return _cases(request, [{"case": one.case, "place": one.rank} for one in outcomes], outcomes)
-
-
-def _cases(
-    request: Request, rows: Sequence[Mapping[str, Any]], outcomes: Sequence[CaseOutcome] | None = None
-) -> HTMLResponse:
-    rates = hit_rates(outcomes) if outcomes is not None else None
-    return render(request, "flow/cases.html", rows=rows, rates=rates)
+    cases = await evaluate(client.orchestrator, client.name, client.access)
+    return render(request, "flow/cases.html", rows=cases, rates=hit_rates(cases))
 
 
 @router.post("/cases/{case_id}/deletion")
