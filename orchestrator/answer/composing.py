@@ -29,7 +29,6 @@ MIN_TOKENS, MIN_TOKENS_ONE_WORDING = 60, 200
 # contained the answer too rarely.
 CLOSE_SCORE = 0.6
 NEARLY_BEST = 0.8  # share of the best turn's score from which an earlier turn is shown before it
-NOT_SENT = ("extract_id", "ranking")  # fields that are recorded but not sent
 
 
 def compose(request: ExtractRequest, data: Extraction, limit: SizeLimit | None) -> tuple[dict[str, Any], int]:
@@ -43,18 +42,18 @@ def compose(request: ExtractRequest, data: Extraction, limit: SizeLimit | None) 
         tokens = CHOICE_TOKENS if _is_choice(data) else LONE_CHOICE_TOKENS
     weigh = _text_weight(data)
     is_sure = bool(data.ranked) and data.confidence is not Confidence.LOW
-    if is_sure and not (request.is_shortened or data.saved_ranking or data.parsed.is_continuation):
+    if is_sure and not (request.is_shortened or data.position or data.parsed.is_continuation):
         data = _defer_early_turns(data)
     result = _answer(request, data, tokens, weigh)
     while tokens > 1 and not request.is_shortened:
-        sent = _as_sent(result)
+        sent = as_sent(result)
         if fits(limit, sent) and (tokens <= most / 3 or tokens_of(sent) <= most):
             break
         tokens = tokens * 3 // 4
         result = _answer(request, data, tokens, weigh)
     if not request.is_shortened:
         for name in ("stands_at", "candidates", "first", "last", "understood", "project", "source", "title"):
-            if tokens_of(_as_sent(result)) <= most:
+            if tokens_of(as_sent(result)) <= most:
                 break
             result = {**_without_keys(result, name), "metadata": _without_keys(result["metadata"], name)}
     return result, tokens
@@ -90,8 +89,10 @@ def _without_keys(given: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name not in names}
 
 
-def _as_sent(result: dict[str, Any]) -> dict[str, Any]:
-    return {**_without_keys(result, *NOT_SENT), "messages": [deliver(message) for message in result["messages"]]}
+def as_sent(result: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer as it is sent, without the fields that are only recorded."""
+    fields = _without_keys(result, "extract_id", "ranking")
+    return {**fields, "messages": [deliver(message) for message in result["messages"]]}
 
 
 def _text_weight(data: Extraction) -> TextWeight:
@@ -111,14 +112,14 @@ def _answer(request: ExtractRequest, data: Extraction, tokens: int, weigh: TextW
     """Return the answer with the messages that fit `tokens`: the whole conversation, or a selection of its turns."""
     few = request.query.limit if _is_choice(data) else max(2, tokens // 30)  # a message also has an id and a time
     budget = Budget(min(request.query.limit, few), tokens)
-    is_continuation = (data.parsed.is_continuation and not _is_choice(data)) or not (data.ranked or data.saved_ranking)
+    is_continuation = (data.parsed.is_continuation and not _is_choice(data)) or not (data.ranked or data.position)
     selection = _whole_conversation(data, budget) if is_continuation else None
     if selection is None:
         end = data.end if is_continuation else []
         ranked = [_best_turn(data)] if _is_choice(data) and not request.is_shortened else data.ranked
-        is_all = request.is_shortened or data.saved_ranking or ranked is not data.ranked
+        is_all = request.is_shortened or data.position or ranked is not data.ranked
         until = [inf] * len(ranked) if is_all else _token_limits(data)
-        is_first_page = not data.saved_ranking
+        is_first_page = not data.position
         selection = select(ranked, end, data.hits, budget, weigh, until=until, is_first_page=is_first_page)
     shown = _mark_messages(data, with_gaps(selection.messages, data.seqs), is_continuation=is_continuation)
     result = _result(data, shown, with_state=is_continuation)
@@ -149,7 +150,7 @@ def _defer_early_turns(data: Extraction) -> Extraction:
 
 def _whole_conversation(data: Extraction, budget: Budget) -> Selection | None:
     """Return the whole conversation if it was read and fits; else None."""
-    if data.saved_ranking or len(data.seqs) > sum(map(len, data.end)):
+    if data.position or len(data.seqs) > sum(map(len, data.end)):
         return None
     messages = select_all(data.end, budget._replace(tokens=min(budget.tokens, MAX_WHOLE_TOKENS)))
     return None if messages is None else Selection(messages, len(data.turns))
@@ -234,8 +235,8 @@ def _tokens_left(left: int, data: Extraction, shown: Sequence[MessageDict]) -> i
 
 def _save_ranking(result: dict[str, Any], data: Extraction, taken: int) -> None:
     """Record the rest of the ranking with the first page; each later page continues where the previous one ended."""
-    if data.saved_ranking:
-        position = {"x": data.saved_ranking.result_id, "o": data.saved_ranking.offset + taken}
+    if data.position:
+        position = {"x": data.position["x"], "o": data.position["o"] + taken}
         if not taken:  # a turn has more hits than a page; the best were shown
             position["h"] = 1 + max(data.hits.get(message["number"], -1) for message in result["messages"])
     else:

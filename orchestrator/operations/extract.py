@@ -5,15 +5,14 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from orchestrator.answer.composing import compose
-from orchestrator.answer.delivery import deliver, tokens_for, tokens_in
+from orchestrator.answer.composing import as_sent, compose
+from orchestrator.answer.delivery import tokens_for, tokens_in
 from orchestrator.answer.digests.summary import SHORT_TOKENS, digest_of, summary_of
 from orchestrator.answer.finding.choosing import Choice, choose, nothing_similar_error
 from orchestrator.answer.finding.elsewhere import empty_scope_error, format_span, no_match_error
 from orchestrator.answer.finding.extraction import (
     Extraction,
     NothingFound,
-    SavedRanking,
     read_answer,
     read_last_messages,
     read_turns,
@@ -177,7 +176,7 @@ def _next_page(tx: ReadTransaction, run: Run, request: ExtractRequest, position:
         turns=turns,
         hits=hits,
         seqs=seqs_of(tx, row.number, request.query.roles),
-        saved_ranking=SavedRanking(saved.id, position["o"]),
+        position=position,
     )
 
 
@@ -238,17 +237,15 @@ def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: Genera
     if run.is_recorded:
         delivery = {"channel": found["channel"], "items": ids, "result_type": request.query.mode}
         run.recorder.record_delivery(tx, result_id, "extract_result", about, **delivery)
-    # A summary replaces its messages; their ids are stored with the result.
-    shown = [] if "summary" in found else [deliver(message) for message in found["messages"]]
-    texts = [str(found["summary"])] if "summary" in found else [message["text"] for message in shown]
+    answer = as_sent(found)
+    texts = [message["text"] for message in answer["messages"]]
+    if "summary" in found:  # it replaces its messages; their ids are stored with the result
+        answer["messages"], texts = [], [found["summary"]]
     run.recorder.explain(extract_result=result_id, delivered=ids, tokens=sum(map(tokens_in, texts)))
-    answer = {name: part for name, part in found.items() if name not in _NOT_SENT}
     if not run.is_recorded and "ranking" in found:  # the cursor needs the stored ranking
         answer["metadata"] = {name: part for name, part in answer["metadata"].items() if name != "next_cursor"}
-    return {**answer, "messages": shown}
+    return answer
 
-
-_NOT_SENT = ("ranking", "extract_id")  # recorded, but not sent
 
 _QUERY_NAMES = [field.alias or name for name, field in ExtractQuery.model_fields.items()]
 

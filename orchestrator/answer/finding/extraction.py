@@ -29,14 +29,6 @@ MAX_WHOLE = 400  # messages; a longer conversation is never sent whole
 
 
 @dataclass(frozen=True, slots=True)
-class SavedRanking:
-    """The position in the recorded ranking of an earlier extraction, for its next page."""
-
-    result_id: str
-    offset: int
-
-
-@dataclass(frozen=True, slots=True)
 class Extraction:
     """Messages read from one channel: `ranked` turns best first, and `end`, its last turns in order.
 
@@ -69,7 +61,8 @@ class Extraction:
     has_older: bool = False
     is_paged: bool = False
     """True if a cursor may continue with older messages."""
-    saved_ranking: SavedRanking | None = None
+    position: Mapping[str, Any] | None = None
+    """The position in the recorded ranking of an earlier extraction, for its next page: {x: its id, o: turns shown}."""
     relaxation: str = ""
     """Part of the request to drop next, if this is not sure enough (`Lookup.relaxation`)."""
 
