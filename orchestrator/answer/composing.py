@@ -143,7 +143,7 @@ def _defer_early_turns(data: Extraction) -> Extraction:
     return replace(
         data,
         ranked=sorted(data.ranked, key=lambda one: one[0]["turn"] in early),
-        turns=sorted(data.turns, key=lambda turn: turn[1] in early),
+        turns=sorted(data.turns, key=early.__contains__),
         shares={turn: share for turn, share in data.shares.items() if turn not in early},
     )
 
@@ -245,8 +245,8 @@ def _save_ranking(result: dict[str, Any], data: Extraction, taken: int) -> None:
         found = (one for one in chain(*data.ranked, *data.end) if one["number"] in data.hits)
         shown -= {message["turn"] for message in found if message["number"] not in numbers}
         # The first of these turns and the channel's last turn may be partly shown; the next page omits those messages.
-        (_, first), *others = data.turns[taken:]
-        rest = [turn for _, turn in others if turn not in shown]
+        first, *others = data.turns[taken:]
+        rest = [turn for turn in others if turn not in shown]
         of_first = [one["number"] for one in chain(*data.ranked) if one["turn"] == first]
         if not of_first or not numbers.issuperset(of_first):
             rest = [first, *rest]

@@ -16,7 +16,6 @@ from sources.client import SizeLimit
 if TYPE_CHECKING:
     from registry.storage.conversations.messages import MessageRow
 
-Turn = tuple[int, int]  # a turn's identity: channel number, seq of its first message
 MessageDict = dict[str, Any]
 
 

@@ -161,11 +161,11 @@ def _next_page(tx: ReadTransaction, run: Run, request: ExtractRequest, position:
         raise InvalidRequest("The cursor is not valid.", "cursor: allowed: the next_cursor of the last answer")
     row = get_channel(tx, saved.channel)
     run.recorder.channel = row.name
-    turns = [(row.number, turn) for turn in saved.metadata["turns"]][position["o"] :]
+    turns = saved.metadata["turns"][position["o"] :]
     run.recorder.explain(channel=row.name, by=f"the ranking kept with {saved.id}", candidates=len(turns))
     parsed, _ = parse_in_scope(tx, request.query.text or "", request.query.utc_offset_minutes, Scope())
     hits = {number: at for at, number in enumerate(saved.metadata["hits"])}
-    ranked = read_turns(tx, turns[: 2 * request.query.limit], request.query)
+    ranked = read_turns(tx, row.number, turns[: 2 * request.query.limit], request.query)
     given = {number for number, at in hits.items() if at < position.get("h", 0)}
     ranked[:1] = [[message for message in turn if message["number"] not in given] for turn in ranked[:1]]
     rest = [[message for message in turn if message["id"] not in saved.items] for turn in ranked]

@@ -4,20 +4,20 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from orchestrator.answer.delivery import MessageDict, Turn, message_dict
+from orchestrator.answer.delivery import MessageDict, message_dict
 from orchestrator.answer.finding.alternatives import alternative, alternatives_in_time, alternatives_of
 from orchestrator.answer.finding.choosing import Choice, latest_channels
 from orchestrator.answer.finding.elsewhere import OtherTimeMatch, empty_scope_error, nearest_other_time, other_time_note
 from orchestrator.answer.finding.lookup import Lookup
 from orchestrator.answer.finding.newer import find_later_statement
-from orchestrator.answer.finding.relevance import JudgedMessage, turns_of_hits
+from orchestrator.answer.finding.relevance import JudgedMessage
 from orchestrator.requests.shapes import ExtractQuery
 from registry.domain import Role
 from registry.errors import NotFound
 from registry.search.retrieval import SearchResult
 from registry.search.sessions import read_messages_around
 from registry.storage.conversations.channels import ChannelRow
-from registry.storage.conversations.messages import by_numbers, messages_of, seqs_of, turns_of
+from registry.storage.conversations.messages import by_numbers, messages_of, messages_of_turns, seqs_of
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import position_of
 from registry.text.ranking.confidence import Confidence
@@ -39,7 +39,7 @@ class Extraction:
     channel: ChannelRow
     parsed: ParsedRequest
     ranked: list[list[MessageDict]] = field(default_factory=list)
-    turns: list[Turn] = field(default_factory=list)
+    turns: list[int] = field(default_factory=list)  # seqs of their first messages
     hits: Mapping[int, int] = field(default_factory=dict)
     """Rank of each message found, by number."""
     shares: Mapping[int, float] = field(default_factory=dict)
@@ -82,16 +82,16 @@ def read_answer(
     lookup.run.recorder.explain(confidence=sure.value)
     found, row = choice.found, choice.channel
     change = find_later_statement(lookup, choice)
-    turns = turns_of_hits(judged)
-    if change.turn:  # show the turn with the later statement next to the best turn
+    turns = list(dict.fromkeys(one.ranked.candidate.turn for one in judged))
+    if change.turn is not None:  # show the turn with the later statement next to the best turn
         turns = list(dict.fromkeys([turns[0], change.turn, *turns[1:]]))
     best = judged[0].score or 1.0
     shares = {one.ranked.candidate.turn: one.score / best for one in reversed(judged)}
-    if change.turn:
-        shares[change.turn[1]] = 1.0
+    if change.turn is not None:
+        shares[change.turn] = 1.0
     end = _last_turns(lookup, row)
     rank_of = {one.ranked.candidate.number: rank for rank, one in enumerate(judged)}
-    ranked = read_turns(tx, turns[: 2 * query.limit], query)
+    ranked = read_turns(tx, row.number, turns[: 2 * query.limit], query)
     best_seqs = {one.ranked.candidate.seq for one in judged if one.score >= MIN_SCORE_SHARE * best}
     return Extraction(
         channel=row,
@@ -146,12 +146,14 @@ def read_last_messages(
     )
 
 
-def read_turns(tx: ReadTransaction, turns: Sequence[Turn], query: ExtractQuery) -> list[list[MessageDict]]:
+def read_turns(
+    tx: ReadTransaction, channel_number: int, turns: Sequence[int], query: ExtractQuery
+) -> list[list[MessageDict]]:
     """Read the messages of some turns, with the requested roles, in the order of the turns."""
-    rows = (one for one in turns_of(tx, turns) if one.role in query.roles and not one.payload.get("injected"))
-    by_turn: dict[Turn, list[MessageDict]] = {turn: [] for turn in turns}
-    for one in rows:
-        by_turn[(one.channel_number, one.turn)].append(message_dict(one))
+    by_turn: dict[int, list[MessageDict]] = {turn: [] for turn in turns}
+    for one in messages_of_turns(tx, channel_number, turns):
+        if one.role in query.roles and not one.payload.get("injected"):
+            by_turn[one.turn].append(message_dict(one))
     return [messages for messages in by_turn.values() if messages]
 
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
-from orchestrator.answer.delivery import Turn
 from orchestrator.answer.finding.choosing import MAX_CHOICES, Choice, past_ends
 from orchestrator.answer.finding.lookup import Lookup
 from orchestrator.answer.finding.relevance import best_channels
@@ -39,7 +38,7 @@ class LaterStatement(NamedTuple):
 
     newer: dict[str, Any] | None
     replaced_on: Mapping[str, str]
-    turn: Turn | None = None
+    turn: int | None = None
     """The turn with the statement, if it is in the same conversation."""
 
 
@@ -123,7 +122,7 @@ def _compare(tx: ReadTransaction, found: SearchResult, earlier: MessageRow, late
     exchange = [row for row in further if row.seq < later.turn + EXCHANGE]
     turn = None
     if later.channel_number == earlier.channel_number:
-        turn = (later.channel_number, later.turn)
+        turn = later.turn
         statement = [row for row in statement if row.turn != later.turn]
     replaced = [] if _is_rejected(further) else _replaced_by(tx, statement, exchange, found)
     when = format_time(exchange[0].timestamp)

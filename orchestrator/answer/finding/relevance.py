@@ -1,12 +1,10 @@
 """Judge which messages found are relevant to the request, and the confidence in an answer."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from operator import attrgetter
 from typing import Any, NamedTuple
 
-from orchestrator.answer.delivery import Turn
 from orchestrator.recording.recorder import MAX_ITEMS
 from registry.search.retrieval import FULL_COVERAGE, SearchResult
 from registry.search.scope import Scope
@@ -135,11 +133,6 @@ def describe_verdicts(verdicts: Sequence[JudgedMessage]) -> dict[str, Any]:
     best_dropped = dropped[: max(10, MAX_ITEMS - len(relevant))]
     shown = [judged.as_dict() for judged in (*relevant[: MAX_ITEMS - len(best_dropped)], *best_dropped)]
     return {"kept": len(relevant), "dropped": len(dropped), "verdicts": shown}
-
-
-def turns_of_hits(hits: Iterable[JudgedMessage]) -> list[Turn]:
-    """Return the distinct turns of some messages, in their order."""
-    return list(dict.fromkeys(map(attrgetter("channel_id", "turn"), map(attrgetter("ranked.candidate"), hits))))
 
 
 @dataclass(frozen=True)

@@ -85,19 +85,10 @@ def message_position(tx: ReadTransaction, channel_number: int, seq: int) -> tupl
     return row.timestamp, row.number
 
 
-TurnKey = tuple[int, int]  # channel number, and seq of the message that opens the turn
-
-
-def turns_of(tx: ReadTransaction, turns: Iterable[TurnKey]) -> list[MessageRow]:
-    """Return all messages of some turns, in conversation order."""
-    by_channel: dict[int, list[int]] = defaultdict(list)
-    for channel_number, turn in turns:
-        by_channel[channel_number].append(turn)
-    rows: list[MessageRow] = []
-    for number, of_channel in by_channel.items():
-        within = conversation.c.channel_number == number, conversation.c.turn.in_(of_channel)
-        rows += tx.execute(select(conversation).where(*within, conversation.c.deleted.is_(False)))
-    return _in_order(rows)
+def messages_of_turns(tx: ReadTransaction, channel_number: int, turns: Sequence[int]) -> list[MessageRow]:
+    """Return all messages of some turns (seqs of their first messages) of a channel, in order."""
+    within = conversation.c.channel_number == channel_number, conversation.c.turn.in_(turns)
+    return _in_order(tx.execute(select(conversation).where(*within, conversation.c.deleted.is_(False))).all())
 
 
 def seqs_of(tx: ReadTransaction, channel_number: int, roles: Sequence[str]) -> list[int]:
