@@ -96,7 +96,7 @@ def _search(lookup: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | 
     recorder.explain(
         channel=row.name if row else None, **describe_search(found), understood=describe_request(parsed, found)
     )
-    choice = Choice(found, judge_messages(found), row) if row else choose(lookup, found, folder)
+    choice = Choice(found, judge_messages(found), row, found) if row else choose(lookup, found, folder)
     if choice is None or (row and not found.is_supported(row.number, is_narrowed=parsed.is_narrowed)):
         is_named = parsed.is_narrowed or (row is not None and parsed.is_continuation)
         if not is_named:
@@ -108,7 +108,7 @@ def _search(lookup: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | 
     confidence = confidence_in(choice.found, choice.channel.number, scores, parsed)
     if choice.hits:
         return read_answer(lookup, choice, choice.hits, confidence)
-    recorder.explain(**describe_verdicts(choice.channel_verdicts))
+    recorder.explain(**describe_verdicts(choice.verdicts))
     # the title matches, but no message
     ended = read_last_messages(lookup, choice.channel, relaxed="words", is_chosen=bool(choice.candidates))
     return ended if parsed.is_narrowed else replace(ended, confidence=confidence)

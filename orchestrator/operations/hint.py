@@ -98,7 +98,7 @@ def _with_prompt(tx: ReadTransaction, run: Run, query: HintQuery, excluded: list
     positions = [best.turn, *range(best.seq - MAX_CURE_DISTANCE, best.seq + MAX_CURE_DISTANCE + 1)]
     rows = read_messages_around(tx, {channel.number: positions})[channel.number]
     around = list(map(message_dict, by_numbers(tx, [row.number for row in rows])))
-    scores = {one.ranked.candidate.number: one.score for one in choice.channel_verdicts}
+    scores = {one.ranked.candidate.number: one.score for one in choice.verdicts}
     later = find_later_statement(lookup, choice)
     text, quoted_ids = hint_of(channel, around, scores, found.query, later.newer if later.replaced_on else None)
     return {"hint": text, "channel": channel.name, "told_of": quoted_ids}

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
 from typing import Any
 
 from orchestrator.answer.finding.elsewhere import empty_scope_error, format_span, no_match_error
@@ -28,29 +27,15 @@ class Choice:
     """A search result and the chosen conversation: the first of `candidates`, or the one that the user named."""
 
     found: SearchResult
-    verdicts: Sequence[JudgedMessage]
+    verdicts: list[JudgedMessage]  # on the chosen conversation's messages
     channel: ChannelRow
+    everywhere: SearchResult  # of all conversations in scope; `found` may be from a second search in the channel only
     candidates: Sequence[Scored] = ()
-    wide_result: SearchResult | None = None
-    """The first search's result, if `found` is from a second search in the channel only."""
-
-    @property
-    def everywhere(self) -> SearchResult:
-        """Return the result of the search in all conversations in scope."""
-        return self.wide_result or self.found
-
-    @cached_property
-    def channel_verdicts(self) -> list[JudgedMessage]:
-        """Return the verdicts on the chosen conversation's messages."""
-        if not self.candidates:  # the user named it, so only it was searched
-            return list(self.verdicts)
-        number = self.channel.number
-        return [one for one in self.verdicts if one.ranked.candidate.channel_id == number]
 
     @property
     def hits(self) -> list[JudgedMessage]:
         """Return the relevant messages, best first; the best five if none contains a whole query word."""
-        return [one for one in self.channel_verdicts if one.reason is None] or self.channel_verdicts[:5]
+        return [one for one in self.verdicts if one.reason is None] or self.verdicts[:5]
 
 
 def choose(lookup: Lookup[ExtractQuery], found: SearchResult, folder: str | None) -> Choice | None:
@@ -61,7 +46,8 @@ def choose(lookup: Lookup[ExtractQuery], found: SearchResult, folder: str | None
     row, wider = candidates[0][0], found
     if len(found.candidates) >= CANDIDATES:
         found = replace(lookup, scope=replace(lookup.scope, channel_number=row.number)).find()
-    return Choice(found, judge_messages(found), row, candidates, wider)
+    verdicts = [one for one in judge_messages(found) if one.ranked.candidate.channel_id == row.number]
+    return Choice(found, verdicts, row, wider, candidates)
 
 
 def order_channels(lookup: Lookup[Any], found: SearchResult, folder: str | None = None) -> list[Scored]:

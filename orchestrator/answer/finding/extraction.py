@@ -102,7 +102,7 @@ def read_answer(
         shares=shares,
         **end,
         result=found,
-        verdicts=choice.channel_verdicts,
+        verdicts=choice.verdicts,
         confidence=sure,
         replaced_on=change.replaced_on,
         newer=change.newer,
