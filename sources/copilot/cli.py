@@ -90,6 +90,7 @@ class EventLog(Conversation):
     described: dict[str, str] = field(default_factory=dict)
     _agents: dict[str, Conversation] = field(default_factory=dict)
     _agent_names: defaultdict[str, str] = field(default_factory=lambda: defaultdict(str))
+    _agent_calls: dict[str, str] = field(default_factory=dict)  # the call that started a sub-agent, by its id
     _current: list[Draft] = field(default_factory=list)
     _positions: dict[str, int] = field(default_factory=dict)
     _facts: Record = field(default_factory=dict)
@@ -102,7 +103,11 @@ class EventLog(Conversation):
         kind, data, event_id = string(event.get("type")), mapping(event.get("data")), string(event.get("id"))
         if event_id:
             self._positions[event_id] = len(self._current)
-        agent = string(data.get("toolCallId" if kind == "subagent.failed" else "parentToolCallId"))
+        call_id, agent_id = string(data.get("toolCallId")), string(event.get("agentId"))
+        if kind == "subagent.started" and agent_id:
+            self._agent_calls[agent_id] = call_id
+        parent_call = string(data.get("parentToolCallId")) or self._agent_calls.get(agent_id, "")
+        agent = call_id if kind == "subagent.failed" else parent_call
         before, thread = len(self.drafts), self._agents.setdefault(agent, Conversation()) if agent else self
         self.begin(event_id, event.get("timestamp"))
         self.model = string(data.get("model")) or self._model
@@ -118,7 +123,8 @@ class EventLog(Conversation):
         elif kind == "session.context_changed":
             self.add_folder(data.get("cwd"))
         elif kind == "session.model_change":
-            self._model = string(data.get("newModel")) or self._model
+            if thread is self:
+                self._model = string(data.get("newModel")) or self._model
         elif kind == "session.title_changed":
             self._facts["title"] = string(data.get("title")) or self._facts.get("title")
         elif kind == "session.snapshot_rewind":  # the named event and all later ones were undone
@@ -180,9 +186,10 @@ class EventLog(Conversation):
                 draft.more["usage"] = usage_of(value_at(metrics, "usage"), cache_in_input=True) | draft.more["usage"]
 
     def _add_question(self, data: Record, thread: Conversation) -> None:
-        """Add a typed message, or an injected one if its source is not the user."""
-        text = string(data.get("content"))
-        if string(data.get("source")) not in ("", "user"):
+        """Add a message of the user, or to a sub-agent its task; an injected one if it is from another source."""
+        text, source = string(data.get("content")), string(data.get("source"))
+        is_task = thread is not self and source.startswith("agent-")
+        if source not in ("", "user") and not is_task:
             thread.inject(text)
         else:
             keys = ("displayName", "path", "filePath", "name", "type")

@@ -114,6 +114,24 @@ def test_a_sub_agents_turns_are_a_session_of_their_own() -> None:
     assert agent.meta == {"relation": "sub-agent"}
 
 
+def test_the_task_and_the_model_of_a_sub_agent_are_not_those_of_its_caller() -> None:
+    log = Log()
+    log.start(selectedModel="large")
+    log.user("Count the files")
+    log.answer("", request("c1", "task", {"description": "Count", "prompt": "Count *.py"}))
+    log.add("subagent.started", toolCallId="c1", agentName="explore")
+    log.add("session.model_change", source="agent", newModel="small")
+    log.user("Count *.py", source="agent-1")
+    for event in log.events[-3:]:
+        event["agentId"] = "a1"
+    log.add("assistant.message", content="Seven.")
+
+    main, agent = read(log)
+    assert said(agent) == [("user", "Count *.py")]
+    assert said(main) == [("user", "Count the files"), ("tool", "task Count"), ("assistant", "Seven.")]
+    assert main.messages[-1].more["model"] == "large"
+
+
 def test_a_refused_call_a_call_without_a_result_and_a_result_without_a_call_are_kept() -> None:
     log = Log()
     log.answer("", request("c1", "bash", '{"command": "rm"}'), request("c2", "bash", "not JSON"))
