@@ -4,6 +4,7 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from math import inf
 from typing import Any, NamedTuple
 
 from registry.domain import Role, Session
@@ -26,12 +27,13 @@ class Layer(IntEnum):
 
 
 class LayeredMessage(NamedTuple):
-    """A message with its layer and turn, and its position among all entries."""
+    """A message with its layer and turn, its position among all entries, and the ordinal of its record."""
 
     draft: Draft
     layer: Layer
     turn: str
     position: int
+    ordinal: float
 
     @property
     def group(self) -> str:
@@ -42,6 +44,14 @@ class LayeredMessage(NamedTuple):
     @property
     def call_id(self) -> str:
         return string(self.draft.more.get("native_id"))
+
+
+class Rollback(NamedTuple):
+    """An undo by the user at a position: of a number of turns, or of all records from an ordinal on."""
+
+    position: int
+    turns: int = 0
+    ordinal: float = inf
 
 
 def deduplicate(entries: Sequence[LayeredMessage]) -> list[LayeredMessage]:
@@ -65,13 +75,13 @@ def deduplicate(entries: Sequence[LayeredMessage]) -> list[LayeredMessage]:
     return [entry for entry in entries if is_first(entry)]
 
 
-def mark_rolled_back(entries: Sequence[LayeredMessage], rollbacks: Iterable[tuple[int, int]]) -> None:
-    """Mark the messages of turns that the user rolled back. A rollback: its position and number of turns."""
+def mark_rolled_back(entries: Sequence[LayeredMessage], rollbacks: Iterable[Rollback]) -> None:
+    """Mark the messages that the user rolled back."""
     following, remaining = deque(entries), list[LayeredMessage]()
-    for end, turns in rollbacks:
-        while following and following[0].position < end:
+    for position, turns, ordinal in rollbacks:
+        while following and following[0].position < position:
             remaining.append(following.popleft())
-        while turns > 0 and remaining:
+        while remaining and (turns > 0 or remaining[-1].ordinal >= ordinal):
             draft = remaining.pop().draft
             supersede([draft])
             turns -= draft.role is Role.USER
@@ -92,7 +102,8 @@ class Rollout(Conversation):
     _entries: list[LayeredMessage] = field(default_factory=list)
     _seen: set[tuple[str, str]] = field(default_factory=set)
     _message_counts: Counter[tuple[str, Role, Layer]] = field(default_factory=Counter)
-    _rollbacks: list[tuple[int, int]] = field(default_factory=list)
+    _rollbacks: list[Rollback] = field(default_factory=list)
+    _ordinal: float = -inf
     _turn: str = ""
     _is_copy: bool = False
     _total: Record = field(default_factory=dict)
@@ -102,6 +113,8 @@ class Rollout(Conversation):
     def read(self, record: Record) -> None:
         kind, payload = records.unwrapped(record)
         self.begin("", record.get("timestamp"))
+        ordinal = record.get("ordinal")
+        self._ordinal = ordinal if isinstance(ordinal, int) else -inf
         if turn := string(payload.get("turn_id")):
             self._turn, self._is_copy = turn, turn in self.copied
         if kind == "session_meta":
@@ -149,6 +162,10 @@ class Rollout(Conversation):
             self.add_folder(payload.get("cwd"))
         else:
             self._is_copy = bool(self.copied)
+        base = mapping(payload.get("history_base"))
+        end = base.get("end_ordinal_exclusive")
+        if base.get("thread_id") == payload.get("id") and isinstance(end, int):  # rewound into this new file
+            self._rollbacks.append(Rollback(len(self._entries), ordinal=end))
 
     def _read_context(self, payload: Record) -> None:
         self.add_folder(payload.get("cwd"))
@@ -194,7 +211,7 @@ class Rollout(Conversation):
             self._read_item(payload)
         elif kind == "thread_rolled_back":
             if isinstance(turns := payload.get("num_turns"), int):
-                self._rollbacks.append((len(self._entries), turns))
+                self._rollbacks.append(Rollback(len(self._entries), turns))
         elif kind == "thread_name_updated":
             self.name = string(payload.get("thread_name")) or self.name
         elif kind == "token_count":
@@ -264,7 +281,7 @@ class Rollout(Conversation):
 
     def _add_entry(self, draft: Draft, layer: Layer) -> None:
         if draft.parts or "attachments" in draft.more:
-            self._entries.append(LayeredMessage(draft, layer, self._turn, len(self._entries)))
+            self._entries.append(LayeredMessage(draft, layer, self._turn, len(self._entries), self._ordinal))
 
     def _inject(self, text: str, **more: Any) -> None:
         self._add_entry(self.inject(text, **more), Layer.ALONE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -341,6 +341,25 @@ def test_the_files_of_a_long_thread_are_one_conversation(root: Path) -> None:
 
     [thread] = found(root).values()
     assert [text for _, text in said(thread.session, Role.USER)][-1] == "Next"
+
+
+def test_a_thread_that_was_rewound_into_a_new_file_marks_the_turns_behind_the_point(root: Path) -> None:
+    first = Rollout(thread_id(3), ordinals=True)
+    first.meta(history_mode="paginated")
+    for number, word in enumerate(("one", "two", "three"), 1):
+        first.item("UserMessage", f"i{number}", f"t{number}", content=[{"type": "text", "text": word}])
+    write(root, first)
+    second = continued(3, first.thread, 3)
+    second.at = first.at + timedelta(minutes=1)
+    write(root, second, segment=f"_{thread_id(99)}")
+
+    [thread] = found(root).values()
+    assert [(each.text, "superseded" in each.more) for each in thread.session.messages] == [
+        ("one", False),
+        ("two", False),
+        ("three", True),
+        ("Another way", False),
+    ]
 
 
 def compress(file: Path) -> Path:
