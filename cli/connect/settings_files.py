@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -67,8 +67,11 @@ def apply(change: Rewrite) -> Path | None:
             replace_file(copy, change.before)
         if change.after is None:
             file.unlink()
+            _remove_made_folders(file)
         else:
+            missing = [str(folder) for folder in file.parents if not folder.exists()]
             replace_file(file, change.after)
+            _update_record(dict.fromkeys(missing, ""))
     except OSError as exc:
         raise StorageError(f"{change.file} could not be written.", str(exc)) from exc
     return copy
@@ -96,10 +99,23 @@ def original_text(file: Path) -> str | None:
 
 def save_original_text(file: Path, text: str | None) -> None:
     """Store the text of an empty settings file for the uninstallation; None deletes it."""
+    _update_record({str(file): text})
+
+
+def _remove_made_folders(file: Path) -> None:
+    """Remove the empty folders above a removed file that the installation made."""
+    made = _original_texts()
+    for folder in file.parents:
+        if str(folder) not in made or any(folder.iterdir()):
+            break
+        folder.rmdir()
+        _update_record({str(folder): None})
+
+
+def _update_record(news: Mapping[str, str | None]) -> None:
+    """Store what uninstalling restores: the text of a file, or "" for a folder to remove; None deletes an entry."""
     stored = _original_texts()
-    texts = {path: original for path, original in stored.items() if path != str(file)}
-    if text is not None:
-        texts[str(file)] = text
+    texts = {path: text for path, text in {**stored, **news}.items() if text is not None}
     record = Path(registry_home(), "connected.json")
     with suppress(OSError):  # without the record, uninstalling removes the file
         if texts and texts != stored:

@@ -51,6 +51,12 @@ def written(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in files}
 
 
+def folders(home: Path) -> set[Path]:
+    """Every folder below a home, without our own and those above it."""
+    ours = default_home()
+    return {path for path in home.rglob("*") if path.is_dir() and path not in (ours, *ours.parents)} - {ours / "bin"}
+
+
 def json_in(file: Path) -> dict[str, Any]:
     content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return content
@@ -78,6 +84,7 @@ def test_cursor_gets_its_server_its_hooks_and_the_rule_of_a_project(empty_home: 
 def test_a_second_run_changes_nothing_and_uninstalling_leaves_nothing(
     empty_home: Path, tmp_path: Path, client: str
 ) -> None:
+    no_folders = folders(empty_home)
     assert bare_ctxr("install", client, "--yes").exit_code == 0
     before = written(tmp_path)
     assert before
@@ -85,7 +92,7 @@ def test_a_second_run_changes_nothing_and_uninstalling_leaves_nothing(
     assert (again.exit_code, written(tmp_path)) == (0, before)
     assert "connected already" in again.output
     assert bare_ctxr("uninstall", client, "--yes").exit_code == 0
-    assert written(tmp_path) == {}
+    assert (written(tmp_path), folders(empty_home)) == ({}, no_folders)
     assert "not connected" in bare_ctxr("uninstall", client, "--yes").output
 
 
@@ -183,9 +190,11 @@ def test_a_link_to_a_file_elsewhere_stays_a_link(empty_home: Path, tmp_path: Pat
 @pytest.mark.parametrize("client", INSTALLABLE)
 def test_a_file_that_held_nothing_holds_just_that_again(empty_home: Path, client: str) -> None:
     bare_ctxr("install", client, "--yes")
-    files = [empty_home / name for name in written(empty_home) if name.endswith((".json", ".toml"))]
+    names = [name for name in written(empty_home) if name.endswith((".json", ".toml"))]
+    files = [empty_home / name for name in names if not name.endswith("/connected.json")]
     bare_ctxr("uninstall", client, "--yes")
     for number, file in enumerate(files):
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("" if file.suffix == ".toml" else "{ }\n" if number else "{}", encoding="utf-8")
     before = written(empty_home)
     bare_ctxr("install", client, "--yes")
