@@ -7,6 +7,7 @@ from pathlib import Path
 from registry.domain import Role
 from sources.kit.loose_json import Record, items, mapping, read_json, string, text_at, value_at
 
+IGNORED_RECORDS = ("session_state", "world_state", "token_usage_record", "inter_agent_communication_metadata")
 IGNORED_RESPONSES = ("ghost_snapshot", "compaction", "compaction_summary", "image_generation_call", "other")
 IGNORED_ITEMS = (
     *("ContextCompaction", "Extension", "SubAgentActivity", "ImageView", "Sleep"),

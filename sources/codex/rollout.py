@@ -130,7 +130,7 @@ class Rollout(Conversation):
             self._read_event(payload, string(payload.get("type")))
         elif kind == "compacted":
             self._inject(string(payload.get("message")) or "Conversation compacted", compaction={})
-        elif kind not in ("session_state", "world_state", "token_usage_record"):
+        elif kind not in records.IGNORED_RECORDS:
             self.count_unknown("record", kind)
 
     def session(self) -> Session:
@@ -184,6 +184,8 @@ class Rollout(Conversation):
             self._add_call(tools.requested_call(payload), Layer.RESPONSE)
         elif kind in tools.OUTPUTS:
             self._add_result(payload)
+        elif kind == "agent_message":  # between agents; the task in it may be encrypted
+            self._inject("\n\n".join(drafts.texts_in(payload.get("content"))))
         elif kind not in records.IGNORED_RESPONSES:
             self._note_unknown("response", kind, payload)
 

@@ -451,6 +451,19 @@ def test_a_file_that_goes_during_the_pass_is_told_and_the_others_are_read(root: 
     assert [each for each in results if isinstance(each, Skipped)] == [Skipped(str(gone), "no such file or directory")]
 
 
+def test_a_task_that_one_agent_gave_another_is_known() -> None:
+    reading = codex_rollout.Rollout(thread_id(1))
+    rollout = Rollout(thread_id(1))
+    rollout.add("inter_agent_communication_metadata", trigger_turn=True)
+    task = {"author": "/root", "recipient": "/root/counter", "content": [{"type": "input_text", "text": "Count"}]}
+    rollout.add("response_item", type="agent_message", **task)
+    for record in rollout.records:
+        reading.read(record)
+
+    assert reading.skipped() == ()
+    assert said(reading.session()) == [("system", "Count")]
+
+
 def test_what_this_reader_does_not_know_is_counted_and_its_text_is_kept() -> None:
     reading = codex_rollout.Rollout(thread_id(1))
     rollout = Rollout(thread_id(1))
