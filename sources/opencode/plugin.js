@@ -17,6 +17,7 @@ const runHook = (event, payload) =>
 
 export const ContextRegistry = async ({ directory }) => {
   const notes = new Map()
+  const hints = new Map() // by the message that they are for
   const subAgents = new Set()
   const ask = (id) => {
     const note = runHook("session.start", { session_id: id, cwd: directory })
@@ -36,8 +37,16 @@ export const ContextRegistry = async ({ directory }) => {
       if (subAgents.has(sessionID) || !typed.length) return
       const prompt = typed.join("\n")
       const hint = await runHook("chat.message", { session_id: sessionID, cwd: directory, prompt })
-      const id = `${parts.at(-1).id}0` // the parts are put in the order of their ids
-      if (hint) parts.push({ id, sessionID, messageID: message.id, type: "text", text: hint, synthetic: true })
+      if (hint) hints.set(message.id, hint)
+    },
+    // The stored message stays as it is, because the client also asks for a title with its text.
+    "experimental.chat.messages.transform": async (_, { messages }) => {
+      messages.forEach(({ info, parts }, index) => {
+        const text = hints.get(info.id)
+        if (!text || parts.some((part) => part.text === text)) return
+        const about = { id: `${parts.at(-1).id}0`, sessionID: info.sessionID, messageID: info.id }
+        messages[index] = { info, parts: [...parts, { ...about, type: "text", text, synthetic: true }] }
+      })
     },
     "experimental.chat.system.transform": async (input, output) => {
       const id = input.sessionID

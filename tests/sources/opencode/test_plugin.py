@@ -21,15 +21,18 @@ const said = []
 for (const [id, parentID, texts] of JSON.parse(process.argv[2])) {
   await plugin.event({ event: { type: "session.created", properties: { info: { id, parentID } } } })
   const parts = texts.map(([text, synthetic], at) => ({ id: `prt_${at}`, type: "text", text, synthetic }))
-  await plugin["chat.message"]({ sessionID: id }, { message: { id: "msg_1" }, parts })
-  said.push(parts.slice(texts.length))
+  await plugin["chat.message"]({ sessionID: id }, { message: { id: `msg_${id}` }, parts })
+  const stored = { info: { id: `msg_${id}`, sessionID: id }, parts }
+  const messages = [stored]
+  await plugin["experimental.chat.messages.transform"]({}, { messages })
+  said.push([stored.parts.length - texts.length, messages[0].parts.slice(texts.length)])
 }
 console.log(JSON.stringify(said))
 """
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="no node")
-def test_a_prompt_gets_a_hint_behind_it_and_a_sub_agent_s_none(tmp_path: Path) -> None:
+def test_a_prompt_gets_a_hint_behind_it_in_the_chat_only_and_a_sub_agent_s_none(tmp_path: Path) -> None:
     assert OPENCODE.hooks
     assert OPENCODE.hooks.plugin
     command = json.dumps([sys.executable, "-c", HOOK])
@@ -45,6 +48,6 @@ def test_a_prompt_gets_a_hint_behind_it_and_a_sub_agent_s_none(tmp_path: Path) -
     first, *others = json.loads(node.stdout)
     payload = {"cwd": "/home/me/shop", "prompt": "fix the login\nand the logout", "session_id": "ses_1"}
     hint = f"A hint for chat.message {json.dumps(payload, sort_keys=True)}"
-    about = {"id": "prt_20", "sessionID": "ses_1", "messageID": "msg_1", "type": "text", "synthetic": True}
-    assert first == [{**about, "text": hint}]
-    assert others == [[], []]
+    about = {"id": "prt_20", "sessionID": "ses_1", "messageID": "msg_ses_1", "type": "text", "synthetic": True}
+    assert first == [0, [{**about, "text": hint}]]  # the stored message, of which a title is made, stays as it was
+    assert others == [[0, []], [0, []]]
