@@ -93,7 +93,8 @@ def request_note(payload: Mapping[str, Any]) -> str:
 
 def request_hint(client: str, event: str, payload: Mapping[str, Any]) -> str:
     """Return the hint for a prompt or a tool call; "" if there is none, or the prompt is not a task."""
-    if event not in (*PROMPT_EVENTS, *TOOL_EVENTS) or "cursor_version" in payload or payload.get("agent_id"):
+    is_sub_agent = payload.get("agent_id") or payload.get("agentId")  # Copilot CLI's key
+    if event not in (*PROMPT_EVENTS, *TOOL_EVENTS) or "cursor_version" in payload or is_sub_agent:
         return ""
     try:
         option = _prompt_option(payload) if event in PROMPT_EVENTS else _act_option(payload)

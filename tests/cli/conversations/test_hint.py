@@ -160,7 +160,8 @@ def test_only_a_task_is_looked_up(prompt: str, asked: str | None, monkeypatch: p
     assert hook.request_hint("codex", "userPromptSubmitted", {**payload, "session_id": "", "sessionId": "s-1"}) == said
     words = ["note", "--session", "s-1", "--client", "codex", "--prompt", asked, "--", "/home/me/shop"]
     assert seen == ([words] * 2 if asked else [])
-    assert hook.request_hint("codex", "UserPromptSubmit", {**payload, "agent_id": "a sub-agent"}) == ""
+    for key in ("agent_id", "agentId"):
+        assert hook.request_hint("codex", "UserPromptSubmit", {**payload, key: "a sub-agent"}) == ""
     assert hook.request_hint("codex", "Stop", payload) == ""
     if said:
         given = json.loads(hook.answer("codex", "UserPromptSubmit", payload, said))
