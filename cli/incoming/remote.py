@@ -101,20 +101,22 @@ def _settings_with_remote() -> Settings:
 
 async def _run_exchange(settings: Settings, direction: str) -> Exchanged:
     from orchestrator.opening import open_orchestrator
-    from orchestrator.remote import exchange
     from orchestrator.remote.background_exchange import retry_refused
     from orchestrator.remote.client import AccessRefused, RateLimited, RemoteRegistry, Unreachable
+    from orchestrator.remote.exchange import Exchanged
+    from orchestrator.remote.pull import detect_replacement, pull
+    from orchestrator.remote.push import push
 
-    done = exchange.Exchanged()
+    done = Exchanged()
     token = settings.token.get_secret_value()
     async with open_orchestrator(settings) as orchestrator, RemoteRegistry(settings.remote_url, token) as remote:
         try:
             if direction == "push":
                 await retry_refused(orchestrator.registry, settings.remote_url)
-                await exchange.detect_replacement(orchestrator, remote, done)
-                await exchange.push(orchestrator, remote, done)
+                await detect_replacement(orchestrator, remote, done)
+                await push(orchestrator, remote, done)
             else:
-                await exchange.pull(orchestrator, remote, done)
+                await pull(orchestrator, remote, done)
         except Unreachable as exc:
             failures = {AccessRefused: "refuses access", RateLimited: "takes no more requests for now"}
             failure = failures.get(type(exc), "does not answer")

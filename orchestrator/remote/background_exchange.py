@@ -13,7 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.remote.client import AccessRefused, RemoteRegistry, Unreachable
-from orchestrator.remote.exchange import Exchanged, pull, push
+from orchestrator.remote.exchange import Exchanged
+from orchestrator.remote.pull import pull
+from orchestrator.remote.push import push
 from orchestrator.state import LocalCopy
 from registry.domain import format_time, now
 from registry.registry import Registry

@@ -10,7 +10,9 @@ from typing import Any
 import httpx
 
 from orchestrator.remote.client import RemoteRegistry
-from orchestrator.remote.exchange import Exchanged, detect_replacement, pull, push
+from orchestrator.remote.exchange import Exchanged
+from orchestrator.remote.pull import detect_replacement, pull
+from orchestrator.remote.push import push
 from orchestrator.service import Orchestrator
 from registry.ingest.intake import StorageRules
 from registry.registry import Registry

@@ -100,7 +100,7 @@ async def test_two_laptops_with_the_same_history_end_with_one_channel(
 async def test_a_line_that_breaks_loses_nothing_and_doubles_nothing(
     laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.remote.exchange.MAX_MESSAGES", 3)
+    monkeypatch.setattr("orchestrator.remote.push.MAX_MESSAGES", 3)
     one, two = laptops
     chance = random.Random(0)
     expected: dict[str, list[str]] = {}
@@ -145,7 +145,7 @@ async def test_what_is_refused_holds_up_nothing_else(
     standing = await one.orchestrator.registry.read(lambda tx: exchange_counts(tx, URL))
     assert (standing["sent"], standing["refused"], standing["waiting"]) == (2, 1, 0)
     await one.log("long", "Why does the basket lose items?", "x" * 500, "continue", "It is kept.", "continue")
-    monkeypatch.setattr("orchestrator.remote.exchange.MAX_MESSAGES", 2)
+    monkeypatch.setattr("orchestrator.remote.push.MAX_MESSAGES", 2)
     assert (await one.push()).refused == 0
     kept = ["Why does the basket lose items?", "continue", "It is kept.", "continue"]
     assert (await said(elsewhere))["long"] == kept
