@@ -29,7 +29,7 @@ from registry.storage.conversations.references import add_alias
 from registry.storage.database import WriteTransaction, acquire_lock
 from registry.storage.exchange.change_feed import last_number
 from registry.storage.exchange.counterparts import NOT_GROWN, grown_to
-from registry.storage.exchange.edits import Edit, copied_channels, deletion_of, matching_channels, resend_edit
+from registry.storage.exchange.edits import Edit, copied_channels, deletion_of, matching_channels
 from registry.storage.exchange.remote import (
     last_messages,
     note_here,
@@ -198,7 +198,6 @@ def _ingest_pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> di
     if deletion := deletion_of(tx, saved.channel_number):  # it also deletes the messages up to its time
         row = get_channel(tx, channel, with_deleted=True)
         delete_channel(tx, row, soft=True, until=deletion.done_at, after=last)
-        resend_edit(tx, request.url, deletion.number)
     return _log_result(run, channel, replace(saved, ids=ids), len(ids))
 
 

@@ -123,11 +123,6 @@ def deletion_of(tx: ReadTransaction, channel_number: int) -> Row[Any] | None:
     return row if row and row.value and row.done_at <= now() else None
 
 
-def resend_edit(tx: WriteTransaction, url: str, number: int) -> None:
-    """Mark an edit as unsent: that registry may have had no such channel when it was sent."""
-    tx.execute(delete(remote_edit).where(remote_edit.c.url == url, remote_edit.c.number == number))
-
-
 class SharingEdit(NamedTuple):
     """The latest edit of the sharing of the channel with that name."""
 
@@ -260,15 +255,25 @@ def _as_sent(
     return Edit(row.field, row.value, row.done_at, names, about.source, about.session_id, message[0], is_of_other)
 
 
-def is_unsent_edit(url: str) -> ColumnElement[bool]:
+def _is_unsent_edit(url: str) -> ColumnElement[bool]:
     """Return a condition: the edit was not sent to that registry, and is not of another person's channel."""
     is_sent = exists().where(remote_edit.c.url == url, remote_edit.c.number == edit.c.number)
     return and_(~is_sent, ~edit.c.of_other_person)
 
 
+def is_edit_to_send(url: str) -> ColumnElement[bool]:
+    """Return a condition: the edit is unsent, and messages of its channel were exchanged with that registry.
+
+    A registry drops an edit of a channel that it does not have.
+    """
+    exchanged = select(conversation.c.number).join(remote_message, remote_message.c.number == conversation.c.number)
+    of_channel = remote_message.c.url == url, conversation.c.channel_number == edit.c.channel_number
+    return and_(_is_unsent_edit(url), or_(edit.c.channel_number.is_(None), exchanged.where(*of_channel).exists()))
+
+
 def unsent_edits(tx: ReadTransaction, url: str) -> dict[int, Edit | None]:
-    """Return the next unsent edits by number; None for an edit of messages that the registry does not have."""
-    rows = tx.execute(select(edit).where(is_unsent_edit(url)).order_by(edit.c.number).limit(MAX_EDITS)).all()
+    """Return the next edits to send by number; None for an edit of messages that the registry does not have."""
+    rows = tx.execute(select(edit).where(is_edit_to_send(url)).order_by(edit.c.number).limit(MAX_EDITS)).all()
     numbers = [row.message_number for row in rows if row.message_number is not None]
     query = select(remote_message.c.number, remote_message.c.id).where(
         remote_message.c.url == url, remote_message.c.number.in_(numbers)
@@ -287,7 +292,7 @@ def unsent_edits(tx: ReadTransaction, url: str) -> dict[int, Edit | None]:
 
 def is_anything_restored(tx: ReadTransaction, url: str) -> bool:
     """Return True if a restoration was not sent to that registry yet."""
-    query = select(edit.c.value).where(edit.c.field == DELETED, is_unsent_edit(url))
+    query = select(edit.c.value).where(edit.c.field == DELETED, _is_unsent_edit(url))
     return not all(tx.execute(query).scalars())
 
 

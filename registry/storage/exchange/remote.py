@@ -14,7 +14,7 @@ from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction, WriteTransaction, acquire_lock, upsert
 from registry.storage.exchange.change_feed import SELECT_SIZES, read_batch
 from registry.storage.exchange.counterparts import client_id_of, digest_without_marks, masked_messages
-from registry.storage.exchange.edits import GROWN, MAX_IDS, is_unsent_edit
+from registry.storage.exchange.edits import GROWN, MAX_IDS, is_edit_to_send
 from registry.storage.safety.masking import key_of
 from registry.storage.tables import channel, conversation, edit, remote, remote_edit, remote_message
 from registry.text.privacy.masking import mask_value
@@ -301,7 +301,7 @@ def exchange_counts(tx: ReadTransaction, url: str) -> dict[str, Any]:
     waiting = tx.execute(select(func.count()).select_from(conversation).where(_is_unsent(url))).scalar_one()
     # an unsent message is sent with its latest text
     is_separate = or_(edit.c.field != GROWN, _is_noted(url, edit.c.message_number, remote_message.c.id.is_not(None)))
-    edits = tx.execute(select(func.count()).select_from(edit).where(is_unsent_edit(url), is_separate)).scalar_one()
+    edits = tx.execute(select(func.count()).select_from(edit).where(is_edit_to_send(url), is_separate)).scalar_one()
     whys = select(remote_edit.c.why).where(remote_edit.c.url == url, remote_edit.c.why.is_not(None))
     answered_at = sync_progress(tx, url).answered_at
     return {

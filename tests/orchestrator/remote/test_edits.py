@@ -191,6 +191,26 @@ async def test_what_is_called_while_it_is_deleted_elsewhere_is_called_so_when_it
         assert (await ask(machine, "list"))["sessions"][0]["shared_with"] == "team"
 
 
+async def test_edits_of_a_chat_that_was_not_sent_are_sent_once_another_machine_has_sent_it(
+    laptops: Laptops, elsewhere: Orchestrator
+) -> None:
+    one, two = laptops
+    await one.log("basket", QUESTION)
+    await name(one, title="The basket", nickname="shop", add_tags=["api"])
+    await ask(one.orchestrator, "delete", "basket")
+    await exchange(one)
+    assert (await one.orchestrator.registry.read(lambda tx: exchange_counts(tx, URL)))["edits"] == 0
+    await two.log("basket", QUESTION, ANSWER)
+    await exchange(two, one)
+    for machine in (elsewhere, one.orchestrator, two.orchestrator):
+        assert await said(machine) == {}
+    await ask(two.orchestrator, "restore", "basket")
+    await exchange(two, one)
+    for machine in (elsewhere, one.orchestrator, two.orchestrator):
+        assert await said(machine) == {"basket": [QUESTION, ANSWER]}
+        assert await names(machine) == [("The basket", "shop", ["api"])]
+
+
 async def test_what_was_restored_before_another_machine_knew_it_comes_there(
     laptops: Laptops, elsewhere: Orchestrator
 ) -> None:
