@@ -24,7 +24,7 @@ from registry.errors import ErrorCode, NotFound, RegistryError, StorageError
 from registry.settings import RetentionPolicy
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.safety.forgetting import BY_POLICY, Affected, Receipt, forget, wipe
-from registry.storage.safety.quiet_channels import find_quiet, latest_activity, lock_quiet
+from registry.storage.safety.quiet_channels import find_quiet, latest_trusted_time, lock_quiet
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
@@ -109,7 +109,7 @@ def applying(orchestrator: Orchestrator, policies: Sequence[RetentionPolicy]) ->
 
 
 async def _apply_hourly(orchestrator: Orchestrator, policies: Sequence[RetentionPolicy]) -> None:
-    latest = await _read_latest(orchestrator) or now()
+    latest = await _read_latest(orchestrator)
     while now() - latest <= MAX_PAUSE:
         latest = now()
         for policy in policies:
@@ -120,16 +120,17 @@ async def _apply_hourly(orchestrator: Orchestrator, policies: Sequence[Retention
                 logger.error("A retention policy was not applied (%s): %s", policy, answer["error"]["message"])
         await asyncio.sleep(PAUSE.total_seconds())
     logger.error(
-        "Retention policies are suspended: by this clock nothing happened since %s. If the clock is right, run"
-        " `ctxr forget --by-policy` and restart the server.",
+        "Retention policies are suspended: by this clock nothing happened for %s days after %s. If the clock is right,"
+        " run `ctxr forget --by-policy` and restart the server.",
+        MAX_PAUSE.days,
         format_time(latest),
     )
 
 
-async def _read_latest(orchestrator: Orchestrator) -> datetime | None:
+async def _read_latest(orchestrator: Orchestrator) -> datetime:
     while True:
         try:
-            return await orchestrator.registry.read(latest_activity)
+            return await orchestrator.registry.read(lambda tx: latest_trusted_time(tx, MAX_PAUSE))
         except RegistryError as exc:
             logger.error("The retention policies are tried again in a minute: %s", exc)
             await asyncio.sleep(60)

@@ -19,7 +19,7 @@ from registry.domain import format_time, now
 from registry.settings import RetentionPolicy
 from registry.storage.records.acts import read_acts
 from registry.storage.safety.quiet_channels import find_quiet, lock_quiet
-from registry.storage.tables import channel
+from registry.storage.tables import channel, conversation, execution
 from sources.base import Paths
 from tests.orchestrator.test_forgetting import run, traces
 
@@ -117,9 +117,36 @@ async def test_a_server_whose_clock_is_far_ahead_applies_no_policy(
             while await kept(orchestrator) != ["otter"]:
                 pass
             jump()
-        while "by this clock nothing happened since" not in caplog.text:
+        while "by this clock nothing happened" not in caplog.text:
             assert "otter" in await kept(orchestrator)
     assert "otter" in await kept(orchestrator)
+
+
+async def test_a_server_that_restarts_with_a_clock_far_ahead_applies_a_policy_only_after_one_by_command(
+    orchestrator: Orchestrator, caplog: pytest.LogCaptureFixture
+) -> None:
+    await say(orchestrator, "otter", 0)
+    jump = timedelta(days=400)  # the clock is ahead by this from now on
+    await orchestrator.registry.write(
+        lambda tx: [
+            tx.execute(update(channel).values(updated_at=now() - jump)),
+            tx.execute(update(conversation).values(timestamp=now() - jump, received_at=now() - jump)),
+            tx.execute(update(execution).values(started_at=now() - jump)),
+        ]
+    )
+    await say(orchestrator, "heron", 0)  # a record with the wrong time
+    async with applying(orchestrator, [RetentionPolicy(days=365)]), asyncio.timeout(20):
+        while "by this clock nothing happened for 30 days" not in caplog.text:
+            assert await kept(orchestrator) == ["heron", "otter"]
+    await run(orchestrator, "retention", days=365, dry_run=True)
+    async with applying(orchestrator, [RetentionPolicy(days=365)]), asyncio.timeout(20):
+        while caplog.text.count("by this clock nothing happened for 30 days") < 2:
+            assert await kept(orchestrator) == ["heron", "otter"]
+    assert (await run(orchestrator, "retention", days=365))["receipt"]["channels"] == 1
+    await say(orchestrator, "stork", 400)
+    async with applying(orchestrator, [RetentionPolicy(days=365)]), asyncio.timeout(20):
+        while await kept(orchestrator) != ["heron"]:
+            pass
 
 
 async def test_a_conversation_that_goes_on_meanwhile_is_not_taken(orchestrator: Orchestrator) -> None:
