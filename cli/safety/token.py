@@ -66,7 +66,8 @@ def _created_lines(made: dict[str, Any]) -> Iterator[str]:
     type=click.Choice([level.value for level in Level]),
     default=Level.READ.value,
     show_default=True,
-    help="metrics: only /metrics; read; write: also log, name, delete, restore; admin: also delete for good, sync.",
+    help="metrics: only /metrics; read; write: also log, name, delete, restore, erase the owner's own; "
+    "admin: also sync, erase all.",
 )
 @click.option(
     "--channels",

@@ -35,6 +35,9 @@ class ExportOwnerRequest(Request):
     def limited_to_owner(self) -> str | None:
         return self.query.owner
 
+    def summary(self) -> dict[str, Any]:
+        return {"owner": self.query.owner}  # not the path, which is a temporary one for a download
+
 
 def write_all(tx: ReadTransaction, run: Run, request: ExportOwnerRequest) -> dict[str, Any]:
     """Write every conversation that is not deleted, in one read transaction."""
@@ -57,7 +60,7 @@ def write_all(tx: ReadTransaction, run: Run, request: ExportOwnerRequest) -> dic
     except BaseException:
         writer.discard()
         raise
-    run.recorder.explain(path=str(path), **counts)
+    run.recorder.explain(**counts)
     return {"path": str(path), "conversations": written}
 
 
