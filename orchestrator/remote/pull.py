@@ -23,7 +23,7 @@ from registry.ingest.stored_messages import STORED_ID
 from registry.storage.exchange import remote as notes
 from registry.storage.exchange.change_feed import Changes
 from registry.storage.exchange.counterparts import grown_to
-from registry.storage.exchange.edits import DELETED, FORGOTTEN, GROWN, Edit, note_edit_known
+from registry.storage.exchange.edits import DELETED, FORGOTTEN, GROWN, SHARED, Edit, note_edit_known
 from registry.storage.paging import feed_beginning
 
 if TYPE_CHECKING:
@@ -129,10 +129,12 @@ async def _pull_edits(
 
 
 async def _apply_here(orchestrator: Orchestrator, remote: RemoteRegistry, edit: Edit, done: Exchanged) -> None:
-    """Apply an edit of the remote registry here; fetch a restored message that is not here yet."""
+    """Apply an edit of the remote registry here; fetch what was restored or shared and is not here yet."""
     if edit.field == GROWN:
         await _pull_grown(orchestrator, remote, edit.value["id"], edit.value["digest"])
         return
+    if edit.field == SHARED and edit.of_other_person:  # its earlier messages were hidden from this machine
+        await _pull_missing(orchestrator, remote, edit, done)
     remote_ids = edit.value["ids"] if edit.field == FORGOTTEN else [edit.message_id] if edit.message_id else []
     local_ids = await orchestrator.registry.read(lambda tx: notes.ids_here(tx, remote.notes_url, remote_ids))
     if edit.field == FORGOTTEN:
@@ -152,7 +154,7 @@ async def _apply_here(orchestrator: Orchestrator, remote: RemoteRegistry, edit: 
         done.edits += error is None
         await orchestrator.registry.write(partial(note_edit_known, url=remote.notes_url, received=local_edit))
     if edit.field == DELETED and not edit.value:
-        await _pull_restored(orchestrator, remote, edit, done)
+        await _pull_missing(orchestrator, remote, edit, done)
 
 
 async def _pull_grown(orchestrator: Orchestrator, remote: RemoteRegistry, their_id: str, digest: str) -> None:
@@ -173,10 +175,10 @@ async def _pull_grown(orchestrator: Orchestrator, remote: RemoteRegistry, their_
         _raise_transient(answer.get("error"))
 
 
-async def _pull_restored(orchestrator: Orchestrator, remote: RemoteRegistry, edit: Edit, done: Exchanged) -> None:
+async def _pull_missing(orchestrator: Orchestrator, remote: RemoteRegistry, edit: Edit, done: Exchanged) -> None:
     try:
         items = [await remote.message(edit.message_id)] if edit.message_id else await remote.messages(edit.names[0])
-    except RemoteRefused:  # it was deleted again meanwhile
+    except RemoteRefused:  # it was deleted, or its sharing ended, meanwhile
         return
     await _store_missing(orchestrator, remote, items, done)
 

@@ -316,6 +316,26 @@ async def test_who_goes_on_in_a_shared_chat_keeps_own_words_when_it_is_forgotten
     assert [*(await said(elsewhere)).values()] == [[*copied, "and the figures?"]]
 
 
+async def test_a_chat_that_is_shared_after_a_machine_read_past_it_comes_whole(
+    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+) -> None:
+    kims, lees = laptops
+    await kims.log("harbour", "the report", "here it is")
+    await kims.log("plans", "only mine")
+    await kims.push()
+    await lees.log("lees", "hello")
+    for _ in range(2):
+        await lees.exchange()
+    for share_with, expected in (("nobody", {}), ("team", {"harbour": ["the report", "here it is"]})):
+        shared = {"operation": "share", "channel": "harbour", "query": {"with": share_with}}
+        assert (await kims.orchestrator.run(shared))["success"]
+        await kims.push()
+        await lees.exchange()
+        assert await said(lees.orchestrator) == {"lees": ["hello"], **expected}
+    await lees.exchange()
+    assert (await said(elsewhere)).keys() == {"harbour", "plans", "lees"}
+
+
 async def test_a_copy_of_a_chat_that_is_shared_no_more_is_not_sent_as_ones_own(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
 ) -> None:
