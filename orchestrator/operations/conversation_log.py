@@ -28,7 +28,7 @@ from registry.storage.conversations.messages import delete_channel
 from registry.storage.conversations.references import add_alias
 from registry.storage.database import WriteTransaction, acquire_lock
 from registry.storage.exchange.change_feed import last_number
-from registry.storage.exchange.counterparts import NOT_GROWN, grown_to
+from registry.storage.exchange.counterparts import NOT_GROWN, PUSHING, grown_to
 from registry.storage.exchange.edits import Edit, copied_channels, deletion_of, matching_channels
 from registry.storage.exchange.remote import (
     last_messages,
@@ -123,7 +123,8 @@ def _ingest(tx: WriteTransaction, run: Run, request: LogRequest | HookRequest) -
             f"grows: given {request.grows!r}; allowed: the id of a stored message with this text or its beginning",
         )
     messages = [_to_message(sent, request.timestamp) for sent in request.messages]
-    channel, saved = _save_messages(tx, name, request, messages)
+    save = _save_exchanged if run.recorder.client == PUSHING else _save_messages
+    channel, saved = save(tx, name, request, messages)
     return {**_log_result(run, channel, saved, len(messages)), "channel": name, **({"note": note} if note else {})}
 
 
@@ -189,15 +190,12 @@ def _ingest_pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> di
     context_rows = last_messages(tx, found.number) if found else []
     context = [Message(Role(row.role), row.text, row.timestamp, more={STORED_ID: row.id}) for row in context_rows]
     last = last_number(tx, conversation)
-    channel, saved = _save_messages(tx, name, request, [*context, *(messages[there] for there in new)])
+    channel, saved = _save_exchanged(tx, name, request, [*context, *(messages[there] for there in new)])
     ids = saved.ids[len(context_rows) :]
     numbers = numbers_of_ids(tx, ids)
     note_messages(tx, request.url, {numbers[here]: there for here, there in zip(ids, new, strict=False)})
     if request.of_other_person:  # earlier messages of this machine's person stay the person's
         note_of_other_person(tx, [number for number in numbers.values() if number > last])
-    if deletion := deletion_of(tx, saved.channel_number):  # it also deletes the messages up to its time
-        row = get_channel(tx, channel, with_deleted=True)
-        delete_channel(tx, row, soft=True, until=deletion.done_at, after=last)
     return _log_result(run, channel, replace(saved, ids=ids), len(ids))
 
 
@@ -214,6 +212,16 @@ def _save_messages(tx: WriteTransaction, name: str, request: LogRequest, message
         metadata=request.metadata.model_dump(exclude_none=True),
         received_at=now(),
     )
+
+
+def _save_exchanged(tx: WriteTransaction, name: str, request: LogRequest, messages: list[Message]) -> tuple[str, Saved]:
+    """Store messages of another registry; a channel's deletion also deletes new ones that were said before it."""
+    last = last_number(tx, conversation)
+    channel, saved = _save_messages(tx, name, request, messages)
+    if deletion := deletion_of(tx, saved.channel_number):
+        row = get_channel(tx, channel, with_deleted=True)
+        delete_channel(tx, row, soft=True, until=deletion.done_at, after=last)
+    return channel, saved
 
 
 def _log_result(run: Run, channel: str, saved: Saved, count: int) -> dict[str, Any]:

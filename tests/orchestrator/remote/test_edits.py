@@ -174,6 +174,22 @@ async def test_what_arrives_after_a_deletion_goes_if_it_was_said_before_and_what
         )
 
 
+async def test_what_is_sent_after_a_deletion_that_its_machine_does_not_know_goes_if_it_was_said_before(
+    both: Laptops, elsewhere: Orchestrator
+) -> None:
+    one, two = both
+    await two.log("basket", "Since when?", start=9)
+    await ask(one.orchestrator, "delete", "basket")
+    await one.push()
+    later = {"role": "user", "text": "And on the phone?"}
+    await two.orchestrator.registry.save_conversation("basket", [later], "cursor")
+    await two.push()
+    assert await said(elsewhere) == {"basket": ["And on the phone?"]}
+    await exchange(one, two)
+    for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
+        assert await said(orchestrator) == {"basket": ["And on the phone?"]}
+
+
 async def test_what_is_called_while_it_is_deleted_elsewhere_is_called_so_when_it_is_restored(
     both: Laptops, elsewhere: Orchestrator
 ) -> None:
