@@ -53,9 +53,9 @@ def _created_lines(made: dict[str, Any]) -> Iterator[str]:
         below = f" Folders below it: {pattern + '/*'!r}." if is_folder else ""
         click.echo(f"No conversation matches {pattern!r} yet.{below}", err=True)
     click.echo(f"{_about(made)}. It is not shown again. Send it as `Authorization: Bearer …`.", err=True)
-    click.echo(
-        f"Conversations stored with it belong to {made['owner']} and are private until shared (ctxr share).", err=True
-    )
+    if made["scope"] in (Level.WRITE, Level.ADMIN):
+        belongs = f"Conversations stored with it belong to {made['owner']} and are private until shared (ctxr share)."
+        click.echo(belongs, err=True)
     click.echo("From now on every HTTP request needs a token. `ctxr open` still signs you in without one.", err=True)
 
 

@@ -20,6 +20,8 @@ def test_a_token_is_printed_once_and_kept_nowhere(ctxr: Ctxr, empty_home: Path) 
     [secret] = result.stdout.split()
     assert secret.startswith("ctxr_")
     assert "not shown again" in result.stderr
+    assert "Conversations stored with it belong to phone" in result.stderr
+    assert "stored with it" not in ctxr("token", "create", "--name", "prometheus", "--scope", "metrics").stderr
     assert "`ctxr open` still signs you in without one." in result.stderr
     assert secret not in ctxr("token", "list", "--json").stdout
     assert all(secret.encode() not in file.read_bytes() for file in (empty_home / "ctxr").iterdir())
