@@ -23,8 +23,9 @@ from registry.domain import format_time, new_id, now
 from registry.errors import ErrorCode, NotFound, RegistryError, StorageError
 from registry.settings import RetentionPolicy
 from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.records.executions import MAX_PAUSE, latest_trusted_time
 from registry.storage.safety.forgetting import BY_POLICY, Affected, Receipt, forget, wipe
-from registry.storage.safety.quiet_channels import find_quiet, latest_trusted_time, lock_quiet
+from registry.storage.safety.quiet_channels import find_quiet, lock_quiet
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
@@ -100,7 +101,6 @@ def _forget(
 
 
 PAUSE = timedelta(hours=1)
-MAX_PAUSE = timedelta(days=30)  # without any record, or between two checks; after a longer one, the clock may be wrong
 
 
 def applying(orchestrator: Orchestrator, policies: Sequence[RetentionPolicy]) -> AbstractAsyncContextManager[None]:
@@ -130,7 +130,7 @@ async def _apply_hourly(orchestrator: Orchestrator, policies: Sequence[Retention
 async def _read_latest(orchestrator: Orchestrator) -> datetime:
     while True:
         try:
-            return await orchestrator.registry.read(lambda tx: latest_trusted_time(tx, MAX_PAUSE))
+            return await orchestrator.registry.read(latest_trusted_time)
         except RegistryError as exc:
             logger.error("The retention policies are tried again in a minute: %s", exc)
             await asyncio.sleep(60)

@@ -25,7 +25,14 @@ from registry.registry import Registry
 from registry.storage.conversations.belonging import owned_by_others
 from registry.storage.conversations.channels import MadeSummary, keep_summaries
 from registry.storage.database import Database, WriteTransaction
-from registry.storage.records.executions import GUESSED, Door, Execution, execution_item, save_execution
+from registry.storage.records.executions import (
+    GUESSED,
+    Door,
+    Execution,
+    execution_item,
+    latest_trusted_time,
+    save_execution,
+)
 from registry.storage.records.extract_results import save_result
 from registry.text.privacy.masking import contains_secret
 
@@ -300,7 +307,8 @@ async def roll_up_older(registry: Database, days: int) -> int:
 
     If it is interrupted, each run is either still there or counted.
     """
-    before = (now() - timedelta(days=days)).replace(minute=0, second=0, microsecond=0)
+    at = await registry.read(latest_trusted_time)
+    before = (at - timedelta(days=days)).replace(minute=0, second=0, microsecond=0)
     rolled = 0
     # 500 take about 20 ms, during which SQLite accepts no other writes
     while batch := await registry.write(lambda tx: roll_up(tx, before, 500)):

@@ -104,7 +104,11 @@ async def test_a_server_whose_clock_is_far_ahead_applies_no_policy(
 ) -> None:
     def jump() -> None:
         ahead = now() + timedelta(days=400)
-        for module in ("orchestrator.operations.retention", "registry.storage.safety.quiet_channels"):
+        for module in (
+            "orchestrator.operations.retention",
+            "registry.storage.records.executions",
+            "registry.storage.safety.quiet_channels",
+        ):
             monkeypatch.setattr(f"{module}.now", lambda: ahead)
 
     monkeypatch.setattr("orchestrator.operations.retention.PAUSE", timedelta(milliseconds=10))

@@ -181,6 +181,24 @@ NEWEST = 200  # runs that are stored in full
 SHORTEN_EVERY = NEWEST // 4  # runs between two shortenings
 
 
+MAX_PAUSE = timedelta(days=30)  # without any run; after a longer pause the clock may be wrong
+
+
+def latest_trusted_time(tx: ReadTransaction) -> datetime:
+    """Return now; or the time of the last run before a long pause that ended lately, which may be a wrong clock's.
+
+    Such a pause is trusted once a retention policy was applied by command, or after `MAX_PAUSE` of runs.
+    """
+    at, time = now(), execution.c.started_at
+    last = tx.execute(select(func.max(time)).where(time < at - MAX_PAUSE)).scalar()
+    first = tx.execute(select(func.min(time)).where(time.between(at - MAX_PAUSE, at))).scalar() or at
+    if last is None or first - last <= MAX_PAUSE:
+        return at
+    of_policy = execution.c.operation == "retention", execution.c.status == "succeeded", time >= first
+    runs = tx.execute(select(execution.c.request).where(*of_policy)).scalars()
+    return last if all(request["dry_run"] for request in runs) else at
+
+
 def shorten_older(tx: WriteTransaction, number: int) -> None:
     """Shorten the ordinary runs that are no longer among the newest; called with each new run's number."""
     if number % SHORTEN_EVERY == 0:

@@ -2,18 +2,17 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
-from sqlalchemy import Column, ColumnElement, exists, or_, select
+from sqlalchemy import ColumnElement, exists, or_, select
 
-from registry.domain import EARLIEST, now
+from registry.domain import now
 from registry.project import REMEMBERED
 from registry.settings import RetentionPolicy
 from registry.storage.conditions import is_one_of
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.safety.visibility import is_in_project
-from registry.storage.tables import channel, conversation, execution, pin
+from registry.storage.tables import channel, pin
 
 NO_CHATS = (REMEMBERED, "memory-files", "notion")  # notes and pages stay valid until replaced, at any age
 
@@ -29,31 +28,6 @@ def _conditions(policy: RetentionPolicy, dialect: str, at: datetime) -> list[Col
         conditions.append(channel.c.owner == policy.owner)
     is_free = or_(channel.c.shared_with.is_(None), channel.c.shared_until.is_(None), channel.c.shared_until <= at)
     return [*conditions, is_free, ~exists().where(pin.c.channel_number == channel.c.number)]
-
-
-def latest_trusted_time(tx: ReadTransaction, max_pause: timedelta) -> datetime:
-    """Return the time of the last record before a pause that ended lately; now, if there was none.
-
-    Such a pause may be a clock that jumped ahead. It is trusted once a policy was applied by command, or after
-    `max_pause` of records.
-    """
-    at = now()
-    pauses = [_pause(tx, column, at - max_pause, at) for column in (conversation.c.received_at, execution.c.started_at)]
-    last = max(before for before, _ in pauses)
-    first = min(after for _, after in pauses)
-    of_policy = execution.c.operation == "retention", execution.c.status == "succeeded"
-    runs = tx.execute(select(execution.c.request).where(*of_policy, execution.c.started_at >= first)).scalars()
-    is_confirmed = any(not request["dry_run"] for request in runs)
-    return at if first - last <= max_pause or last == EARLIEST or is_confirmed else last
-
-
-def _pause(tx: ReadTransaction, column: Column[Any], start: datetime, end: datetime) -> tuple[datetime, datetime]:
-    """Return the time of the last row before `start`, and that of the next row, both of them in order of storage."""
-    number = column.table.c.number
-    before = tx.execute(select(number, column).where(column < start).order_by(number.desc()).limit(1)).first()
-    last_number, last = before or (0, EARLIEST)
-    after = select(column).where(number > last_number, column.between(start, end)).order_by(number).limit(1)
-    return last, tx.execute(after).scalar() or end
 
 
 def find_quiet(tx: ReadTransaction, policy: RetentionPolicy) -> dict[int, int]:

@@ -16,6 +16,7 @@ from registry.monitor.statistics import roll_up
 from registry.registry import Registry
 from registry.storage.database import WriteTransaction
 from registry.storage.paging import Page
+from registry.storage.records import executions
 from registry.storage.records.executions import Execution, list_executions
 from registry.storage.records.extract_results import list_results
 from tests.registry.monitor.test_statistics import START, record, registry, runs, statistics
@@ -125,7 +126,7 @@ async def test_conversations_and_what_was_delivered_of_them_stay(
     await orchestrator.run({"operation": "save", "channel": "c", "messages": [message], "source": "cursor"})
     await orchestrator.run({"operation": "extract", "channel": "c", "query": {"text": "fibonacci"}})
     assert await roll_up_older(registry, 1) == 0, "they are of today"
-    monkeypatch.setattr(recorder, "now", lambda: now() + timedelta(days=3))
+    monkeypatch.setattr(executions, "now", lambda: now() + timedelta(days=3))
     async with rolling_up(registry, 0):
         assert await left(registry) == 2
     async with rolling_up(registry, 1):
@@ -134,3 +135,13 @@ async def test_conversations_and_what_was_delivered_of_them_stay(
     assert len(await registry.get_conversations("c")) == 1
     assert (await registry.read(lambda tx: list_results(tx, "c", Page())))["total"] == 1
     assert (await statistics(registry))["total"]["count"] == 2
+
+
+async def test_a_clock_that_is_far_ahead_rolls_up_nothing(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    orchestrator = Orchestrator(registry)
+    await orchestrator.run({"operation": "list"})
+    for module in (executions, recorder):
+        monkeypatch.setattr(module, "now", lambda: now() + timedelta(days=400))
+    await orchestrator.run({"operation": "list"})
+    assert await roll_up_older(registry, 90) == 0
+    assert await left(registry) == 2
