@@ -27,6 +27,9 @@ class LogBody(QueryShape):
         description="id of the stored message that the sent one extends, because its client was still writing it."
         " Refused unless a machine has sent that message, and it is the beginning of this one",
     )
+    is_pushed: bool = Field(
+        False, description="from another registry: new messages from before the channel's deletion are deleted, too"
+    )
 
 
 _OPERATIONS = [one for one in operations().values() if not (one.is_local or one.is_internal)]

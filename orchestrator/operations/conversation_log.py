@@ -28,7 +28,7 @@ from registry.storage.conversations.messages import delete_channel
 from registry.storage.conversations.references import add_alias
 from registry.storage.database import WriteTransaction, acquire_lock
 from registry.storage.exchange.change_feed import last_number
-from registry.storage.exchange.counterparts import NOT_GROWN, PUSHING, grown_to
+from registry.storage.exchange.counterparts import NOT_GROWN, grown_to
 from registry.storage.exchange.edits import Edit, copied_channels, deletion_of, matching_channels
 from registry.storage.exchange.remote import (
     last_messages,
@@ -48,6 +48,7 @@ class LogRequest(Request):
     operation = "conversation_log"
     messages: Annotated[list[MessageIn], BeforeValidator(as_messages), Field(min_length=1, max_length=MAX_MESSAGES)]
     grows: str | None = Field(None, description="id of the stored message that this one extends")
+    is_pushed: bool = Field(False, description="from another registry, which may not know of a deletion yet")
 
     chat: str | None = Field(
         None, max_length=200, description="the tool server's name of the chat, if no channel is given"
@@ -123,7 +124,7 @@ def _ingest(tx: WriteTransaction, run: Run, request: LogRequest | HookRequest) -
             f"grows: given {request.grows!r}; allowed: the id of a stored message with this text or its beginning",
         )
     messages = [_to_message(sent, request.timestamp) for sent in request.messages]
-    save = _save_exchanged if run.recorder.client == PUSHING else _save_messages
+    save = _save_exchanged if request.is_pushed else _save_messages
     channel, saved = save(tx, name, request, messages)
     return {**_log_result(run, channel, saved, len(messages)), "channel": name, **({"note": note} if note else {})}
 
@@ -297,6 +298,7 @@ OPERATION = Operation(
         "chat": ("chat", "채팅"),
         "is_from_chat": ("called by an AI", "AI가 호출"),
         "grows": ("has more words than", "이어진 메시지"),
+        "is_pushed": ("from another registry", "다른 레지스트리에서 옴"),
         "messages": ("messages", "메시지"),
     },
 )

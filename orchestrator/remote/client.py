@@ -15,7 +15,7 @@ from registry.access import CHANNEL_REFUSED
 from registry.domain import as_json, parse_time
 from registry.errors import ErrorCode
 from registry.storage.exchange.change_feed import Changes
-from registry.storage.exchange.counterparts import NOT_GROWN, PUSHING
+from registry.storage.exchange.counterparts import NOT_GROWN
 from registry.storage.exchange.edits import Edit
 from registry.storage.safety.visibility import renamed_for
 
@@ -72,7 +72,7 @@ class RemoteRegistry:
     def __init__(self, url: str, token: str = "", transport: httpx.AsyncBaseTransport | None = None) -> None:
         self.url = self.notes_url = url.rstrip("/")
         self.owner: str | None = None
-        headers = {"User-Agent": PUSHING} | ({"Authorization": f"Bearer {token}"} if token else {})
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._client = httpx.AsyncClient(base_url=self.url, headers=headers, timeout=30.0, transport=transport)
 
     async def __aenter__(self) -> Self:

@@ -147,6 +147,7 @@ async def _conversation(unsent: notes.Unsent) -> dict[str, Any]:
     return {
         "channel": row.name,
         "source": row.source,
+        "is_pushed": True,
         "messages": await asyncio.to_thread(mask_value, messages, unsent.key),
         "meta": {name: value for name, value in about.items() if value},
     }

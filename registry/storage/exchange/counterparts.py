@@ -18,9 +18,6 @@ from registry.text.privacy.secrets import MARK, MARK_BEGIN, is_masked
 NOT_GROWN = "No stored message is the beginning of this one."
 """The message by which a laptop recognises that its longer text is not accepted."""
 
-PUSHING = "ctxr push"
-"""The client by which a registry recognises that messages come from another one, not from whoever says them."""
-
 SentMessage = tuple[Message, bytes, str | None]
 """A received message, the digest of its text, and its id here if the sender knows it."""
 
