@@ -9,14 +9,12 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import ColumnElement, Engine, and_, bindparam, delete, exists, func, insert, or_, select, text, update
+from sqlalchemy import ColumnElement, Engine, and_, bindparam, delete, exists, func, insert, or_, select, update
 
 from registry.domain import now
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction, acquire_lock
 from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import EMBEDDABLE, conversation, embedding_model, message_vector
-
-_ADVISORY_LOCK = 0x63747876  # arbitrary key of PostgreSQL's advisory lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +140,7 @@ def _lacks_vector(model: EmbeddingModel) -> Sequence[ColumnElement[bool]]:
 
 def save_vectors(tx: WriteTransaction, model: EmbeddingModel, vectors: Sequence[Vector]) -> None:
     """Store vectors, replacing older ones; drop those of messages that were deleted or changed meanwhile."""
-    if tx.dialect.name == "postgresql":  # commit in the order of numbers, or a reader of `vectors_after` misses some
-        tx.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
+    acquire_lock(tx, "vectors")  # commit in the order of numbers, or a reader of `vectors_after` misses some
     query = select(conversation.c.number, conversation.c.digest)
     query = query.where(conversation.c.number.in_([vector.number for vector in vectors]))
     present = {row.number: row for row in tx.execute(query.with_for_update(read=True, key_share=True))}
