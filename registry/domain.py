@@ -165,7 +165,8 @@ def storable(value: Any) -> Any:
         case float() if not isfinite(value):
             return str(value)
         case str():
-            return value if _is_storable(value) else _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", value)
+            is_usual = value.isascii() and "\x00" not in value  # takes a tenth of the search's time
+            return value if is_usual else _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", value)
         case None | int() | float():
             return value
         case Mapping():
@@ -173,15 +174,6 @@ def storable(value: Any) -> Any:
         case list() | tuple():
             return [storable(item) for item in value]
     return value
-
-
-def _is_storable(text: str) -> bool:
-    """Return True for storable text. Encoding takes a twentieth of the time of a search by regular expression."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\x00" not in text
 
 
 def json_writer(default: Callable[[Any], Any] | None = None) -> Callable[[Any], str]:
