@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import func, select
 
 from registry.domain import format_time
-from registry.storage.conditions import given, is_one_of
+from registry.storage.conditions import is_one_of
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction
 from registry.storage.index.message_index import index_of
@@ -19,13 +19,10 @@ from registry.text.problems import find_problems
 MAX_PROBLEMS, MAX_SESSIONS = 50, 10
 _WORDS = ("error", "exception", "failed", "panicked", "fatal", "오류", "에러", "econnrefused", "eaddrinuse", "enoent")
 
-_MESSAGE_COLUMNS = conversation.c.number, conversation.c.id, conversation.c.channel_number, conversation.c.timestamp
-_CHANNEL_COLUMNS = channel.c.name, channel.c.title, channel.c.first_message_preview, channel.c.project_name
-_BEGINNING = func.substr(conversation.c.text, 1, 20_000).label("text")  # characters
-_BY_NUMBERS = (
-    select(*_MESSAGE_COLUMNS, *_CHANNEL_COLUMNS, _BEGINNING)
-    .join_from(conversation, channel, channel.c.number == conversation.c.channel_number)
-    .where(is_one_of(conversation.c.number), conversation.c.deleted.is_(False))
+_COLUMNS = (
+    *(conversation.c.number, conversation.c.id, conversation.c.channel_number, conversation.c.timestamp),
+    *(channel.c.name, channel.c.title, channel.c.first_message_preview, channel.c.project_name),
+    func.substr(conversation.c.text, 1, 20_000).label("text"),  # characters
 )
 
 
@@ -45,8 +42,10 @@ def recurring_problems(tx: ReadTransaction) -> list[dict[str, Any]]:
     tokens = sorted({analyze(word)[0] for word in _WORDS})
     # only the newest messages that mention an error
     numbers = sorted(index_of(tx).holders(tx, [tokens]), reverse=True)[:2000]
+    query = select(*_COLUMNS).join_from(conversation, channel, channel.c.number == conversation.c.channel_number)
+    rows = tx.execute(query.where(is_one_of(conversation.c.number, numbers), conversation.c.deleted.is_(False))).all()
     found: dict[str, list[Mention]] = defaultdict(list)
-    for row in sorted(tx.execute(_BY_NUMBERS, given(numbers)).all(), key=attrgetter("timestamp", "number")):
+    for row in sorted(rows, key=attrgetter("timestamp", "number")):
         for problem, line in find_problems(row.text).items():
             found[problem].append(Mention(row, line))
     items = [

@@ -20,7 +20,7 @@ from registry.search.scope import (
     select_channels,
     time_conditions,
 )
-from registry.storage.conditions import given, given_conditions, is_in, is_one_of
+from registry.storage.conditions import given_conditions, is_in, is_one_of
 from registry.storage.database import ReadTransaction
 from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex, channel_token, index_of, source_token
 from registry.storage.tables import channel, conversation
@@ -116,10 +116,11 @@ def find_titles(index_scope: IndexScope, terms: Sequence[Term]) -> dict[int, int
         found = {number: term_bits for number, term_bits in found.items() if number == scope.channel_number}
     if not found:
         return {}
-    conditions = [*channel_conditions(scope), *given_conditions((is_in, channel.c.source, scope.sources or None))]
-    query = _TITLED_CHANNELS.where(*conditions) if conditions else _TITLED_CHANNELS
-    in_scope = index_scope.tx.execute(query, given(found)).scalars()
-    return {number: found[number] for number in in_scope}
+    in_scope = [*channel_conditions(scope), *given_conditions((is_in, channel.c.source, scope.sources or None))]
+    has_content = or_(_has_question(conversation.c.length > 0), ~_has_question())
+    titled = is_one_of(channel.c.number, found), channel.c.deleted.is_(False), has_content
+    query = select(channel.c.number).where(*titled, *in_scope)
+    return {number: found[number] for number in index_scope.tx.execute(query).scalars()}
 
 
 def _has_question(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
@@ -130,13 +131,6 @@ def _has_question(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
         conversation.c.deleted.is_(False),
         *conditions,
     )
-
-
-_TITLED_CHANNELS = select(channel.c.number).where(
-    is_one_of(channel.c.number),
-    channel.c.deleted.is_(False),
-    or_(_has_question(conversation.c.length > 0), ~_has_question()),
-)
 
 
 def candidate_of(row: Sequence[Any]) -> Candidate:
@@ -178,13 +172,9 @@ def newest_messages(tx: ReadTransaction, scope: Scope) -> list[Candidate]:
 
 def channel_sizes(tx: ReadTransaction, numbers: Collection[int]) -> dict[int, tuple[int, int]]:
     """Return (messages, tokens) of each of these channels."""
-    rows = tx.execute(_CHANNEL_SIZES, given(numbers)) if numbers else ()
+    columns = channel.c.number, channel.c.message_count, channel.c.token_count
+    rows = tx.execute(select(*columns).where(is_one_of(channel.c.number, numbers))) if numbers else ()
     return {number: (messages, tokens) for number, messages, tokens in rows}
-
-
-_CHANNEL_SIZES = select(channel.c.number, channel.c.message_count, channel.c.token_count).where(
-    is_one_of(channel.c.number)
-)
 
 
 # -- scopes

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import func, select
 
-from registry.storage.conditions import given, is_pair_of
+from registry.storage.conditions import is_pair_of
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import conversation
 from registry.text.ranking.scores import Ranked, RankedChannel
@@ -29,7 +29,10 @@ def find_non_answers(
         if one.base_score and left[one.candidate.channel_id] > 0:
             left[one.candidate.channel_id] -= 1
             turns.add((one.candidate.channel_id, one.candidate.turn))
-    rows = tx.execute(_OPENINGS, given(sorted(turns))) if turns else ()
+    columns = conversation.c
+    beginning = func.substr(columns.text, 1, _CHECKED_CHARACTERS).label("text")
+    query = select(columns.channel_number, columns.seq, columns.role, beginning)
+    rows = tx.execute(query.where(is_pair_of(columns.channel_number, columns.seq, sorted(turns)))) if turns else ()
     openings = {(row.channel_number, row.seq): row.text for row in rows if row.role == "user"}
     recall_turns = {at for at, text in openings.items() if is_recall_request(text)}
     normalised = normalise_request(request or "")
@@ -40,11 +43,3 @@ def find_non_answers(
         for one in (each.candidate for each in ranked)
         if (one.channel_id, one.turn) in recall_turns or (one.channel_id, one.seq) in repeated
     )
-
-
-_OPENINGS = select(
-    conversation.c.channel_number,
-    conversation.c.seq,
-    conversation.c.role,
-    func.substr(conversation.c.text, 1, _CHECKED_CHARACTERS).label("text"),
-).where(is_pair_of(conversation.c.channel_number, conversation.c.seq))

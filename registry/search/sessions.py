@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Row, func, select
 
 from registry.search.scope import Scope, channel_conditions, message_conditions
-from registry.storage.conditions import given, given_conditions, is_pair_of
+from registry.storage.conditions import given_conditions, is_pair_of
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, conversation
 
@@ -32,14 +32,11 @@ def read_messages_around(
     windows = [range(max(seqs[0] - window, 0), seqs[0] + window + 1) for seqs in positions.values()]
     wanted = zip(positions.items(), windows, strict=True)
     pairs = {(number, seq) for (number, seqs), window_of_first in wanted for seq in (*seqs, *window_of_first)}
-    for row in tx.execute(_AT_POSITIONS, given(sorted(pairs))) if pairs else ():
+    these = is_pair_of(conversation.c.channel_number, conversation.c.seq, sorted(pairs))
+    query = select(*_COLUMNS).where(these, conversation.c.deleted.is_(False))
+    for row in tx.execute(query) if pairs else ():
         rows[row.channel_number].append(row)
     return {number: sorted(of_channel, key=lambda row: row.seq) for number, of_channel in rows.items()}
-
-
-_AT_POSITIONS = select(*_COLUMNS).where(
-    is_pair_of(conversation.c.channel_number, conversation.c.seq), conversation.c.deleted.is_(False)
-)
 
 
 def list_latest_sessions(

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
-from sqlalchemy import Boolean, ColumnElement, Integer, Text, bindparam, func, or_, select, tuple_
+from sqlalchemy import Boolean, ColumnElement, Integer, func, or_, select, tuple_
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -64,29 +64,16 @@ def is_tagged(number: ColumnElement[Any], name: str) -> ColumnElement[bool]:
     return number.in_(select(tag.c.channel_number).where(tag.c.name == name))
 
 
-def is_one_of(
-    column: ColumnElement[Any], values: Collection[int] | Collection[str] | None = None
-) -> ColumnElement[bool]:
-    """Return a condition: the number or text is one of these; their number is not limited.
-
-    Without `values`, pass `given(…)` when executing the statement. So a statement that runs many times for one answer
-    is built once, because building takes longer than executing it.
-    """
+def is_one_of(column: ColumnElement[Any], values: Collection[int] | Collection[str]) -> ColumnElement[bool]:
+    """Return a condition: the number or text is one of these; their number is not limited."""
     kind = _IsOneOfNumbers if isinstance(column.type, Integer) else _IsOneOfTexts
-    return kind(column, _VALUES if values is None else json.dumps(list(values)))
+    return kind(column, json.dumps(list(values)))
 
 
-def is_pair_of(first: ColumnElement[int], second: ColumnElement[int]) -> ColumnElement[bool]:
-    """Return a condition: two numbers are one of the pairs passed by `given(…)`."""
-    return _IsOneOfPairs(tuple_(first, second), _VALUES)
-
-
-def given(values: Collection[int] | Collection[tuple[int, int]]) -> dict[str, str]:
-    """Return the parameters of a statement with one of these conditions."""
-    return {"given": json.dumps(list(values))}
-
-
-_VALUES = bindparam("given", type_=Text)
+def is_pair_of(
+    first: ColumnElement[int], second: ColumnElement[int], pairs: Collection[tuple[int, int]]
+) -> ColumnElement[bool]:
+    return _IsOneOfPairs(tuple_(first, second), json.dumps(list(pairs)))
 
 
 class _IsOneOfTexts(FunctionElement[bool]):

@@ -18,7 +18,6 @@ from registry.storage.conditions import (
     Filters,
     contains,
     filter_conditions,
-    given,
     is_of_project,
     is_one_of,
     is_tagged,
@@ -64,10 +63,8 @@ def get_channel(tx: ReadTransaction, name: str, *, with_deleted: bool = False) -
 
 def channels_by_number(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, ChannelRow]:
     """Return the channels with these numbers, without deleted ones."""
-    return {row.number: row for row in tx.execute(_BY_NUMBER, given(numbers))} if numbers else {}
-
-
-_BY_NUMBER = select(channel).where(is_one_of(channel.c.number), channel.c.deleted.is_(False))
+    query = select(channel).where(is_one_of(channel.c.number, numbers), channel.c.deleted.is_(False))
+    return {row.number: row for row in tx.execute(query)} if numbers else {}
 
 
 def some_channels(tx: ReadTransaction, *, limit: int, offset: int, **wanted: Any) -> tuple[list[dict[str, Any]], int]:

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Row, bindparam, delete, false, func, inser
 from registry.domain import Role
 from registry.errors import NotFound
 from registry.storage.column_types import shown
-from registry.storage.conditions import FilterRules, Filters, filter_conditions, given, is_in, is_one_of
+from registry.storage.conditions import FilterRules, Filters, filter_conditions, is_in, is_one_of
 from registry.storage.conversations.channels import (
     ChannelRow,
     find_channel,
@@ -124,10 +124,8 @@ def in_turns(rows: Sequence[MessageRow]) -> list[MessageRow]:
 
 def by_numbers(tx: ReadTransaction, numbers: Sequence[int]) -> list[MessageRow]:
     """Return the messages with these numbers that are not deleted, in conversation order."""
-    return _in_order(tx.execute(_BY_NUMBERS, given(numbers))) if numbers else []
-
-
-_BY_NUMBERS = select(conversation).where(is_one_of(conversation.c.number), conversation.c.deleted.is_(False))
+    these = is_one_of(conversation.c.number, numbers), conversation.c.deleted.is_(False)
+    return _in_order(tx.execute(select(conversation).where(*these))) if numbers else []
 
 
 def by_ids(tx: ReadTransaction, ids: Sequence[str]) -> list[MessageRow]:

@@ -202,7 +202,7 @@ async def test_many_numbers_and_pairs_are_looked_up_in_an_index(registry: Regist
     conditions = (
         is_one_of(columns.number, [1]),
         is_one_of(columns.id, ["a"]),
-        is_pair_of(columns.channel_number, columns.seq),
+        is_pair_of(columns.channel_number, columns.seq, [(1, 2)]),
     )
 
     def plan_of(tx: ReadTransaction, condition: ColumnElement[bool]) -> str:
