@@ -24,14 +24,12 @@ from registry.storage.conditions import given_conditions, is_in, is_one_of
 from registry.storage.database import ReadTransaction
 from registry.storage.index.message_index import COLUMNS, Groups, MessageIndex, channel_token, index_of, source_token
 from registry.storage.tables import channel, conversation
-from registry.text.ranking.scores import Candidate
-from registry.text.ranking.term_weights import Term, best_first, sum_weights
+from registry.text.ranking.scores import Candidate, total_weight
+from registry.text.ranking.term_weights import Term, best_first, terms_by_message
 
 CANDIDATES = 1000  # messages that are ranked, those with the largest weights
 CANDIDATES_IN_CHANNEL = 2000
 _MIN_DISTINCT_CHANNELS = 20  # if the candidates come from fewer channels, search again without these channels
-
-WEIGHT_UNIT = 1_000_000  # weights are summed as integers, so that both databases return the same sums
 
 _CHANNELS_AS_TOKENS = 64  # a filter that matches at most this many channels becomes tokens of the index query
 # A filter that matches at most this many messages is evaluated before the index query.
@@ -144,18 +142,17 @@ def _best_candidates(index_scope: IndexScope, terms: Sequence[Term], rare: int, 
     tokens = [term.token for term in terms]
     postings = index_scope.messages_by_token(tokens[:rare], ())
     postings |= index_scope.messages_by_token(tokens[rare:], tokens[:rare])
-    weights = (round(term.weight * WEIGHT_UNIT) for term in terms)
-    sums = sum_weights(list(zip(tokens, weights, strict=True)), postings)
-    ordered = best_first(sums, len(terms))
-    mask = (1 << len(terms)) - 1
+    term_bits = terms_by_message(postings[token] for token in tokens)
+    weights = [term.weight for term in terms]
+    weight_of = {bits: round(total_weight(bits, weights), 6) for bits in {*term_bits.values()}}  # equal sums are ties
+    ordered = best_first(term_bits, weight_of)
     found: list[Candidate] = []
     portion = most
     while len(found) < most and (numbers := list(islice(ordered, portion))):
         rows = index_scope.rows(numbers)
         for number, channel_number, seq, role, length, turn in filter(None, map(rows.get, numbers)):
-            total = sums[number]
-            weight = (total >> len(terms)) / WEIGHT_UNIT
-            found.append(Candidate(number, channel_number, seq, role, length, weight, turn, total & mask))
+            bits = term_bits[number]
+            found.append(Candidate(number, channel_number, seq, role, length, weight_of[bits], turn, bits))
         portion *= 4  # SQL conditions may remove most of the best messages
     return found[:most]
 

@@ -1,7 +1,7 @@
-"""Weigh terms by their rarity and their share of a word, and sum the weights by message. Pure."""
+"""Weigh terms by their rarity and their share of a word, and order messages by the terms they contain. Pure."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import log, sqrt
@@ -97,28 +97,22 @@ def _within_budget(terms: Sequence[Term], budget: int) -> tuple[list[Term], list
 # -- the messages with the largest sums
 
 
-def sum_weights(terms: Sequence[tuple[str, int]], postings: Mapping[str, Collection[int]]) -> dict[int, int]:
-    """Return the sum of the weights of the terms (token, weight) in each message; `postings`: messages of each token.
-
-    A sum packs two values in one integer, so that a posting costs one addition: the weight in its upper part, the bits
-    of its terms in its lower `len(terms)` bits.
-    """
-    bits = len(terms)
-    sums: dict[int, int] = {}
-    for position, (token, weight) in enumerate(terms):
-        gain = weight << bits | 1 << position
-        for number in postings[token]:
-            sums[number] = sums.get(number, 0) + gain
-    return sums
+def terms_by_message(postings: Iterable[Collection[int]]) -> dict[int, int]:
+    """Return the bits of the terms in each message; `postings`: the messages of each term, in the order of the bits."""
+    term_bits: dict[int, int] = {}
+    for position, numbers in enumerate(postings):
+        for number in numbers:
+            term_bits[number] = term_bits.get(number, 0) | 1 << position
+    return term_bits
 
 
-def best_first(sums: Mapping[int, int], bits: int) -> Iterator[int]:
-    """Yield messages by descending sum; the newer one first if sums are equal.
+def best_first(term_bits: Mapping[int, int], weight_of: Mapping[int, float]) -> Iterator[int]:
+    """Yield messages by descending weight of their terms; the newer one first if weights are equal.
 
     Many messages share few weights, so only the messages that are consumed get sorted.
     """
-    numbers_by_weight: dict[int, list[int]] = defaultdict(list)
-    for number, total in sums.items():
-        numbers_by_weight[total >> bits].append(number)
+    numbers_by_weight: dict[float, list[int]] = defaultdict(list)
+    for number, bits in term_bits.items():
+        numbers_by_weight[weight_of[bits]].append(number)
     for weight in sorted(numbers_by_weight, reverse=True):
         yield from sorted(numbers_by_weight[weight], reverse=True)

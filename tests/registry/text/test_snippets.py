@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from registry.text.analysis.edit_distance import words_one_edit_away
+from registry.text.ranking.scores import total_weight
 from registry.text.ranking.snippets import MARK, one_line, snippet
-from registry.text.ranking.term_weights import best_first, sum_weights
+from registry.text.ranking.term_weights import best_first, terms_by_message
 from registry.text.request.query import parse_query
 
 
@@ -55,11 +56,11 @@ POSTINGS = st.dictionaries(
 
 @given(POSTINGS)
 def test_a_message_sums_the_weights_of_the_terms_it_holds(postings: dict[str, tuple[int, set[int]]]) -> None:
-    terms = [(token, weight) for token, (weight, _) in postings.items()]
-    sums = sum_weights(terms, {token: holders for token, (_, holders) in postings.items()})
+    terms = terms_by_message(holders for _, holders in postings.values())
+    sums = {bits: total_weight(bits, [weight for weight, _ in postings.values()]) for bits in terms.values()}
     everything = set.union(*(holders for _, holders in postings.values()))
-    assert {number: total >> len(terms) for number, total in sums.items()} == {
+    assert {number: sums[bits] for number, bits in terms.items()} == {
         number: sum(weight for weight, holders in postings.values() if number in holders) for number in everything
     }
-    ordered = list(best_first(sums, len(terms)))
-    assert ordered == sorted(sums, key=lambda number: (sums[number] >> len(terms), number), reverse=True)
+    ordered = list(best_first(terms, sums))
+    assert ordered == sorted(terms, key=lambda number: (sums[terms[number]], number), reverse=True)
