@@ -6,12 +6,13 @@ Their ids are recorded as keyed digests, so that restoring a backup does not res
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 from unicodedata import normalize
 from urllib.parse import unquote_plus
 
-from sqlalchemy import ColumnElement, Table, Text, cast, delete, func, or_, select, update
+from sqlalchemy import Table, Text, cast, delete, select, update
 
 from registry.storage.conditions import is_one_of
 from registry.storage.conversations.channels import change_channel
@@ -28,24 +29,13 @@ _TEXT_COLUMNS = ("title", "summary", "made_summary", "nickname")
 class ForgottenMessages:
     """The forgotten messages from which records may have been derived."""
 
-    names: Sequence[str] = ()  # names and aliases of channels that are forgotten completely
+    names: Collection[str] = ()  # names and aliases of channels that are forgotten completely
     partial_names: Collection[str] = ()  # names of channels that lose some messages
-    ids: Collection[str] = ()
-    numbers: Sequence[int] = ()
+    ids: AbstractSet[str] = frozenset()
+    numbers: AbstractSet[int] = frozenset()
     matching: str | None = None
     is_exact: bool = False
     """Match records by channel and message id only, not by a channel's name in a text, which may be any word."""
-
-    @property
-    def are_many(self) -> bool:
-        """Return True if there are too many ids for a condition on each: then all runs on their channels match."""
-        return len(self.ids) > 200
-
-    @property
-    def words(self) -> list[str]:
-        """Return the texts by which records may mention the messages."""
-        names = () if self.is_exact else self.names
-        return [*names, *(() if self.are_many else self.ids), *spellings(self.matching)]
 
 
 Derived = Mapping[str, Sequence[str]]
@@ -69,16 +59,22 @@ def spellings(words: str | None) -> list[str]:
 
 def find_derived(tx: ReadTransaction, sources: ForgottenMessages) -> Derived:
     """Return the records derived from the messages."""
-    words, matching = sources.words, spellings(sources.matching)
-    of_messages = is_one_of(expectation.c.message_number, sources.numbers)
+    matching = spellings(sources.matching)
+    words = [*(() if sources.is_exact else map(str.lower, sources.names)), *matching]
+
+    def mentions(text: str) -> bool:
+        return _contains_any(text, words) or not sources.ids.isdisjoint(_MESSAGE_ID.findall(text))
+
     return {
-        "executions": _executions(tx, sources),
+        "executions": [id_ for id_, name, text in _executions(tx) if name in sources.names or mentions(text)],
         "results": _results(tx, sources),
-        "cases": _ids_where(tx, expectation, [of_messages, *_mentioning((expectation.c.request,), words)]),
-        "views": [
+        "cases": [
             row.id
-            for row in tx.execute(select(saved_view))
-            if _contains_any(f"{row.name} {unquote_plus(row.address)}", [word.lower() for word in words])
+            for row in tx.execute(select(expectation))
+            if row.message_number in sources.numbers or mentions(as_text(row.request))
+        ],
+        "views": [
+            row.id for row in tx.execute(select(saved_view)) if mentions(f"{row.name} {unquote_plus(row.address)}")
         ],
         "texts": [text for text in _channel_texts(tx) if _contains_any(text, matching)] if matching else [],
     }
@@ -118,38 +114,29 @@ def _without_words(row: Any) -> dict[str, Any]:
     return {"number": row.number, **blank, "steps": steps, "error": error}
 
 
-def _executions(tx: ReadTransaction, sources: ForgottenMessages) -> list[str]:
-    texts = (execution.c.request, execution.c.result, execution.c.steps, execution.c.error)
-    channels = [*sources.names, *(sources.partial_names if sources.are_many else ())]
-    on_channels = is_one_of(execution.c.channel, channels)
-    found = _ids_where(tx, execution, [on_channels, *_mentioning(texts, sources.words)])
-    return list(dict.fromkeys([*found, *_executions_naming(tx, texts, sources.ids)])) if sources.are_many else found
-
-
-def _executions_naming(tx: ReadTransaction, texts: Sequence[ColumnElement[Any]], ids: Collection[str]) -> Iterator[str]:
-    """Yield the executions whose texts contain the id of one of many messages."""
-    known, last = set(ids), 0
-    columns = execution.c.number, execution.c.id, *(cast(text, Text) for text in texts)
-    while rows := tx.execute(
-        select(*columns).where(execution.c.number > last).order_by(execution.c.number).limit(1000)
-    ).all():
-        last = rows[-1].number
-        for _, id_, *texts_of_row in rows:
-            if not known.isdisjoint(_MESSAGE_ID.findall(" ".join(filter(None, texts_of_row)))):
-                yield id_
-
-
 _MESSAGE_ID = re.compile(r"(?:conv|snap)_[0-9a-z]+")
+
+
+def _executions(tx: ReadTransaction) -> Iterator[tuple[str, str | None, str]]:
+    """Yield id, channel and all texts of each execution."""
+    texts = execution.c.request, execution.c.result, execution.c.steps, execution.c.error
+    columns = execution.c.number, execution.c.id, execution.c.channel, *(cast(text, Text) for text in texts)
+    query, last = select(*columns).order_by(execution.c.number).limit(1000), 0
+    while rows := tx.execute(query.where(execution.c.number > last)).all():
+        last = rows[-1].number
+        yield from ((id_, name, " ".join(filter(None, found))) for _, id_, name, *found in rows)
 
 
 def _results(tx: ReadTransaction, sources: ForgottenMessages) -> list[str]:
     """Return the results of forgotten channels, and results that contain one of the messages or the words."""
     columns = extract_result.c.id, extract_result.c.channel, extract_result.c["items"], extract_result.c.metadata
-    names, ids, matching = set(sources.names), set(sources.ids), spellings(sources.matching)
+    matching = spellings(sources.matching)
     return [
         id_
         for id_, name, items, metadata in tx.execute(select(*columns))
-        if name in names or not ids.isdisjoint(items) or (matching and _contains_any(as_text(metadata), matching))
+        if name in sources.names
+        or not sources.ids.isdisjoint(items)
+        or (matching and _contains_any(as_text(metadata), matching))
     ]
 
 
@@ -185,15 +172,3 @@ def _forget_texts(tx: WriteTransaction, texts: Collection[str]) -> None:
     for number, value in tx.execute(select(edit.c.number, edit.c.value).where(edit.c.field.in_(_TEXT_COLUMNS))).all():
         if value in texts:
             tx.execute(update(edit).where(edit.c.number == number).values(value=None))
-
-
-def _mentioning(columns: Iterable[ColumnElement[Any]], words: Sequence[str]) -> list[ColumnElement[bool]]:
-    texts = [func.lower(func.coalesce(cast(column, Text), "")) for column in columns]
-    return [
-        or_(*(text.contains(word.lower(), autoescape=True) for text in texts for word in words[at : at + 10]))
-        for at in range(0, len(words), 10)  # databases limit the depth of a condition
-    ]
-
-
-def _ids_where(tx: ReadTransaction, table: Any, conditions: Iterable[ColumnElement[bool]]) -> list[str]:
-    return list(dict.fromkeys(id_ for one in conditions for id_ in tx.execute(select(table.c.id).where(one)).scalars()))

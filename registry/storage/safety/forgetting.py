@@ -158,11 +158,11 @@ def forget(
 
 def forgotten_messages_of(tx: ReadTransaction, found: Affected, matching: str | None = None) -> ForgottenMessages:
     """Return the names and ids by which records may mention the forgotten messages."""
-    names = [name for row in found.channels for name in (row.name, *aliases_of(tx, row.number))]
+    names = {name for row in found.channels for name in (row.name, *aliases_of(tx, row.number))}
     within = is_one_of(conversation.c.channel_number, [row.number for row in found.channels])
     rows = [*found.messages, *tx.execute(select(conversation.c.number, conversation.c.id).where(within))]
     partial_names = {row.channel for row in found.messages}
-    return ForgottenMessages(names, partial_names, [row.id for row in rows], [row.number for row in rows], matching)
+    return ForgottenMessages(names, partial_names, {row.id for row in rows}, {row.number for row in rows}, matching)
 
 
 def forget_derived_again(tx: WriteTransaction, key: bytes, known: Collection[bytes]) -> None:
