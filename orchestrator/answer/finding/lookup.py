@@ -21,7 +21,6 @@ from registry.storage.database import ReadTransaction
 from registry.text.ranking.similar import SimilarMessages
 from registry.text.request.query import parse_query
 from registry.text.request.understanding import (
-    KnownNames,
     ParsedRequest,
     parse_request,
     resolve_project,
@@ -89,7 +88,7 @@ def parse_in_scope(
     tx: ReadTransaction, text: str, utc_offset_minutes: int | None, given: Scope
 ) -> tuple[ParsedRequest, Scope]:
     """Parse a request in the user's time zone; return it, and the scope narrowed by the filters in its words."""
-    read = parse_request(text, local_time(utc_offset_minutes), KnownNames(*known_names(tx)))
+    read = parse_request(text, local_time(utc_offset_minutes), known_names(tx))
     scope = narrow_scope(given, read.search)
     if read.sources and not given.sources:
         scope = replace(scope, sources=read.sources)

@@ -5,13 +5,14 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import wraps
 from itertools import pairwise
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import ColumnElement, Engine, func, select
 
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, conversation, tag
+from registry.text.request.understanding import KnownNames
 
 MIN_CACHED_CHANNELS = 5_000  # number of channels: up to this, each read takes 3 ms at most
 P = ParamSpec("P")
@@ -41,19 +42,12 @@ def cache_briefly(read: Read[P, T]) -> Read[P, T]:
     return cached_read
 
 
-class Names(NamedTuple):
-    """The names of sources, and of projects as (name, path)."""
-
-    sources: frozenset[str]
-    projects: frozenset[tuple[str, str]]
-
-
 @cache_briefly
-def known_names(tx: ReadTransaction) -> Names:
+def known_names(tx: ReadTransaction) -> KnownNames:
     columns = channel.c.source, channel.c.project_name, channel.c.project_path
     rows = tx.execute(select(*columns).where(channel.c.deleted.is_(False)).distinct()).all()
     projects = frozenset((row.project_name, row.project_path) for row in rows if row.project_path)
-    return Names(frozenset(row.source for row in rows), projects)
+    return KnownNames(frozenset(row.source for row in rows), projects)
 
 
 @cache_briefly
