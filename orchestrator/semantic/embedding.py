@@ -22,7 +22,6 @@ from registry.registry import Registry
 from registry.search.meaning import pack, similarity
 from registry.search.vectors import (
     EmbeddingModel,
-    UnembeddedMessage,
     Vector,
     claim_embedding,
     count_unembedded,
@@ -34,6 +33,7 @@ from registry.search.vectors import (
     save_model,
     save_vectors,
 )
+from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import WriteTransaction
 
 logger = logging.getLogger(__name__)
@@ -84,9 +84,9 @@ class Embedding:
         await self._registry.write(lambda tx: save_vectors(tx, model, vectors_to_save))
         return len(vectors_to_save)
 
-    def _first_batch(self, found: Sequence[UnembeddedMessage]) -> list[tuple[UnembeddedMessage, list[str]]]:
+    def _first_batch(self, found: Sequence[MessageRow]) -> list[tuple[MessageRow, list[str]]]:
         """Return as many messages as fit into one request, at least one, each with its passages."""
-        batch: list[tuple[UnembeddedMessage, list[str]]] = []
+        batch: list[tuple[MessageRow, list[str]]] = []
         room = 8_000  # characters of the passages embedded at once
         for one in found:
             parts = passages(one.text)
@@ -144,11 +144,11 @@ class Embedding:
             raise Unavailable(f"{self._embedder.name} did not answer within {limit:g} s") from exc
 
 
-def _vector_for(one: UnembeddedMessage, vectors: Sequence[Sequence[float]], model: EmbeddingModel) -> Vector:
+def _vector_for(one: MessageRow, vectors: Sequence[Sequence[float]], model: EmbeddingModel) -> Vector:
     for vector in vectors:
         if len(vector) not in (0, model.dimensions):
             raise Unavailable(dimension_mismatch(model.name, len(vector), model.dimensions))
-    return Vector(one.number, one.digest, b"".join(pack(vector) for vector in vectors if len(vector)))
+    return Vector(one.number, bytes(one.digest), b"".join(pack(vector) for vector in vectors if len(vector)))
 
 
 async def embed_all(registry: Registry, embedder: Embedder, on_progress: Progress, *, everything: bool = False) -> int:

@@ -18,20 +18,10 @@ STORED_ID = "stored_id"
 MAX_LOOKUP = 1000  # messages looked up in one statement; if more are sent, the whole channel is read
 MIN_TAIL = 64  # messages read first from the end of a channel: enough for some turns of several clients
 
-_COLUMNS = (
-    conversation.c.number,
-    conversation.c.channel_number,
-    conversation.c.id,
-    conversation.c.seq,
-    conversation.c.turn,
-    conversation.c.place,
-    conversation.c.role,
-    conversation.c.digest,
-    conversation.c.timestamp,
-    conversation.c.native_id,
-    conversation.c.received_at,
-    conversation.c.forgotten,
-)
+_COLUMNS = conversation.c[
+    "number", "channel_number", "id", "seq", "turn", "place",
+    "role", "digest", "timestamp", "native_id", "received_at", "forgotten",
+]  # fmt: skip
 _LATEST_PLACE_FIRST = (conversation.c.place.desc(), conversation.c.number.desc())
 
 

@@ -12,14 +12,7 @@ from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, conversation
 
 _COLUMNS = (
-    conversation.c.number,
-    conversation.c.channel_number,
-    conversation.c.id,
-    conversation.c.seq,
-    conversation.c.turn,
-    conversation.c.role,
-    conversation.c.text,
-    conversation.c.timestamp,
+    *conversation.c["number", "channel_number", "id", "seq", "turn", "role", "text", "timestamp"],
     conversation.c.payload["time"].as_string().label("time"),
 )
 

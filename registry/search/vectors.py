@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 from sqlalchemy import ColumnElement, Engine, and_, bindparam, delete, exists, func, insert, or_, select, update
 
 from registry.domain import now
+from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction, WriteTransaction, acquire_lock
 from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import EMBEDDABLE, conversation, embedding_model, message_vector
@@ -30,14 +31,6 @@ class EmbeddingModel:
     spread: float
 
 
-class UnembeddedMessage(NamedTuple):
-    """A message whose current text has no vector."""
-
-    number: int
-    digest: bytes
-    text: str
-
-
 class Vector(NamedTuple):
     """The packed vectors of a message's passages, concatenated; `digest` is the digest of its text."""
 
@@ -46,19 +39,10 @@ class Vector(NamedTuple):
     packed: bytes
 
 
-_MODEL_COLUMNS = (
-    embedding_model.c.number,
-    embedding_model.c.name,
-    embedding_model.c.dimensions,
-    embedding_model.c.calibration,
-    embedding_model.c.background,
-    embedding_model.c.spread,
-)
-
-
 def find_model(tx: ReadTransaction, name: str) -> EmbeddingModel | None:
     """Return the stored model of that name, if any."""
-    row = tx.execute(select(*_MODEL_COLUMNS).where(embedding_model.c.name == name)).first()
+    columns = embedding_model.c["number", "name", "dimensions", "calibration", "background", "spread"]
+    row = tx.execute(select(*columns).where(embedding_model.c.name == name)).first()
     return EmbeddingModel(*row) if row else None
 
 
@@ -88,14 +72,11 @@ def delete_other_models(tx: WriteTransaction, name: str) -> None:
     tx.execute(delete(embedding_model).where(embedding_model.c.name != name))
 
 
-def list_unembedded(tx: ReadTransaction, model: EmbeddingModel, above: int, limit: int) -> list[UnembeddedMessage]:
+def list_unembedded(tx: ReadTransaction, model: EmbeddingModel, above: int, limit: int) -> Sequence[MessageRow]:
     """Return messages with a larger number whose current text has no vector, the newest first."""
     query = select(conversation.c.number, conversation.c.digest, conversation.c.text)
     query = query.where(conversation.c.number > above, *_lacks_vector(model)).order_by(conversation.c.number.desc())
-    return [
-        UnembeddedMessage(number, bytes(digest), message_text)
-        for number, digest, message_text in tx.execute(query.limit(limit))
-    ]
+    return tx.execute(query.limit(limit)).all()
 
 
 def count_unembedded(tx: ReadTransaction, model: EmbeddingModel) -> int:

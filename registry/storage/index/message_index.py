@@ -27,14 +27,7 @@ TITLE = "zztitle"  # token of every title; a title's entry has its channel's num
 
 Groups = Sequence[Sequence[str]]  # a condition on tokens: an entry has at least one token of each group
 
-COLUMNS = (
-    conversation.c.number,
-    conversation.c.channel_number,
-    conversation.c.seq,
-    conversation.c.role,
-    conversation.c.length,
-    conversation.c.turn,
-)
+COLUMNS = conversation.c["number", "channel_number", "seq", "role", "length", "turn"]
 """The columns of a message that a search reads before ranking."""
 
 _cached_counts: WeakKeyDictionary[Engine, dict[str, tuple[int, int]]] = WeakKeyDictionary()
