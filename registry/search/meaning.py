@@ -222,40 +222,37 @@ class _SignCache:
     def signs(self, tx: ReadTransaction, model: EmbeddingModel) -> _Signs:
         """Return the signs of all vectors of a model as this transaction sees them, or newer."""
         with self._lock:
-            number, last, cached = self._known.get(tx.engine.pool, (0, 0, None))
-            if cached is None or number != model.number:
-                last, cached = 0, None
+            number, last, cached = self._known.get(tx.engine.pool, (0, 0, _empty_signs(model)))
+            if number != model.number:
+                last, cached = 0, _empty_signs(model)
             last, cached = _update_signs(tx, model, last, cached)
             self._known[tx.engine.pool] = model.number, last, cached
             return cached
 
 
-def _update_signs(tx: ReadTransaction, model: EmbeddingModel, last: int, signs: _Signs | None) -> tuple[int, _Signs]:
+def _update_signs(tx: ReadTransaction, model: EmbeddingModel, last: int, signs: _Signs) -> tuple[int, _Signs]:
     """Add the signs of the vectors after number `last`; return the number of the last one, and the signs.
 
     While there are few, each new vector changes the mean, so all are read again.
     """
     end, found = vectors_after(tx, model, last, READ_BATCH)
-    if signs and signs.count < SAMPLE and found:
-        signs, last = None, 0
+    if found and 0 < signs.count < SAMPLE:
+        signs, last = _empty_signs(model), 0
         end, found = vectors_after(tx, model, last, READ_BATCH)
     while end > last:
         signs, last = _append_signs(signs, found, model), end
         end, found = vectors_after(tx, model, last, READ_BATCH)
-    return last, signs or _empty_signs(model)
+    return last, signs
 
 
-def _append_signs(signs: _Signs | None, found: Packed, model: EmbeddingModel) -> _Signs | None:
+def _append_signs(signs: _Signs, found: Packed, model: EmbeddingModel) -> _Signs:
     if not found:
         return signs
     messages, rows = _unpack(found, model.dimensions)
-    sample = signs.sample if signs else rows[:SAMPLE]
-    centre = signs.centre if signs else sample.mean(axis=0)
-    columns = _sign_columns(rows - centre)
-    if signs:
-        messages = np.concatenate([signs.messages, messages])
-        columns = np.concatenate([signs.columns, columns], axis=1)
-    return _Signs(messages, columns, centre, sample)
+    sample = signs.sample if signs.count else rows[:SAMPLE]
+    centre = signs.centre if signs.count else sample.mean(axis=0)
+    columns = np.concatenate([signs.columns, _sign_columns(rows - centre)], axis=1)
+    return _Signs(np.concatenate([signs.messages, messages]), columns, centre, sample)
 
 
 def _empty_signs(model: EmbeddingModel) -> _Signs:

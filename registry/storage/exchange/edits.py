@@ -8,7 +8,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import ColumnElement, Row, and_, delete, exists, func, insert, or_, select, true, update
 
@@ -123,19 +123,14 @@ def deletion_of(tx: ReadTransaction, channel_number: int) -> Row[Any] | None:
     return row if row and row.value and row.done_at <= now() else None
 
 
-class SharingEdit(NamedTuple):
-    """The latest edit of the sharing of the channel with that name."""
-
-    name: str
-    value: Any
-    done_at: datetime
+SharingEdit = Row[str, Any, datetime]  # the name of a channel, and the value and time of its last edit of sharing
 
 
-def sharing_edits(tx: ReadTransaction) -> list[SharingEdit]:
+def sharing_edits(tx: ReadTransaction) -> Sequence[SharingEdit]:
     of_channel = select(channel.c.name, edit.c.value, edit.c.done_at).join(
         edit, edit.c.channel_number == channel.c.number
     )
-    return [SharingEdit(*row) for row in tx.execute(of_channel.where(edit.c.field == SHARED))]
+    return tx.execute(of_channel.where(edit.c.field == SHARED)).all()
 
 
 def resolve_nickname_conflict(tx: WriteTransaction, nickname: str, row: ChannelRow, done_at: datetime) -> str | None:
