@@ -137,7 +137,6 @@ def _bucket(
 
 
 def _point(at: int, cells: Sequence[Cell]) -> dict[str, Any]:
-    """Return a point of the series."""
     figures = _figures(cells)
     mean = sum(cell.total_ms for cell in cells) / figures["count"]
     shown = {name: figures[name] for name in ("count", "failed", *PERCENTILE_NAMES)}

@@ -78,7 +78,6 @@ def has_channel_conditions(scope: Scope) -> bool:
 
 
 def select_channels(scope: Scope) -> Select[int]:
-    """Select the numbers of the channels in scope."""
     return select(channel.c.number).where(*channel_conditions(scope), channel.c.deleted.is_(False))
 
 
@@ -131,7 +130,6 @@ def _is_awaiting_answer(latest_first: Sequence[Any], request: str) -> bool:
 
 
 def searchable_message_conditions(scope: Scope) -> list[ColumnElement[bool]]:
-    """Return the conditions on the searchable messages in a scope."""
     conditions = [*message_conditions(scope), conversation.c.deleted.is_(False), conversation.c.length > 0]
     if scope.channel_number is not None:
         conditions.append(conversation.c.channel_number == scope.channel_number)

@@ -40,7 +40,6 @@ class Vector(NamedTuple):
 
 
 def find_model(tx: ReadTransaction, name: str) -> EmbeddingModel | None:
-    """Return the stored model of that name, if any."""
     columns = embedding_model.c["number", "name", "dimensions", "calibration", "background", "spread"]
     row = tx.execute(select(*columns).where(embedding_model.c.name == name)).first()
     return EmbeddingModel(*row) if row else None
@@ -68,7 +67,6 @@ def delete_model(tx: WriteTransaction, name: str) -> None:
 
 
 def delete_other_models(tx: WriteTransaction, name: str) -> None:
-    """Delete the vectors of all other models."""
     tx.execute(delete(embedding_model).where(embedding_model.c.name != name))
 
 

@@ -77,7 +77,6 @@ def analyze(text: str) -> list[str]:
 
 
 def tokens_in_text(tokens: frozenset[str], text: str) -> frozenset[str]:
-    """Return the tokens that a text contains."""
     return tokens.intersection(_tokens_of(text.split()))
 
 

@@ -32,7 +32,6 @@ class QueryWord:
 
     @property
     def tokens(self) -> Tokens:
-        """Return all tokens to search for."""
         return (*self.exact, *self.variants)
 
 

@@ -55,12 +55,10 @@ def months_of(year: int, first: int, count: int, at: datetime) -> Span:
 
 
 def month_of(at: datetime, back: int = 0) -> Span:
-    """Return a calendar month."""
     return months_of(at.year, at.month - back, 1, at)
 
 
 def year_of(at: datetime, back: int = 0) -> Span:
-    """Return a calendar year."""
     return months_of(at.year - back, 1, 12, at)
 
 
