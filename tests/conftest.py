@@ -1,4 +1,4 @@
-"""What every test gets: an empty home, no settings of the developer, and databases on request."""
+"""Shared fixtures: an empty home without the developer's settings, and databases on request."""
 
 import gc
 import os
@@ -18,8 +18,8 @@ from registry.registry import Registry
 from tests.conformance.servers import LEAKING
 from tests.databases import TEMPLATE, PostgresServer, SpareDatabases, running_postgres
 from tests.embedding_server import EmbeddingServer, running_server
-from tests.quick_clients import spare_clients
-from tests.quick_engines import spare_engines
+from tests.quick_clients import speed_up_clients
+from tests.quick_engines import speed_up_engines
 from tests.seeded import Seeded, SeededDatabases, SeededFiles, seeded_by
 
 SLOW_NAMES = re.compile(
@@ -61,35 +61,34 @@ ON_BOTH_DATABASES = re.compile(
     )""",
     re.VERBOSE,
 )
-"""Together these tests run every SQL statement of the product on PostgreSQL. Elsewhere a test runs on SQLite alone."""
+"""Tests that run on SQLite and PostgreSQL: together they run every SQL statement. All others run on SQLite only."""
 
 # Of what is loaded from here to the end of the collection nothing is garbage.
 gc.disable()
 
 os.environ["CTXR_SHARED"] = "off"
-"""No process outlives what started it, also where a fixture starts a program before a test has its home. Tests of the
-local process say otherwise, and end it."""
+"""Fixtures that start a program before `empty_home` runs need it too. Tests of the local process switch it on, and stop
+the process."""
 
-# A program that a test starts compiles nothing that an earlier one has compiled, whatever the shell says.
+# Let programs that tests start share their byte code, even if the shell forbids it.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 # A shell lets what it starts in the background ignore Ctrl-C, and that is inherited.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-spare_engines()
-spare_clients()
+speed_up_engines()
+speed_up_clients()
 
-# The workers share the cores: a slow example is no failure.
-# Other examples each time find what nobody thought of; in the CI they stay, and only a change is refused.
+# No deadline: workers share the cores. Random examples locally; the same ones in CI, so that only a change can fail.
 settings.register_profile("ctxr", deadline=None, max_examples=10, derandomize="CI" in os.environ)
 settings.load_profile("ctxr")
 
 
 def is_repeated(item: pytest.Item, names: set[str]) -> bool:
-    """Return whether a test is the second run of one that SQLite alone is enough for."""
-    twin = item.nodeid.replace("postgresql", "sqlite")
-    return twin != item.nodeid and twin in names and not ON_BOTH_DATABASES.match(item.nodeid)
+    """Return whether a test is the PostgreSQL run of one that needs SQLite only."""
+    on_sqlite = item.nodeid.replace("postgresql", "sqlite")
+    return on_sqlite != item.nodeid and on_sqlite in names and not ON_BOTH_DATABASES.match(item.nodeid)
 
 
 def is_on_server(item: pytest.Item) -> bool:
@@ -98,36 +97,36 @@ def is_on_server(item: pytest.Item) -> bool:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what `make quick` leaves out: PostgreSQL, browsers, processes, many examples. What takes long goes first."""
+    """Mark slow tests (PostgreSQL, browsers, processes, many examples), and run the longest first."""
     names = {item.nodeid for item in items}
     items[:] = [item for item in items if not is_repeated(item, names)]
     for item in items:
         if SLOW_NAMES.search(item.nodeid) or SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
-    # A worker takes a run of neighbours, and others steal from its end: who goes first shares what was built once.
-    # What takes half a minute by itself, or waits for processes, would be waited for at the end.
+    # A worker takes consecutive tests, which share fixtures; idle workers take over from its end. Tests of half a
+    # minute go first, or the other workers would wait for them at the end.
     items.sort(key=lambda item: not LONG_NAMES.search(item.nodeid))
-    # The second worker begins with what needs PostgreSQL, so that few of them start a server.
+    # The second worker begins with the tests that need PostgreSQL, so that few workers start a server.
     share = len(items) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     items[share:] = sorted(items[share:], key=lambda item: not is_on_server(item))
 
 
 def pytest_collection_finish() -> None:
-    """What is loaded stays: the collector of garbage need not go through it again and again."""
+    """Exempt loaded modules from garbage collection."""
     gc.freeze()
     gc.enable()
     gc.set_threshold(20_000, 20, 20)
 
 
 def pytest_sessionfinish() -> None:
-    """Collect garbage once: pytest goes through all that is left five times, for its warnings."""
+    """Collect garbage once, because pytest collects five times at exit to find warnings."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True)
 def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home folder with nothing in it; no test sees the developer's histories or settings."""
+    """Set an empty home folder: no test sees the developer's histories or settings."""
     home = tmp_path / "home"
     home.mkdir()
     for name in os.environ:
@@ -143,27 +142,27 @@ def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def answers_wait_for_their_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test reads the record right after the answer, also on a machine whose disk takes its time."""
+def wait_for_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answer only after the execution is recorded, even on a slow disk, because tests read the record next."""
     monkeypatch.setattr(recorder, "MAX_WAIT_S", 30.0)
 
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
-    """Async tests run on asyncio."""
+    """Run async tests on asyncio."""
     return "asyncio"
 
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
-    """One PostgreSQL per test process, started when first asked for."""
+    """Start one PostgreSQL per test process, at its first use."""
     with running_postgres(autovacuum="off") as server:  # it would change plans while a test runs
         yield server
 
 
 @pytest.fixture(scope="session")
 def postgres_databases(postgres_server: PostgresServer) -> Iterator[SpareDatabases]:
-    """Databases with all our tables and no rows."""
+    """PostgreSQL databases with all tables and no rows."""
     postgres_server.execute("CREATE DATABASE {}", TEMPLATE)
     Registry(postgres_server.url(TEMPLATE)).close()
     databases = SpareDatabases(postgres_server, TEMPLATE)
@@ -173,21 +172,21 @@ def postgres_databases(postgres_server: PostgresServer) -> Iterator[SpareDatabas
 
 @pytest.fixture
 def postgres_url(postgres_databases: SpareDatabases) -> Iterator[str]:
-    """A PostgreSQL database of this test alone, with all our tables and no rows."""
+    """Return the address of this test's own PostgreSQL database, with all tables and no rows."""
     with postgres_databases.database() as url:
         yield url
 
 
 @pytest.fixture
 def empty_postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
-    """A PostgreSQL database of this test alone, without any table: for the migrations."""
+    """Return the address of this test's own PostgreSQL database without tables, for migrations."""
     with postgres_server.database() as url:
         yield url
 
 
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A SQLite file with all our tables and no rows."""
+    """A SQLite file with all tables and no rows."""
     file = tmp_path_factory.mktemp("template") / "registry.db"
     Registry(f"sqlite:///{file}").close()
     return file
@@ -195,27 +194,27 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
-    """A SQLite database of this test alone, with all our tables and no rows."""
+    """Return the address of this test's own SQLite database, with all tables and no rows."""
     file = shutil.copy(sqlite_template, tmp_path / "registry.db")
     return f"sqlite:///{file}"
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest) -> str:
-    """What must hold on both databases: an empty registry on each in turn."""
+    """Run the test on SQLite and on PostgreSQL: return the address of an empty registry."""
     name = {"sqlite": "sqlite_url", "postgresql": "postgres_url"}[request.param]
     return str(request.getfixturevalue(name))
 
 
 @pytest.fixture(scope="session")
 def seeded_files(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> SeededFiles:
-    """SQLite files that hold something already."""
+    """Prefilled SQLite files."""
     return SeededFiles(sqlite_template, tmp_path_factory.mktemp("seeded"))
 
 
 @pytest.fixture(scope="session")
 def seeded_databases(postgres_server: PostgresServer, postgres_databases: SpareDatabases) -> Iterator[SeededDatabases]:
-    """PostgreSQL databases that hold something already."""
+    """Prefilled PostgreSQL databases."""
     databases = SeededDatabases(postgres_server)
     yield databases
     databases.close()
@@ -223,20 +222,20 @@ def seeded_databases(postgres_server: PostgresServer, postgres_databases: SpareD
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def seeded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Seeded]:
-    """What must hold on both databases: registries that hold something already, on each in turn."""
+    """Run the test on SQLite and on PostgreSQL, with prefilled registries."""
     with ExitStack() as stack:
         yield seeded_by(request, request.param, tmp_path, stack)
 
 
 @pytest.fixture
 def seeded_file(request: pytest.FixtureRequest, tmp_path: Path) -> Seeded:
-    """SQLite files that hold something already."""
+    """Prefilled SQLite files."""
     return seeded_by(request, "sqlite", tmp_path, ExitStack())
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A database without any table, on each of the two in turn: for the migrations."""
+    """Run the test on SQLite and on PostgreSQL: return the address of a database without tables, for migrations."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'empty.db'}"
     return str(request.getfixturevalue("empty_postgres_url"))
@@ -244,6 +243,6 @@ def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def embedding_server() -> Iterator[EmbeddingServer]:
-    """An embedding endpoint of this test alone."""
+    """This test's own embedding endpoint."""
     with running_server() as server:
         yield server

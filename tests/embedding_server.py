@@ -1,4 +1,4 @@
-"""An endpoint that speaks OpenAI's embeddings API, over real HTTP, with a toy model that knows a few synonyms."""
+"""An HTTP endpoint of OpenAI's embeddings API, with a toy model that knows a few synonyms."""
 
 from __future__ import annotations
 
@@ -43,49 +43,49 @@ _SMALL = {
 
 
 def toy_vector(text: str) -> list[float]:
-    """A direction for each thing a text speaks of, added up; 256 numbers."""
+    """Return the sum of one pseudo-random vector for each concept of a text; 256 numbers."""
     concepts = {_NAMES.get(word, word) for word in re.findall(r"\w+", text.lower())} - _SMALL
     digests = [hashlib.sha256(concept.encode()).digest() for concept in sorted(concepts)]
     return [float(sum((d[i // 8] >> i % 8 & 1) * 2 - 1 for d in digests)) for i in range(256)]
 
 
 class EmbeddingServer:
-    """What it does can be changed while it runs; `asked` holds the texts of each request it got."""
+    """The endpoint's behaviour, which tests change while it runs; `received` has the texts of each request."""
 
     def __init__(self) -> None:
         self.url = ""
-        self.asked: list[list[str]] = []
+        self.received: list[list[str]] = []
         self.keys: list[str | None] = []
         self.status = 200
         self.dimensions = 256
-        self.longest = 1_000_000
-        self.answer: bytes | None = None
-        self.dies_after = math.inf
-        self.is_free = threading.Event()
-        self.is_free.set()
-        self.is_asked = threading.Event()
+        self.max_characters = 1_000_000
+        self.body: bytes | None = None
+        self.fails_after = math.inf
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+        self.has_request = threading.Event()
 
-    def reply(self, given: dict[str, Any]) -> tuple[int, bytes]:
-        """Status and body for a request."""
-        texts: list[str] = given["input"]
-        self.asked.append(texts)
-        self.is_asked.set()
-        self.is_free.wait(30)
-        if len(self.asked) > self.dies_after:
-            return 503, b"dead"
-        if max(map(len, texts)) > self.longest or not all(texts):
+    def reply(self, request: dict[str, Any]) -> tuple[int, bytes]:
+        """Return status and body for a request."""
+        texts: list[str] = request["input"]
+        self.received.append(texts)
+        self.has_request.set()
+        self.may_answer.wait(30)
+        if len(self.received) > self.fails_after:
+            return 503, b"unavailable"
+        if max(map(len, texts)) > self.max_characters or not all(texts):
             return 413, b"too long"
         data = [
             {"object": "embedding", "index": i, "embedding": toy_vector(text)[: self.dimensions]}
             for i, text in enumerate(texts)
         ]
-        body = json.dumps({"object": "list", "model": given["model"], "data": data[::-1]})
-        return self.status, self.answer if self.answer is not None else body.encode()
+        body = json.dumps({"object": "list", "model": request["model"], "data": data[::-1]})
+        return self.status, self.body if self.body is not None else body.encode()
 
 
 @contextmanager
 def running_server() -> Iterator[EmbeddingServer]:
-    """A server on a free port of this machine."""
+    """Run a server on a free local port."""
     toy = EmbeddingServer()
 
     class Handler(BaseHTTPRequestHandler):
@@ -99,10 +99,10 @@ def running_server() -> Iterator[EmbeddingServer]:
                 self.end_headers()
                 self.wfile.write(answer)
             except OSError:
-                pass  # who asked has gone
+                pass  # the client is gone
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Quietly."""
+            """Log nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
@@ -112,7 +112,7 @@ def running_server() -> Iterator[EmbeddingServer]:
     try:
         yield toy
     finally:
-        toy.is_free.set()
+        toy.may_answer.set()
         server.shutdown()
         server.server_close()
         thread.join()

@@ -1,4 +1,4 @@
-"""A real OpenID Connect provider on this machine: nanoidp, with a few people in it."""
+"""A local OpenID Connect provider (nanoidp) with a few people."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.conformance.servers import free_port, wait_for
 
 RESOURCE = "https://memory.example.org/mcp"
 PEOPLE = {"kim": ["staff"], "lee": ["billing"], "eve": ["guests"], "ann": ["staff", "ops"]}
-"""Everybody's password is their name, twice."""
+"""Groups of each person. A password is the name, twice."""
 
 
 class IdentityProvider:
@@ -26,8 +26,8 @@ class IdentityProvider:
     def __init__(self, address: str) -> None:
         self.address = address
 
-    def signed_in(self, page: str, name: str) -> str:
-        """Return where the provider sends the browser of a person who signs in on its page."""
+    def sign_in(self, page: str, name: str) -> str:
+        """Sign a person in on the provider's page, and return the address it redirects to."""
         with httpx.Client() as browser:
             form = browser.get(page)
             hidden = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form.text)
@@ -36,7 +36,7 @@ class IdentityProvider:
         return answer.headers["location"]
 
     def access_token(self, name: str, scope: str = "registry:write") -> str:
-        """Return a token for `/mcp`, as a client of that person has it."""
+        """Return a person's access token for `/mcp`."""
         person = {"grant_type": "password", "username": name, "password": name * 2, "scope": f"openid {scope}"}
         answer = httpx.post(f"{self.address}/token", data=person, auth=("context-registry", "client-secret"))
         return str(answer.json()["access_token"])
@@ -46,7 +46,7 @@ class IdentityProvider:
 def running_provider(
     folder: Path, people: Mapping[str, list[str]] = PEOPLE, resource: str = RESOURCE
 ) -> Iterator[IdentityProvider]:
-    """Run the provider, for people in groups; its configuration and keys are in the folder."""
+    """Run the provider for people in groups, with its configuration and keys in the folder."""
     port = free_port()
     address = f"http://localhost:{port}"
     confidential = {"redirect_uris": ["http://127.0.0.1/login/oauth/done"], "client_secret": "client-secret"}

@@ -1,4 +1,4 @@
-"""What the Dockerfile and .dockerignore say, read without a container engine."""
+"""Read the Dockerfile and .dockerignore without a container engine."""
 
 import json
 import os
@@ -12,13 +12,13 @@ WILDCARDS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 def ignore_rules() -> list[str]:
-    """The rules of .dockerignore, in order."""
+    """Return the rules of .dockerignore, in order."""
     lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
     return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
 
 
 def is_sent(path: str, rules: list[str]) -> bool:
-    """Whether `docker build` sends a file: the last rule that matches it or a folder above it decides."""
+    """Return whether `docker build` sends a file: the last rule that matches it or a parent folder decides."""
     sent = True
     above = [path, *map(str, list(PurePosixPath(path).parents)[:-1])]
     for rule in rules:
@@ -34,7 +34,7 @@ def _as_regex(pattern: str) -> re.Pattern[str]:
 
 
 def sent_files() -> Iterator[str]:
-    """Every file of this folder that `docker build` sends, whether git knows it or not."""
+    """Yield every file that `docker build` sends, tracked by git or not."""
     rules = ignore_rules()
     can_send_again = any(rule.startswith("!") for rule in rules)
     for folder, subfolders, files in os.walk(ROOT):
@@ -45,18 +45,18 @@ def sent_files() -> Iterator[str]:
 
 
 def last_stage() -> list[str]:
-    """The instructions of the Dockerfile's last stage, one a line: what the image is in the end."""
+    """Return the instructions of the Dockerfile's last stage, one per line."""
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
     return text.rpartition("\nFROM ")[2].splitlines()
 
 
 def settings_of_the_image() -> dict[str, str]:
-    """The variables that the image sets for the product."""
+    """Return the product's environment variables in the image."""
     words = [word for line in last_stage() if line.startswith("ENV ") for word in line.split()[1:]]
     return dict(word.split("=", 1) for word in words if word.startswith("CTXR_"))
 
 
 def command_of(instruction: str) -> list[str]:
-    """The program that CMD or HEALTHCHECK names."""
+    """Return the command line of CMD or HEALTHCHECK."""
     [line] = [line for line in last_stage() if line.startswith(instruction)]
     return list(json.loads(line[line.index("[") :]))

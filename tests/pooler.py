@@ -1,4 +1,4 @@
-"""pgbouncer in transaction mode before a real PostgreSQL: each transaction of a client may get another session."""
+"""pgbouncer in transaction mode: each transaction of a client can get another PostgreSQL session."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 CONNECTIONS = 10
-"""What the pooler keeps open to PostgreSQL."""
+"""Open connections to PostgreSQL."""
 PORT = 6432
 SETTINGS = """[databases]
 * = host={folder} user=postgres
@@ -26,7 +26,7 @@ START_LIMIT_S = 30.0
 
 @contextmanager
 def running_pooler(url: str) -> Iterator[str]:
-    """The address of the same database through a pooler, which stands in the server's folder."""
+    """Yield the database's address through a pooler, whose files are in the server's folder."""
     folder = Path(url.partition("?host=")[2].partition("&")[0])
     settings = folder / "pgbouncer.ini"
     settings.write_text(SETTINGS.format(folder=folder, port=PORT, connections=CONNECTIONS), encoding="utf-8")
@@ -41,8 +41,8 @@ def running_pooler(url: str) -> Iterator[str]:
 
 
 def _wait_for(socket: Path, pooler: subprocess.Popen[bytes]) -> None:
-    give_up_at = time.monotonic() + START_LIMIT_S
+    deadline = time.monotonic() + START_LIMIT_S
     while not socket.exists():
-        if pooler.poll() is not None or time.monotonic() > give_up_at:
+        if pooler.poll() is not None or time.monotonic() > deadline:
             raise RuntimeError("pgbouncer does not start.")
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""What every client in a test is spared: to read and to check anew what an earlier one has read and checked."""
+"""Cache what each HTTP or MCP client of a test would load or check again."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 
-def spare_clients() -> None:
-    """From now on, in this process."""
-    # The certificates of the world, by every HTTP client.
+def speed_up_clients() -> None:
+    """Cache CA certificates and checked schemas in this process."""
     ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]
-    # The schemas of the tools' results, by every MCP client: 16 ms each.
+    # An MCP client checks the schema of each tool's result, which takes 16 ms.
     check, checked = Draft202012Validator.check_schema, set[str]()
 
     def check_once(schema: Any, *given: Any) -> None:

@@ -1,4 +1,4 @@
-"""Registries that hold something already: it is put in once per test process, and each test gets a copy."""
+"""Prefilled registries: filled once per test process, and copied for each test."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
 
 Seed = Callable[["Orchestrator"], Awaitable[object]]
-"""Puts something into an empty registry. What it puts in is kept by its name: it must not depend on the test."""
+"""Fills an empty registry. The result is cached for each function, so it must not depend on the test."""
 Seeded = Callable[[Seed], Awaitable[str]]
-"""The address of a registry of this test alone, with that in it."""
+"""Returns the address of this test's own copy of the filled registry."""
 
 
 class SeededFiles:
-    """Copies of SQLite files."""
+    """Prefilled SQLite files."""
 
     def __init__(self, template: Path, folder: Path) -> None:
         self._template = template
@@ -31,7 +31,7 @@ class SeededFiles:
         self._files: dict[Seed, Path] = {}
 
     async def copy(self, seed: Seed, to: Path) -> str:
-        """The address of a copy in the folder `to`."""
+        """Copy the file filled by `seed` into the folder `to`, and return its address."""
         if seed not in self._files:
             file = Path(shutil.copy(self._template, self._folder / f"seeded_{len(self._files)}.db"))
             await _fill(f"sqlite:///{file}", seed)
@@ -40,14 +40,14 @@ class SeededFiles:
 
 
 class SeededDatabases:
-    """PostgreSQL databases."""
+    """Prefilled PostgreSQL databases."""
 
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
         self._databases: dict[Seed, SpareDatabases] = {}
 
     async def enter(self, seed: Seed, stack: ExitStack) -> str:
-        """The address of a database that is given back with the stack."""
+        """Return the address of a database filled by `seed`, which is reused after the stack is closed."""
         if seed not in self._databases:
             name = f"seeded_{len(self._databases)}"
             self._server.execute("CREATE DATABASE {} TEMPLATE {}", name, TEMPLATE)
@@ -56,13 +56,13 @@ class SeededDatabases:
         return stack.enter_context(self._databases[seed].database())
 
     def close(self) -> None:
-        """Let go of the databases."""
+        """Close the connections."""
         for databases in self._databases.values():
             databases.close()
 
 
 async def _fill(url: str, seed: Seed) -> None:
-    from orchestrator.service import Orchestrator  # a second, which most tests need not
+    from orchestrator.service import Orchestrator  # takes a second, and few tests need it
 
     registry = Registry(url)
     try:
@@ -72,7 +72,7 @@ async def _fill(url: str, seed: Seed) -> None:
 
 
 def seeded_by(request: pytest.FixtureRequest, kind: str, to: Path, stack: ExitStack) -> Seeded:
-    """Copies on one kind of database, given back with the stack."""
+    """Return a function that copies prefilled registries of one kind of database."""
     if kind == "sqlite":
         files: SeededFiles = request.getfixturevalue("seeded_files")
         return lambda seed: files.copy(seed, to)

@@ -1,4 +1,4 @@
-"""What `docker compose up` promises, read from the file: there need be no docker to check it."""
+"""Checks of compose.yaml and the Dockerfile that need no docker."""
 
 import re
 from pathlib import Path
@@ -34,26 +34,26 @@ def test_the_server_waits_until_postgresql_is_healthy(compose: dict[str, Any]) -
 
 @pytest.mark.parametrize("service", ["postgres", "server"])
 def test_a_service_has_a_health_check_and_a_volume(compose: dict[str, Any], service: str) -> None:
-    described = compose["services"][service]
-    assert described["healthcheck"]["test"]
-    volume, _, _ = described["volumes"][0].partition(":")
+    settings = compose["services"][service]
+    assert settings["healthcheck"]["test"]
+    volume, _, _ = settings["volumes"][0].partition(":")
     assert volume in compose["volumes"]
 
 
-def test_both_sides_read_the_same_password(compose: dict[str, Any]) -> None:
+def test_server_and_postgresql_use_the_same_password(compose: dict[str, Any]) -> None:
     password = compose["services"]["postgres"]["environment"]["POSTGRES_PASSWORD"]
     assert password.startswith("${CTXR_POSTGRES_PASSWORD:-")
     assert f":{password}@postgres:" in compose["services"]["server"]["environment"]["CTXR_DATABASE_URL"]
 
 
-def test_the_server_may_write_into_its_folder_and_nothing_else(compose: dict[str, Any]) -> None:
+def test_the_server_can_write_to_its_folder_only(compose: dict[str, Any]) -> None:
     server = compose["services"]["server"]
     assert (server["read_only"], server["tmpfs"], server["cap_drop"]) == (True, ["/tmp"], ["ALL"])
     assert server["security_opt"] == ["no-new-privileges:true"]
     assert server["volumes"] == ["home:/var/lib/ctxr"]
 
 
-def test_what_images_are_built_on_is_one_exact_version(compose: dict[str, Any]) -> None:
+def test_base_images_have_an_exact_version(compose: dict[str, Any]) -> None:
     dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     bases = re.findall(r"^(?:FROM|ARG PYTHON=) ?(\S+)", dockerfile, re.MULTILINE)
     assert set(bases[1:]) == {"${PYTHON}", "build"}
@@ -61,7 +61,7 @@ def test_what_images_are_built_on_is_one_exact_version(compose: dict[str, Any]) 
         assert re.fullmatch(r"[a-z]+:\d+(\.\d+)+-[a-z-]+", image), image
 
 
-def test_the_images_bill_of_materials_goes_along() -> None:
+def test_the_image_contains_its_bill_of_materials() -> None:
     dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     assert "cyclonedx-py environment" in dockerfile
     assert "COPY --from=materials /context-registry.cdx.json /usr/share/sbom/" in last_stage()

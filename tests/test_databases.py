@@ -1,4 +1,4 @@
-"""The ground the other tests stand on."""
+"""Tests of the fixtures: isolated databases and an empty home."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ from orchestrator.service import Orchestrator
 from tests.databases import SpareDatabases
 from tests.seeded import SeededDatabases
 
-KEPT = """
+SERVER = """
 import sys
 from tests.databases import running_postgres
 with running_postgres() as server:
@@ -32,7 +32,7 @@ def test_each_postgresql_database_is_fresh(postgres_url: str, empty_postgres_url
 
 
 def state_of(url: str) -> tuple[object, ...]:
-    """What a test can see of the one before."""
+    """Return all that an earlier test could have changed."""
     with psycopg.connect(url) as connection:
         return (
             connection.execute("SELECT * FROM alembic_version").fetchall(),
@@ -45,7 +45,7 @@ def state_of(url: str) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize(
-    "done",
+    "statement",
     [
         "SELECT 1",
         "UPDATE alembic_version SET version_num = 'newer'",
@@ -55,13 +55,13 @@ def state_of(url: str) -> tuple[object, ...]:
         "SELECT nextval(format('%I', sequencename)::regclass) FROM pg_sequences",
     ],
 )
-def test_nothing_that_a_test_does_to_a_database_reaches_the_next_one(
-    postgres_databases: SpareDatabases, done: LiteralString
+def test_changes_to_a_database_do_not_reach_the_next_test(
+    postgres_databases: SpareDatabases, statement: LiteralString
 ) -> None:
     with postgres_databases.database() as url:
         before = state_of(url)
         left_open = psycopg.connect(url, autocommit=True)
-        left_open.execute(done)
+        left_open.execute(statement)
     with postgres_databases.database() as url:
         assert state_of(url) == before
         with psycopg.connect(url) as connection:
@@ -69,28 +69,28 @@ def test_nothing_that_a_test_does_to_a_database_reaches_the_next_one(
     left_open.close()
 
 
-def test_a_database_whose_tables_are_untouched_is_used_again(postgres_databases: SpareDatabases) -> None:
+def test_a_database_with_unchanged_tables_is_reused(postgres_databases: SpareDatabases) -> None:
     with postgres_databases.database() as first:
         pass
     with postgres_databases.database() as second:
         assert second == first
 
 
-async def tagged(orchestrator: Orchestrator) -> None:
-    """Rows that point to others, of tables in no order that a database knows."""
+async def log_and_tag(orchestrator: Orchestrator) -> None:
+    """Store rows that refer to rows of other tables."""
     message = {"role": "user", "text": "Why does the basket lose items?"}
     assert (await orchestrator.run({"operation": "conversation_log", "channel": "c", "messages": [message]}))["success"]
     assert (await orchestrator.run({"operation": "tag", "channel": "c", "query": {"tags": ["shop"]}}))["success"]
 
 
 @pytest.mark.anyio
-async def test_a_database_that_held_something_is_used_again_and_holds_just_that(
+async def test_a_prefilled_database_is_reset_to_its_content(
     seeded_databases: SeededDatabases,
 ) -> None:
     seen = []
     for _ in range(2):
         with ExitStack() as stack:
-            url = await seeded_databases.enter(tagged, stack)
+            url = await seeded_databases.enter(log_and_tag, stack)
             with psycopg.connect(url) as connection:
                 tags = connection.execute("SELECT tag.name FROM tag JOIN channel ON number = channel_number").fetchall()
                 connection.execute("DELETE FROM channel")
@@ -98,20 +98,20 @@ async def test_a_database_that_held_something_is_used_again_and_holds_just_that(
     assert seen == 2 * [(url, [("shop",)])]
 
 
-def test_the_developers_settings_are_out_of_sight(empty_home: Path) -> None:
+def test_tests_do_not_see_the_developers_settings(empty_home: Path) -> None:
     assert Path.home() == empty_home
-    ours = {"CTXR_HOME", "CTXR_SHARED", "CTXR_EMBED_MODEL"}
-    assert {name for name in os.environ if name.startswith("CTXR_")} <= ours
+    set_by_fixtures = {"CTXR_HOME", "CTXR_SHARED", "CTXR_EMBED_MODEL"}
+    assert {name for name in os.environ if name.startswith("CTXR_")} <= set_by_fixtures
 
 
 def test_a_killed_test_process_leaves_no_server_behind() -> None:
-    child = subprocess.Popen([sys.executable, "-c", KEPT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen([sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with child:
         assert child.stdout
         folder = Path(child.stdout.readline().strip())
         assert folder.is_dir()
         child.kill()
-    give_up_at = time.monotonic() + 10
-    while folder.exists() and time.monotonic() < give_up_at:
+    deadline = time.monotonic() + 10
+    while folder.exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not folder.exists()

@@ -1,4 +1,4 @@
-"""What the product imports, it declares: a package that another brings today may be gone tomorrow."""
+"""The product declares every package that it imports."""
 
 import ast
 import re
@@ -30,7 +30,7 @@ def modules_of(package: str) -> Iterator[tuple[Path, ast.Module]]:
 
 
 def imported_by(module: ast.Module) -> Iterator[str]:
-    """The top-level names that a module imports, wherever in it."""
+    """Yield the top-level names that a module imports, also inside functions."""
     for node in ast.walk(module):
         if isinstance(node, ast.Import):
             yield from (name.name.partition(".")[0] for name in node.names)
@@ -39,7 +39,7 @@ def imported_by(module: ast.Module) -> Iterator[str]:
 
 
 def imports() -> dict[str, Path]:
-    """The top-level names that the product imports from others, each with one file that does."""
+    """Return the product's third-party imports (top-level names), each with one file that has it."""
     return {
         name: file
         for package in PACKAGES
@@ -51,7 +51,7 @@ def imports() -> dict[str, Path]:
 
 @cache
 def providers() -> dict[str, set[str]]:
-    """The distributions that each of these names may come from: of a namespace there are several."""
+    """Return the distributions that can provide each import; a namespace package has several."""
     installed = packages_distributions()
     return {name: set(map(canonicalize_name, installed.get(name, [name]))) for name in imports()}
 
@@ -62,12 +62,12 @@ def declared() -> dict[str, Requirement]:
     return {canonicalize_name(requirement.name): requirement for requirement in requirements}
 
 
-def test_what_the_product_imports_is_declared() -> None:
+def test_every_imported_package_is_declared() -> None:
     undeclared = {name for name, possible in providers().items() if not possible & declared().keys()}
     assert {name: str(imports()[name]) for name in undeclared} == {}
 
 
-def test_what_is_declared_is_imported() -> None:
+def test_every_declared_package_is_imported() -> None:
     imported = set().union(*providers().values())
     assert declared().keys() - imported == USED_WITHOUT_AN_IMPORT.keys()
 
@@ -79,7 +79,7 @@ def test_each_dependency_has_its_reason_written_down() -> None:
 
 
 def private_names(module: ast.Module) -> Iterator[str]:
-    """Names with an underscore that a module takes from something that is not its own object."""
+    """Yield the private names that a module uses of other modules and objects."""
     for node in ast.walk(module):
         if isinstance(node, ast.ImportFrom):
             yield from (name.name for name in node.names if is_private(name.name))
@@ -96,7 +96,7 @@ def is_own(value: ast.expr) -> bool:
 
 
 def inherited_from_the_sdk() -> set[str]:
-    """The SDK's private names that a subclass of its classes could reach by `self`."""
+    """Return the SDK's private names that its subclasses can reach through `self`."""
     from mcp.server import Server
     from mcp.server.subscriptions import InMemorySubscriptionBus
 

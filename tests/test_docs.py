@@ -1,4 +1,4 @@
-"""The documents say what the program says. `python tests/test_docs.py` renews what is made from it."""
+"""The documents agree with the program. `python tests/test_docs.py` renews their generated blocks."""
 
 import re
 import shlex
@@ -10,13 +10,13 @@ import click
 from click.testing import CliRunner
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))  # for the script; pytest knows it already
+sys.path.insert(0, str(ROOT))  # for the script; pytest adds it itself
 
 from cli.main import COMMANDS, cli  # noqa: E402
 from registry.settings import Settings  # noqa: E402
 from sources.clients import CLIENTS  # noqa: E402
 from sources.readers import READERS  # noqa: E402
-from tests.made_blocks import MADE  # noqa: E402
+from tests.generated_blocks import BLOCKS  # noqa: E402
 
 README, KOREAN = ROOT / "README.md", ROOT / "README.ko.md"
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
@@ -35,18 +35,18 @@ def text_of(file: Path) -> str:
     return file.read_text(encoding="utf-8")
 
 
-def by_hand(file: Path) -> str:
+def handwritten(file: Path) -> str:
     """Return a document without its generated blocks."""
     return BLOCK.sub("", text_of(file))
 
 
 def renewed(page: str) -> str:
-    """Return the page with every block made anew."""
-    return BLOCK.sub(lambda found: found[1] + found[2] + MADE[found[1]](), page)
+    """Return the page with its blocks generated again."""
+    return BLOCK.sub(lambda found: found[1] + found[2] + BLOCKS[found[1]](), page)
 
 
 def failures(check: Callable[[Path], Iterable[str]], files: Iterable[Path]) -> list[str]:
-    """Return what is wrong, each with its document."""
+    """Return the failures of a check, each with its document."""
     return [f"{file.relative_to(ROOT)}: {wrong}" for file in files for wrong in check(file)]
 
 
@@ -55,15 +55,15 @@ def test_the_documents_show_what_the_program_prints() -> None:
     assert not outdated, "run: python tests/test_docs.py"
 
 
-def test_every_generated_block_stands_in_a_document() -> None:
-    assert {found[1] for file in DOCUMENTS for found in BLOCK.finditer(text_of(file))} == MADE.keys()
+def test_every_generated_block_is_in_a_document() -> None:
+    assert {found[1] for file in DOCUMENTS for found in BLOCK.finditer(text_of(file))} == BLOCKS.keys()
 
 
 def test_every_command_in_a_document_exists_with_its_options() -> None:
     calls = re.compile(r"(?<=`)ctxr [^`\n]+(?=`)|^ctxr .+", re.MULTILINE)
 
     def unknown(file: Path) -> Iterator[str]:
-        for call in calls.findall(by_hand(file)):
+        for call in calls.findall(handwritten(file)):
             for one in re.findall(r"(?:^| && | \| )ctxr (.*?)(?= && | \| |$)", call.partition("  #")[0]):
                 words = shlex.split(one, comments=True)
                 names = [] if words[0].startswith("-") else words[0].split("|")
@@ -73,7 +73,7 @@ def test_every_command_in_a_document_exists_with_its_options() -> None:
 
 
 def is_known(words: list[str]) -> bool:
-    """Return whether the command line takes these words."""
+    """Return whether a command line exists with its options."""
     context, command = ctxr(), cli.get_command(ctxr(), words[0])
     rest = words[1:]
     while isinstance(command, click.Group) and rest:
@@ -110,7 +110,7 @@ def test_every_client_is_named() -> None:
         assert [one.name for one in CLIENTS if one.command and one.name.casefold() not in text] == []
 
 
-def test_the_korean_readme_gives_the_same_commands_links_and_places() -> None:
+def test_the_korean_readme_has_the_same_commands_links_and_paths() -> None:
     english, korean = text_of(README), text_of(KOREAN)
     for what in (r"^ctxr [^#\n]*[^# \n]", r"^make \w+", r"\]\((?!README)([^)]+)\)", r"`(?:CTXR_|~/|%|/bo/)[^`]*`"):
         assert set(re.findall(what, korean, re.MULTILINE)) == set(re.findall(what, english, re.MULTILINE))
@@ -125,9 +125,9 @@ def test_every_command_option_and_setting_says_what_it_is_for() -> None:
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []
 
 
-def test_every_link_of_a_document_leads_somewhere() -> None:
+def test_no_document_has_a_broken_link() -> None:
     def broken(file: Path) -> Iterator[str]:
-        for target, heading in re.findall(r"\]\((?!http)([^)#]*)(?:#([^)]+))?\)", by_hand(file)):
+        for target, heading in re.findall(r"\]\((?!http)([^)#]*)(?:#([^)]+))?\)", handwritten(file)):
             linked = file.parent / target if target else file
             if not linked.exists() or (heading and heading not in headings(text_of(linked))):
                 yield f"{target}#{heading}"
@@ -144,7 +144,7 @@ def headings(page: str) -> set[str]:
 def test_the_files_that_a_document_names_exist() -> None:
     named = (file for file in DOCUMENTS if file.name != "CHANGELOG.md")
     assert not failures(
-        lambda file: (path for path in PATH.findall(by_hand(file)) if not (ROOT / path).exists()), named
+        lambda file: (path for path in PATH.findall(handwritten(file)) if not (ROOT / path).exists()), named
     )
 
 

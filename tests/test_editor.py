@@ -1,4 +1,4 @@
-"""The editor's extension says the same everywhere: its manifest, its README, its code and its Korean. Needs no node."""
+"""The editor extension's manifest, README, code and Korean texts agree. Needs no node."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from typing import Any
 
 EDITOR = Path(__file__).parent.parent / "editor"
 HIDDEN = {"contextRegistry.more"}
-"""Called by a row of a list, not by name."""
+"""Commands of a list's rows, which the user cannot call by name."""
 
 
 def read(name: str) -> Any:
@@ -42,8 +42,8 @@ def test_readme_code_and_translations_have_the_commands_and_keys_of_the_manifest
 
 def test_every_text_of_the_editor_has_its_korean() -> None:
     code = "".join(path.read_text(encoding="utf-8") for path in (EDITOR / "src").glob("*.ts"))
-    said, korean = set(re.findall(r'l10n\.t\(\s*"([^"]*)"', code)), read("l10n/bundle.l10n.ko.json")
-    assert len(re.findall(r"l10n\.t\(", code)) == len(re.findall(r'l10n\.t\(\s*"', code)), "texts stand there in full"
-    assert said == korean.keys()
+    texts, korean = set(re.findall(r'l10n\.t\(\s*"([^"]*)"', code)), read("l10n/bundle.l10n.ko.json")
+    assert len(re.findall(r"l10n\.t\(", code)) == len(re.findall(r'l10n\.t\(\s*"', code)), "texts are literals"
+    assert texts == korean.keys()
     for english, translated in korean.items():
         assert sorted(re.findall(r"\{\d\}", english)) == sorted(re.findall(r"\{\d\}", translated))

@@ -1,4 +1,4 @@
-"""One name, one thing: no two modules and no two public classes of the product share a name."""
+"""No two modules and no two public classes of the product share a name."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ PACKAGES = ("registry", "sources", "orchestrator", "mcp_server", "backoffice", "
 FILES = sorted(file for package in PACKAGES for file in (ROOT / package).rglob("*.py"))
 
 ROLES = {"__init__", "__main__", "reader", "client"}
-"""Modules whose folder says of what they are: a reader and a record for each client."""
+"""Module names that each client's folder has."""
 
 
-def places(names: dict[str, list[str]]) -> dict[str, list[str]]:
+def shared(names: dict[str, list[str]]) -> dict[str, list[str]]:
     return {name: found for name, found in sorted(names.items()) if len(found) > 1}
 
 
@@ -23,7 +23,7 @@ def modules() -> dict[str, list[str]]:
     for file in FILES:
         if file.stem not in ROLES:
             names[file.stem].append(str(file.relative_to(ROOT)))
-    return places(names)
+    return shared(names)
 
 
 def classes() -> dict[str, list[str]]:
@@ -32,11 +32,11 @@ def classes() -> dict[str, list[str]]:
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 names[node.name].append(str(file.relative_to(ROOT)))
-    return places(names)
+    return shared(names)
 
 
 COMMANDS = ("blame", "migrate", "note", "remember", "resume", "search")
-"""Commands of the terminal that are called as the operation they run."""
+"""CLI commands with the name of their operation."""
 SHARED_MODULES = frozenset(
     (
         *("channels", "connections", "conversations", "errors", "events", "executions", "forgetting", "masking"),
@@ -44,9 +44,9 @@ SHARED_MODULES = frozenset(
         *("tokens", "tools", "transcript", "writing"),
     )
 )
-"""To be parted: take a name out when it stands for one module."""
+"""To be renamed: remove a name when only one module has it."""
 SHARED_CLASSES = frozenset({"Span"})
-"""To be parted: take a name out when it stands for one class."""
+"""To be renamed: remove a name when only one class has it."""
 
 
 def test_no_two_modules_share_a_name() -> None:

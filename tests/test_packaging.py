@@ -1,4 +1,4 @@
-"""The wheel, as someone gets it who never saw this folder, and the image, which is built from it."""
+"""The built wheel and the container image, outside this checkout."""
 
 import json
 import os
@@ -42,7 +42,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 def run(*command: str | Path, **options: str) -> str:
-    """The output of a command that succeeds; it sees nothing of this folder unless it is told to work in it."""
+    """Run a command outside this checkout (or in `cwd`), and return its output. It must succeed."""
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return subprocess.run(
         command, check=True, env=clean, stdout=subprocess.PIPE, text=True, cwd=options.get("cwd", "/")
@@ -50,32 +50,31 @@ def run(*command: str | Path, **options: str) -> str:
 
 
 def pip(*arguments: str | Path) -> str:
-    """The output of this environment's pip."""
     return run(sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", *arguments)
 
 
 def build(kind: str, source: Path, target: Path) -> Path:
-    """The wheel or sdist of a source tree."""
+    """Build a wheel or sdist from a source tree, and return its path."""
     run(sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory", target, cwd=str(source))
     [file] = target.iterdir()
     return file
 
 
 def contents(wheel: Path) -> dict[str, bytes]:
-    """Every file in a wheel."""
+    """Return every file in a wheel."""
     with zipfile.ZipFile(wheel) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where this module builds."""
+    """The folder of this module's builds."""
     return tmp_path_factory.mktemp("packaging")
 
 
 @pytest.fixture(scope="module")
 def wheel(folder: Path) -> Path:
-    """The wheel of the files that `docker build` would send, and of nothing else."""
+    """The wheel, built from the files that `docker build` sends."""
     for name in sent_files():
         (folder / "sent" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, folder / "sent" / name)
@@ -93,16 +92,15 @@ def sdist(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def metadata(wheel: Path) -> Message:
-    """What the wheel says of itself."""
     [text] = [text for name, text in contents(wheel).items() if name.endswith(".dist-info/METADATA")]
     return message_from_string(text.decode())
 
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, metadata: Message, folder: Path) -> Path:
-    """The programs folder of an environment with the wheel and what it asks for, nothing else.
+    """The `bin` folder of a virtual environment with the wheel and its dependencies.
 
-    Nothing is downloaded: what the wheel asks for, and what that asks for, is linked from this environment.
+    The dependencies are linked from this environment, so nothing is downloaded.
     """
     target = folder / "venv"
     venv.create(target)
@@ -114,9 +112,9 @@ def installed(wheel: Path, metadata: Message, folder: Path) -> Path:
 
 
 def needed_by(requirements: Iterable[str], extras: Iterable[str] = ()) -> set[str]:
-    """The names of the distributions that these requirements lead to, here and with these extras.
+    """Return the distributions that these requirements need on this machine, with their dependencies.
 
-    An installed version that a requirement does not allow is an error.
+    Fails if an installed version does not satisfy a requirement.
     """
     found: dict[str, set[str]] = {}
     waiting = [(line, {"", *extras}) for line in requirements]
@@ -135,7 +133,7 @@ def needed_by(requirements: Iterable[str], extras: Iterable[str] = ()) -> set[st
 
 
 def link_distribution(name: str, packages: Path) -> None:
-    """Make a distribution of this environment one of another environment, too."""
+    """Link a distribution of this environment into another environment."""
     ours = distribution(name)
     for top in {file.parts[0] for file in ours.files or ()} - {"..", "__pycache__"}:
         if not (packages / top).exists():
@@ -143,7 +141,7 @@ def link_distribution(name: str, packages: Path) -> None:
 
 
 def pinned(lock: str) -> dict[str, str]:
-    """Name and version of what a lock file installs on this machine."""
+    """Return name and version of the distributions that a lock file installs on this machine."""
     lines = re.findall(r"^(\S+==[^\\\n]+)", (ROOT / lock).read_text(encoding="utf-8"), re.MULTILINE)
     requirements = map(Requirement, lines)
     return {
@@ -155,7 +153,7 @@ def pinned(lock: str) -> dict[str, str]:
 
 @contextmanager
 def serving(command: list[str | Path], home: Path, port: int, **settings: str) -> Iterator[str]:
-    """The address of a server that a command starts; its registry is in `home`."""
+    """Start a server with its registry in `home`, and yield its address."""
     environment = {**settings, "HOME": str(home), "CTXR_HOME": str(home / "registry"), "CTXR_PORT": str(port)}
     process = subprocess.Popen(command, cwd="/", env=environment)
     try:
@@ -186,11 +184,11 @@ def test_the_source_distribution_builds_the_same_wheel(sdist: Path, wheel: Path,
     assert contents(build("wheel", sdist, folder / "wheel of the sdist")) == contents(wheel)
 
 
-def test_the_source_distribution_has_what_the_tests_need(sdist: Path) -> None:
+def test_the_source_distribution_has_the_files_that_tests_need(sdist: Path) -> None:
     assert {"tests", "integrations", "Makefile", "requirements-dev.lock"} <= {path.name for path in sdist.iterdir()}
 
 
-def test_the_wheel_is_described(metadata: Message) -> None:
+def test_the_wheel_has_metadata(metadata: Message) -> None:
     assert metadata["Summary"]
     assert metadata["License-Expression"] == "Apache-2.0"
     assert metadata["Description-Content-Type"] == "text/markdown"
@@ -200,25 +198,25 @@ def test_the_wheel_is_described(metadata: Message) -> None:
     )
 
 
-def test_the_wheel_holds_the_licences_of_what_others_wrote(wheel: Path) -> None:
-    """Everything in the vendors' folder is named with its licence there."""
+def test_the_wheel_holds_the_licences_of_vendored_files(wheel: Path) -> None:
+    """The README of the vendored files names each with its licence."""
     vendored = ROOT / "backoffice" / "static" / "vendor"
-    told = (vendored / "README.md").read_text(encoding="utf-8")
-    licences = set(re.findall(r"[\w-]+-LICENSE\.txt", told))
-    assert {file.name for file in vendored.iterdir() if file.name not in told} == {"README.md"}
+    readme = (vendored / "README.md").read_text(encoding="utf-8")
+    licences = set(re.findall(r"[\w-]+-LICENSE\.txt", readme))
+    assert {file.name for file in vendored.iterdir() if file.name not in readme} == {"README.md"}
     assert licences
-    kept = {Path(name).name for name in contents(wheel) if ".dist-info/licenses/" in name}
-    assert kept == {"LICENSE", "NOTICE", *licences}
+    packaged = {Path(name).name for name in contents(wheel) if ".dist-info/licenses/" in name}
+    assert packaged == {"LICENSE", "NOTICE", *licences}
 
 
-def test_the_installed_program_says_how_it_is_doing_and_how_to_add_an_extra_to_itself(
+def test_doctor_of_the_installed_program_names_the_command_that_adds_an_extra(
     installed: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CTXR_EMBED_MODEL", "minishlab/potion-base-2M")
     doctor: list[str | Path] = [installed / "ctxr", "doctor", "--json"]
-    told = subprocess.run(doctor, cwd="/", stdout=subprocess.PIPE, text=True, check=False).stdout
-    assert json.loads(told)
-    assert f"uv pip install --python {installed / 'python'} 'context-registry[embed] @ {wheel.as_uri()}'" in told
+    output = subprocess.run(doctor, cwd="/", stdout=subprocess.PIPE, text=True, check=False).stdout
+    assert json.loads(output)
+    assert f"uv pip install --python {installed / 'python'} 'context-registry[embed] @ {wheel.as_uri()}'" in output
 
 
 def test_the_installed_program_connects_a_client(installed: Path, empty_home: Path) -> None:
@@ -228,14 +226,14 @@ def test_the_installed_program_connects_a_client(installed: Path, empty_home: Pa
     assert run(Path(command), "--version") == run(installed / "ctxr", "--version")
 
 
-def test_the_image_runs_the_program_and_finds_it_well_and_it_serves_its_pages(installed: Path, tmp_path: Path) -> None:
+def test_the_image_runs_passes_its_health_check_and_serves_the_pages(installed: Path, tmp_path: Path) -> None:
     [program, *words] = command_of("CMD")
     port = free_port()
     server = serving([installed / program, *words], tmp_path, port, **image_settings())
     with server as address, httpx.Client(base_url=address, timeout=60) as http:
         [python, *check] = (word.replace(":8765/", f":{port}/") for word in command_of("HEALTHCHECK"))
-        asked = (subprocess.call([installed / python, *check], cwd="/", stderr=subprocess.DEVNULL) for _ in range(20))
-        assert 0 in asked  # as the engine does, which gives it time to start
+        exits = (subprocess.call([installed / python, *check], cwd="/", stderr=subprocess.DEVNULL) for _ in range(20))
+        assert 0 in exits  # container engines retry while the program starts
         page = http.get("/login")
         assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
         linked = re.findall(r'(?:href|src)="(/[^"]+\.(?:css|js)[^"]*)"', page.text)
@@ -244,11 +242,11 @@ def test_the_image_runs_the_program_and_finds_it_well_and_it_serves_its_pages(in
 
 
 def image_settings() -> dict[str, str]:
-    """The image's settings, without the folder that only the image has."""
+    """Return the image's settings without CTXR_HOME, a folder that exists only in the image."""
     return {name: value for name, value in settings_of_the_image().items() if name != "CTXR_HOME"}
 
 
-def test_the_locks_pin_what_the_product_needs(metadata: Message) -> None:
+def test_the_lock_files_pin_all_dependencies(metadata: Message) -> None:
     runtime, everything = pinned("requirements.lock"), pinned("requirements-dev.lock")
     assert set(runtime) == needed_by(metadata.get_all("Requires-Dist", ()), extras=["postgres"])
     assert runtime.items() <= everything.items()
@@ -263,7 +261,7 @@ def test_nothing_private_is_sent_to_the_image() -> None:
 def test_no_file_that_git_ignores_is_sent_to_the_image() -> None:
     if not (ROOT / ".git").exists():
         pytest.skip("not a checkout")
-    asked = subprocess.run(
+    ignored = subprocess.run(
         ["git", "check-ignore", "--stdin"],
         input="\n".join(sent_files()),
         cwd=ROOT,
@@ -271,7 +269,7 @@ def test_no_file_that_git_ignores_is_sent_to_the_image() -> None:
         text=True,
         check=False,
     )
-    assert asked.stdout == ""
+    assert ignored.stdout == ""
 
 
 def test_the_ignore_file_is_read_as_docker_reads_it() -> None:
@@ -295,8 +293,7 @@ def test_the_ignore_file_is_read_as_docker_reads_it() -> None:
         assert is_sent(path, rules) is sent
 
 
-def test_the_version_is_typed_in_pyproject_and_the_plugin_repeats_it(metadata: Message) -> None:
-    """The program reads its version from its metadata; Claude Code reads the plugin as it lies."""
+def test_all_files_have_the_version_of_pyproject(metadata: Message) -> None:
     ours = PYPROJECT["project"]["version"]
     assert metadata["Version"] == ours
     found = {file.name: set(VERSION.findall(file.read_text(encoding="utf-8"))) for file in VERSIONED}

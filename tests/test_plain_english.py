@@ -1,4 +1,4 @@
-"""Docstrings that a stranger understands at first reading: the worst patterns are refused."""
+"""Docstrings do not begin with patterns that are hard to read."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A real sentence model in ONNX of a few words, made in the test byte by byte: no weights can be had without a network.
+"""A tiny ONNX sentence model, built byte by byte, because weights cannot be downloaded without a network.
 
-It looks a vector up for each word, which are the toy endpoint's. One that pools by itself says so after all its words.
+It maps each word to its vector of the toy endpoint; with `pools`, it also returns the mean of the words.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FLOAT, INT64, INTS = 1, 7, 7
 
 
 def make_tiny_onnx(folder: Path, *, pools: bool = False) -> Path:
-    """Save a model and its tokenizer; their folder."""
+    """Save a model and its tokenizer, and return their folder."""
     folder.mkdir(parents=True)
     words = ["[UNK]", *(word for names in CONCEPTS for word in names), *WORDS]
     tokenizer = Tokenizer(WordLevel({word: number for number, word in enumerate(words)}, unk_token="[UNK]"))
@@ -28,15 +28,15 @@ def make_tiny_onnx(folder: Path, *, pools: bool = False) -> Path:
     tokenizer.pre_tokenizer = Whitespace()
     tokenizer.save(str(folder / "tokenizer.json"))
     vectors = np.array([toy_vector(word) for word in words], np.float32)
-    vectors[0] = 0  # a word it does not know means nothing
+    vectors[0] = 0  # unknown words
     (folder / "model.onnx").write_bytes(_model(vectors, pools=pools))
     return folder
 
 
 def _model(vectors: np.ndarray, *, pools: bool) -> bytes:
-    """An ONNX file: a graph of one look-up, and the words' mean if it pools: then its states say nothing.
+    """Return an ONNX file: a look-up, and with `pools` the mean of the words; the hidden states are zeros then.
 
-    The numbers are those of the fields in ONNX's description.
+    The numbers are field numbers of ONNX's protocol buffers.
     """
     states = "states" if pools else "last_hidden_state"
     look_up = _text(1, "words") + _text(1, "input_ids") + _text(2, states) + _text(4, "Gather")

@@ -223,7 +223,7 @@ def test_meaning_is_measured_too_with_the_configured_model(
     monkeypatch.setenv("CTXR_EMBED_MODEL", "toy")
     found = figures(files[0].parent, "--set", "longmemeval_s", "--meaning", monkeypatch=monkeypatch)
     assert found["longmemeval_s"]["extract"]["single-session-user"]["session_1"] == 1.0
-    texts = {text for batch in embedding_server.asked for text in batch}
+    texts = {text for batch in embedding_server.received for text in batch}
     assert {"How many bicycles did I repair?", "How many violins did I tune?"} <= texts
 
 

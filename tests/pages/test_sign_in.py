@@ -84,7 +84,7 @@ async def begun(browser: httpx.AsyncClient, next: str = "/") -> str:
 
 
 async def sign_in(browser: httpx.AsyncClient, provider: IdentityProvider, name: str, next: str = "/") -> httpx.Response:
-    back = provider.signed_in(await begun(browser, next), name)
+    back = provider.sign_in(await begun(browser, next), name)
     assert back.startswith(HERE + DONE), back
     return await browser.get(back)
 
@@ -140,7 +140,7 @@ def test_groups_say_who_may_do_what(
 ) -> None:
     client = SignIn(Issuer(provider.address, GROUPS), "pages", "", HERE + DONE)
     attempt = Attempt("/")
-    back = provider.signed_in(client.address(attempt), name)
+    back = provider.sign_in(client.address(attempt), name)
     person = client.person(attempt, httpx.URL(back).params["code"])
     assert person.name == f"oauth:{name}"
     access = person.access
@@ -186,7 +186,7 @@ def test_a_client_with_a_secret_shows_it_in_the_way_that_the_provider_takes(
     monkeypatch.setitem(issuer.metadata(), "token_endpoint_auth_methods_supported", [way])
     for secret, is_good in (("client-secret", True), ("another", False)):
         client, attempt = SignIn(issuer, client_id, secret, HERE + DONE), Attempt("/")
-        code = httpx.URL(provider.signed_in(client.address(attempt), "kim")).params["code"]
+        code = httpx.URL(provider.sign_in(client.address(attempt), "kim")).params["code"]
         if is_good:
             assert client.person(attempt, code).name == "oauth:kim"
         else:
@@ -232,7 +232,7 @@ async def test_open_sessions_get_what_the_groups_of_a_later_sign_in_allow(
 
 async def test_a_sign_in_ends_only_in_the_browser_that_began_it(server: Server, provider: IdentityProvider) -> None:
     async with server() as browser:
-        back = provider.signed_in(await begun(browser), "kim")
+        back = provider.sign_in(await begun(browser), "kim")
         foreign = back.replace("state=", "state=x")
         begun_here = dict(browser.cookies)
         for cookies, address in (({}, back), (begun_here, foreign), (begun_here, f"{HERE}{DONE}")):
@@ -282,7 +282,7 @@ async def test_while_the_provider_hangs_many_sign_ins_keep_nobody_else_waiting(
     hangs = Event()
     monkeypatch.setattr(SignIn, "person", lambda *_: hangs.wait(20) and Person("kim", (), None))
     async with server() as browser, asyncio.TaskGroup() as waiting:
-        back = provider.signed_in(await begun(browser), "kim")
+        back = provider.sign_in(await begun(browser), "kim")
         for _ in range(40):
             waiting.create_task(browser.get(back))
         await asyncio.sleep(0.1)

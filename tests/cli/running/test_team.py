@@ -114,7 +114,7 @@ class Team:
         button = re.search('href="(/login/oauth[^"]*)"', browser.get("/", follow_redirects=True).text)
         assert button, "no button to sign in with one's account"
         there = browser.get(button[1]).headers["location"]
-        assert browser.get(self.provider.signed_in(there, name)).status_code == 200
+        assert browser.get(self.provider.sign_in(there, name)).status_code == 200
         return browser
 
 

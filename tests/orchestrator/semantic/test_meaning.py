@@ -233,17 +233,17 @@ async def test_if_the_endpoint_dies_search_goes_on_by_words_and_says_so(
     await embed(orchestrator)
     embedding_server.status = 500
     assert await found(orchestrator, "feline") == ["pet"]
-    asked = len(embedding_server.asked)
+    asked = len(embedding_server.received)
     assert await found(orchestrator, "cat food") == []
     note = (await explained(orchestrator, "cat food"))["cr_query"]["meaning"]["not_asked"]
     assert "500" in note
     assert f"not asked again for {FIRST_PAUSE_S:.0f} s" in note
-    assert len(embedding_server.asked) == asked
+    assert len(embedding_server.received) == asked
     clock.at += FIRST_PAUSE_S
     await found(orchestrator, "cat food")
     clock.at += FIRST_PAUSE_S
     await found(orchestrator, "cat food")
-    assert len(embedding_server.asked) == asked + 1  # the second pause is longer
+    assert len(embedding_server.received) == asked + 1  # the second pause is longer
     embedding_server.status = 200
     clock.at += FIRST_PAUSE_S
     assert sorted(await found(orchestrator, "cat food")) == ["haustier", "pet"]
@@ -255,7 +255,7 @@ async def test_a_slow_endpoint_does_not_keep_a_search(
     await embed(orchestrator)
     assert orchestrator.meaning
     orchestrator.meaning.embedder.query_timeout_s = 0.05
-    embedding_server.is_free.clear()
+    embedding_server.may_answer.clear()
     assert await found(orchestrator, "feline") == ["pet"]
     note = (await explained(orchestrator, "cat food"))["cr_query"]["meaning"]["not_asked"]
     assert note.startswith("toy did not answer within 0.05 s")
@@ -274,7 +274,7 @@ async def test_a_search_before_anything_is_embedded_asks_nobody(
     assert await found(orchestrator, "feline") == ["pet"]
     note = (await explained(orchestrator, "feline"))["cr_query"]["meaning"]["not_asked"]
     assert note.startswith("nothing is embedded by toy yet")
-    assert embedding_server.asked == []
+    assert embedding_server.received == []
 
 
 async def test_vectors_of_another_length_are_not_compared_until_all_is_embedded_anew(
@@ -314,7 +314,7 @@ async def test_vectors_of_another_length_are_not_compared_until_all_is_embedded_
 async def test_an_answer_that_is_no_vector_is_a_model_that_does_not_answer(
     embedding_server: EmbeddingServer, answer: bytes
 ) -> None:
-    embedding_server.answer = answer
+    embedding_server.body = answer
     endpoint = Endpoint(embedding_server.url, "toy", "secret")
     with pytest.raises(Unavailable):
         await endpoint.passages(["a"])
@@ -329,18 +329,18 @@ async def test_embedding_that_breaks_off_goes_on_where_it_was(
     orchestrator: Orchestrator, embedding_server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedding, "READ_AHEAD", 2)
-    embedding_server.dies_after = 4  # measuring the model, two batches
+    embedding_server.fails_after = 4  # measuring the model, two batches
     progress: list[tuple[int, int]] = []
     assert orchestrator.meaning
     embedder = orchestrator.meaning.embedder
     with pytest.raises(Unavailable, match="503"):
         await embed_all(orchestrator.registry, embedder, lambda *seen: progress.append(seen))
     assert progress == [(2, 8), (4, 8)]
-    embedding_server.dies_after = 1000
-    embedding_server.asked.clear()
+    embedding_server.fails_after = 1000
+    embedding_server.received.clear()
     await embed_all(orchestrator.registry, embedder, lambda *seen: progress.append(seen))
     assert progress == [(2, 8), (4, 8), (2, 4), (4, 4)]
-    assert [text for batch in embedding_server.asked[2:] for text in batch] == [
+    assert [text for batch in embedding_server.received[2:] for text in batch] == [
         *(SLUGGISH[::-1]),
         *(FELINE[::-1]),
     ]
@@ -352,14 +352,14 @@ async def test_a_write_never_waits_for_the_model(orchestrator: Orchestrator, emb
     await log(orchestrator, "more", ["vacation", "photos"])
     assert orchestrator.meaning
     orchestrator.meaning.embedder.query_timeout_s = 0.05
-    embedding_server.is_free.clear()
-    embedding_server.is_asked.clear()
+    embedding_server.may_answer.clear()
+    embedding_server.has_request.clear()
     async with orchestrator.meaning.embedding():
-        await asyncio.to_thread(embedding_server.is_asked.wait, 10)
+        await asyncio.to_thread(embedding_server.has_request.wait, 10)
         async with asyncio.timeout(5):
             await log(orchestrator, "meanwhile", ["stored", "at once"])
         assert await found(orchestrator, "meanwhile stored") == ["meanwhile"]
-        assert not embedding_server.is_free.is_set()
+        assert not embedding_server.may_answer.is_set()
 
 
 async def test_a_running_server_embeds_what_comes(orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -453,13 +453,13 @@ async def test_a_corrected_text_is_embedded_again(orchestrator: Orchestrator) ->
 async def test_a_text_too_long_for_the_model_is_embedded_by_its_beginning(
     orchestrator: Orchestrator, embedding_server: EmbeddingServer
 ) -> None:
-    embedding_server.longest = 500
+    embedding_server.max_characters = 500
     await log(orchestrator, "long", ["kitten kibble " + "cat food " * 200])
     assert await embed(orchestrator) == 9  # what says nothing means nothing
     assert "long" in await found(orchestrator, "feline meals")
-    embedding_server.asked.clear()
+    embedding_server.received.clear()
     assert await embed(orchestrator) == 0
-    assert len(embedding_server.asked) == 2  # measuring the model; what it cannot take is not sent again
+    assert len(embedding_server.received) == 2  # measuring the model; what it cannot take is not sent again
 
 
 async def test_a_model_that_refuses_everything_marks_nothing_as_done(
@@ -470,8 +470,8 @@ async def test_a_model_that_refuses_everything_marks_nothing_as_done(
     assert orchestrator.meaning
     work = Embedding(orchestrator.registry, orchestrator.meaning.embedder)
     model = await work.model()
-    embedding_server.longest = 1
+    embedding_server.max_characters = 1
     with pytest.raises(Unavailable, match="refuses"):
         await Embedding(orchestrator.registry, orchestrator.meaning.embedder, is_on_demand=True).step(model)
-    embedding_server.longest = 1000
+    embedding_server.max_characters = 1000
     assert await embed(orchestrator) == 2

@@ -79,7 +79,7 @@ async def test_a_model_gets_what_it_wants_before_what_is_asked_and_what_was_said
     await model.queries(["where?"])
     await model.passages(["there"])
     await model.close()
-    assert embedding_server.asked == [[asked], [said]]
+    assert embedding_server.received == [[asked], [said]]
 
 
 async def test_vectors_with_another_prefix_are_another_models(embedding_server: EmbeddingServer) -> None:
@@ -97,7 +97,7 @@ async def test_a_question_is_asked_as_it_stands_and_in_its_other_wordings(
     query = {"text": "Where did we talk about what the cat eats?", "also": ["cat food", "고양이 사료"]}
     answer = await orchestrator.run({"operation": "extract", "query": query})
     assert answer["channel"] == "pet"
-    assert embedding_server.asked[-1] == [query["text"], *query["also"]]
+    assert embedding_server.received[-1] == [query["text"], *query["also"]]
     await meaning.close()
 
 

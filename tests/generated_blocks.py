@@ -1,4 +1,4 @@
-"""The parts of the documents that are made from the program, by the name of their block."""
+"""The generated blocks of the documents, by name."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ EXAMPLE = StdioServer(("/path/to/ctxr", "mcp"))
 
 
 def fenced(language: str, text: str) -> str:
-    """A code block, also of a text that has code blocks in it."""
+    """Return a Markdown code block; the text may contain code blocks."""
     return f"````{language}\n{text.rstrip()}\n````\n"
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     lines = [list(heads), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     lines.insert(1, ["---"] * len(lines[0]))
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def settings_table() -> str:
-    """Every setting, its default and its meaning."""
+    """Return a table of all settings."""
     rows = [
         (f"`CTXR_{name.upper()}`", shown_default(name), str(field.description))
         for name, field in Settings.model_fields.items()
@@ -60,7 +60,7 @@ def settings_table() -> str:
 
 
 def shown_default(name: str) -> str:
-    """A default as it stands in the table. The home folder's is another on every system."""
+    """Return a setting's default; the home folder's depends on the system."""
     field = Settings.model_fields[name]
     if field.default_factory:
         return "a folder of its own"
@@ -68,12 +68,12 @@ def shown_default(name: str) -> str:
 
 
 def help_of(*words: str) -> str:
-    """What `ctxr … -h` prints."""
+    """Return the output of `ctxr … -h`."""
     return CliRunner().invoke(cli, [*words, "-h"], prog_name="ctxr").output
 
 
 def commands() -> Iterator[tuple[str, ...]]:
-    """Every command, and the commands of a group behind it."""
+    """Yield every command, and after each group its commands."""
     for name in COMMANDS:
         yield (name,)
         command = cli.get_command(cli.make_context("ctxr", ["-h"], resilient_parsing=True), name)
@@ -82,12 +82,12 @@ def commands() -> Iterator[tuple[str, ...]]:
 
 
 def command_line() -> str:
-    """The help of every command."""
+    """Return the help of every command."""
     return "\n".join(f"#### `ctxr {' '.join(words)}`\n\n{fenced('text', help_of(*words))}" for words in commands())
 
 
 def exit_codes() -> str:
-    """Each error code: what it means, and how each door says it."""
+    """Return a table of error codes with HTTP and exit status."""
     rows = [
         (f"`{kind.code}`", (kind.__doc__ or "").strip(), str(STATUS[kind.code]), str(EXIT_STATUS.get(kind.code, 1)))
         for kind in RegistryError.__subclasses__()
@@ -96,18 +96,18 @@ def exit_codes() -> str:
     return table(("code", "meaning", "HTTP", "exit status"), rows)
 
 
-NOBODY: Any = None
-"""The lists are the same for every caller."""
+ANY_CALLER: Any = None
+"""Prompts and resources do not depend on the caller."""
 
 
 def toolsets() -> str:
-    """Which tools each toolset has, in the order in which they are published."""
+    """Return a table of the toolsets with their tools, in published order."""
     rows = [(f"`{toolset}`", ", ".join(f"`{name}`" for name in tools_of(toolset))) for toolset in TOOLSETS]
     return table(("toolset", "tools"), rows)
 
 
 def tools() -> str:
-    """Every tool: what the AI is told of it, its arguments, its result."""
+    """Return each tool's description, arguments and result."""
     return "\n".join(_tool(publish_tool(known_tools()[name])) for name in tools_of("all"))
 
 
@@ -129,13 +129,13 @@ def _tool(tool: Tool) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _fields(schema: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Mapping[str, Any], bool]]:
-    """The fields of an object and of the objects in it: `query.text`, `messages[].role`."""
+def _fields(schema: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Mapping[str, Any], bool]]:
+    """Yield (path, schema, is required) of an object's fields, nested ones too: `query.text`, `messages[].role`."""
     for name, part in schema["properties"].items():
-        yield before + name, part, name in schema.get("required", ())
+        yield prefix + name, part, name in schema.get("required", ())
         inner, mark = (part["items"], "[].") if "items" in part else (part, ".")
         if "properties" in inner:
-            yield from _fields(inner, before + name + mark)
+            yield from _fields(inner, prefix + name + mark)
 
 
 def _type_of(schema: Mapping[str, Any]) -> str:
@@ -163,46 +163,46 @@ def _default_of(schema: Mapping[str, Any], is_required: bool) -> str:
 
 
 def _shape_of(schema: Mapping[str, Any]) -> str:
-    """The fields of a result in one line; a question mark where one may be missing, if that is said at all."""
-    said = []
+    """Return a result's fields in one line, optional ones with a question mark."""
+    shown = []
     always = schema.get("required", schema["properties"])
     for name, part in schema["properties"].items():
         inner, mark = (part["items"], "[]") if "items" in part else (part, "")
         more = f" {{{_shape_of(inner)}}}" if "properties" in inner else ""
-        said.append(f"`{name}{mark}{'' if name in always else '?'}`{more}")
-    return ", ".join(said)
+        shown.append(f"`{name}{mark}{'' if name in always else '?'}`{more}")
+    return ", ".join(shown)
 
 
 def prompts() -> str:
-    """The prompts, with what they ask for."""
-    found = asyncio.run(list_prompts(NOBODY, None)).prompts
+    """Return a table of the prompts."""
+    found = asyncio.run(list_prompts(ANY_CALLER, None)).prompts
     rows = [
-        (f"`{prompt.name}`", ", ".join(map(_asked, prompt.arguments or ())), str(prompt.description))
+        (f"`{prompt.name}`", ", ".join(map(_described, prompt.arguments or ())), str(prompt.description))
         for prompt in found
     ]
     return table(("prompt", "arguments", "what for"), rows)
 
 
-def _asked(given: PromptArgument) -> str:
-    return f"`{given.name}{'' if given.required else '?'}`: {given.description}"
+def _described(argument: PromptArgument) -> str:
+    return f"`{argument.name}{'' if argument.required else '?'}`: {argument.description}"
 
 
 def resources() -> str:
-    """The resources and the templates of resources."""
-    fixed = asyncio.run(list_resources(NOBODY, None)).resources
-    by_name = asyncio.run(list_templates(NOBODY, None)).resource_templates
+    """Return a table of the resources and resource templates."""
+    fixed = asyncio.run(list_resources(ANY_CALLER, None)).resources
+    by_name = asyncio.run(list_templates(ANY_CALLER, None)).resource_templates
     rows = [(f"`{each.uri}`", str(each.mime_type), str(each.description)) for each in fixed]
     rows += [(f"`{each.uri_template}`", str(each.mime_type), str(each.description)) for each in by_name]
     return table(("resource", "type", "what it is"), rows)
 
 
 def http_api() -> str:
-    """Every address of the HTTP API, with its parameters."""
+    """Return a table of the HTTP API's addresses with their parameters."""
     rows = []
     for path, methods in create_app(Settings()).openapi()["paths"].items():
         for method, about in methods.items():
-            given = [f"`{one['name']}`" for one in about.get("parameters", ()) if one["in"] != "path"]
-            rows.append((f"`{method.upper()} {path}`", ", ".join(given), about.get("description", "")))
+            parameters = [f"`{one['name']}`" for one in about.get("parameters", ()) if one["in"] != "path"]
+            rows.append((f"`{method.upper()} {path}`", ", ".join(parameters), about.get("description", "")))
     return table(("address", "parameters", "answer"), rows)
 
 
@@ -218,7 +218,7 @@ TURN = [
 
 
 def examples() -> str:
-    """A real call of each of the three tools, with its answer."""
+    """Return real calls of three tools with their answers."""
     return asyncio.run(_examples())
 
 
@@ -241,7 +241,7 @@ async def _examples() -> str:
 
 
 def _pretty(value: Any) -> str:
-    """JSON for reading; what is another every time is left out."""
+    """Return indented JSON without random ids and the current time."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
     text = re.sub(r'"((?:conv|ext|exec)_)\w+"', r'"\1…"', text)
     text = re.sub(r'(?<=")20\d\d-\d\d-\d\dT[\d:]+[+-][\d:]+(?=")', lambda found: _in_seoul(found[0]), text)
@@ -249,13 +249,13 @@ def _pretty(value: Any) -> str:
 
 
 def _in_seoul(instant: str) -> str:
-    """An answer's local time as one user has it; the present as some moment of the example."""
+    """Return a time in Seoul; the current time is replaced with a fixed one."""
     at = datetime.fromisoformat(instant).astimezone(timezone(timedelta(hours=9)))
     return at.isoformat() if at.year == 2025 else "2025-09-29T23:30:20+09:00"
 
 
 def arriving() -> str:
-    """Each client with hooks, and when it hands what our hook answers to its model."""
+    """Return a table of clients with hooks, and at which events the model gets the hook's answer."""
     hooks = {client.name: client.hooks.events for client in CLIENTS if client.hooks}
     moments = START_EVENTS, PROMPT_EVENTS, TOOL_EVENTS
     rows = [(name, *("yes" if {*events} & {*moment} else "" for moment in moments)) for name, events in hooks.items()]
@@ -263,7 +263,7 @@ def arriving() -> str:
 
 
 def layers() -> str:
-    """Who may import whom, as the import contracts have it."""
+    """Return the import contracts as a list."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"
     ]
@@ -296,11 +296,11 @@ FIGURES = (
     ("import of 15000", "fast-resume", "messages imported a second", "초당 가져오는 메시지 수"),
     ("search, command", "fast-resume", "search from the shell, p50 / p95 ms", "셸 검색 시간 p50 / p95(ms)"),
 )
-"""Rows of docs/figures.md for the READMEs, each with another program, and what it says in English and Korean."""
+"""Rows of docs/figures.md for the READMEs: beginning of the row, other program, English text, Korean text."""
 
 
 def chosen_figures(heads: Iterable[str], language: int) -> str:
-    """Some rows of docs/figures.md, won and lost."""
+    """Return the rows of `FIGURES` as a table."""
     lines = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8").splitlines()
     rows = [[cell.strip(" *") for cell in line.split(" | ")] for line in lines if line.startswith("| ")]
     ours, others = rows[0].index("ctxr"), {name: rows[0].index(name) for _, name, *_ in FIGURES}
@@ -313,7 +313,7 @@ def chosen_figures(heads: Iterable[str], language: int) -> str:
     return table(heads, found)
 
 
-MADE: Mapping[str, Callable[[], str]] = {
+BLOCKS: Mapping[str, Callable[[], str]] = {
     "figures": lambda: chosen_figures(("", "ctxr", "another"), 0),
     "figures-ko": lambda: chosen_figures(("", "ctxr", "다른 프로그램"), 1),
     "mcp-json": lambda: fenced("json", EXAMPLE.mcp_json()),
@@ -333,4 +333,4 @@ MADE: Mapping[str, Callable[[], str]] = {
     "layers": layers,
     "arriving": arriving,
 }
-"""What makes each block."""
+"""The function that generates each block."""
