@@ -40,7 +40,7 @@ ON_BOTH_DATABASES = re.compile(
     | registry/search/.*(scope|two_hours|date|latest|titles|nearly|signs|hundred|left_behind|question_of)
     | registry/ingest/test_deleted.*(sent_again|session's)
     | registry/ingest/test_(one_channel|recognition).*
-        (either_of_two|paraphrased|two_ways|hook_sent|at_once|streaming|more_to_it)
+        (either_of_two|paraphrased|two_ways|hook_sent|sent_by_hook|concurrent|emptied|streaming|longer_than)
     | backoffice/test_(channels|conversations|executions|events|found_channels|problems|tokens).*
         (filter|paging|listed|restored|naming|nickname|client_alone|another_process|NOT_FOUND|series_is_divided|passages
         |best_channel|without_any|project_token|revoked|events_tell|which_token|digest|may_not_touch|forgotten)

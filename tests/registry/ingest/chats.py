@@ -1,4 +1,4 @@
-"""A chat as it comes by its three ways: from the model by tool, from the client's hooks, from the client's store."""
+"""A chat that arrives in three ways: logged by the model, sent by hooks, read from the client's store."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BASKET = (
 
 @dataclass
 class Chat:
-    """One chat in a registry. Turns begin a minute apart; a tool logs one half a minute later."""
+    """One chat in a registry. Turns begin one minute apart; the model logs each 30 seconds later."""
 
     engine: Engine
     turns: Sequence[Turn]
@@ -52,15 +52,15 @@ class Chat:
     def asked_at(self, turn: int) -> datetime:
         return self.start + timedelta(minutes=turn)
 
-    def tool(self, upto: int, since: int = 0, *, words: int = 1000, name: str | None = None) -> list[str]:
-        """The model logs the chat so far; of each answer only so many words. The ids it gets back."""
+    def log(self, upto: int, since: int = 0, *, words: int = 1000, name: str | None = None) -> list[str]:
+        """Log turns `since` to `upto` with `conversation_log`, answers cut to `words`, and return the ids."""
         messages = []
         for question, answer in self.turns[since:upto]:
             short = " ".join(answer.split()[:words])
             messages += [Message(Role.USER, question.replace(" ", "\n", 1)), Message(Role.ASSISTANT, short)]
-        return self.say(messages, upto, name)
+        return self.log_messages(messages, upto, name)
 
-    def say(self, messages: Sequence[Message], upto: int, name: str | None = None) -> list[str]:
+    def log_messages(self, messages: Sequence[Message], upto: int, name: str | None = None) -> list[str]:
         with self.engine.begin() as connection:
             _, saved = ingest_from_tool(
                 WriteTransaction(ReadTransaction(connection)),
@@ -72,8 +72,8 @@ class Chat:
             )
         return saved.ids
 
-    def hook(self, turn: int) -> None:
-        """The client's hooks send one turn."""
+    def send_hooks(self, turn: int) -> None:
+        """Send one turn as the client's hooks do."""
         at, request = self.asked_at(turn).timestamp(), f"{self.session_id}-{turn}"
         common = {"conversation_id": self.session_id, "generation_id": request}
         where = {"workspace_roots": [self.project]} if self.project else {}
@@ -89,17 +89,17 @@ class Chat:
             for source, session in sessions_of([{"source": "cursor", **event} for event in events]):
                 ingest_from_hook(WriteTransaction(ReadTransaction(connection)), source, session)
 
-    def read(self, upto: int) -> None:
-        """The client's own store is read: all so far, with what tools said."""
+    def read_store(self, upto: int) -> None:
+        """Read the turns before `upto` from the client's store, with thoughts and tool calls."""
         messages = []
         for number, (question, answer) in enumerate(self.turns[:upto]):
-            said = (
+            parts = (
                 (Role.USER, question),
                 (Role.THINKING, "Hm."),
                 (Role.TOOL, f"file {number}"),
                 (Role.ASSISTANT, answer),
             )
-            for place, (role, text) in enumerate(said):
+            for place, (role, text) in enumerate(parts):
                 at = self.asked_at(number) + timedelta(seconds=5 * place)
                 native_id = f"{self.session_id}-b{number}.{place}"
                 messages.append(Message(role, text, at, more={"native_id": native_id}))
@@ -128,8 +128,8 @@ def links(engine: Engine, name: str) -> list[str]:
         return links_of(tx, row.number) if row else []
 
 
-def said_in(engine: Engine, row: ChannelRow) -> list[tuple[str, str]]:
-    """What user and assistant say in a channel, in order."""
+def texts_in(engine: Engine, row: ChannelRow) -> list[tuple[str, str]]:
+    """Return (role, text) of a channel's user and assistant messages, in order."""
     within = conversation.c.channel_number == row.number, conversation.c.role.in_(("user", "assistant"))
     query = select(conversation).where(*within, conversation.c.deleted.is_(False))
     with engine.begin() as connection:
@@ -137,6 +137,6 @@ def said_in(engine: Engine, row: ChannelRow) -> list[tuple[str, str]]:
     return [(each.role, " ".join(each.text.split())) for each in rows]
 
 
-def once(turns: Sequence[Turn]) -> list[tuple[str, str]]:
-    """What `said_in` gives for these turns, stored once."""
+def stored_once(turns: Sequence[Turn]) -> list[tuple[str, str]]:
+    """Return what `texts_in` returns if each of these turns is stored once."""
     return [line for turn in turns for line in (("user", turn.question), ("assistant", turn.answer))]

@@ -1,4 +1,4 @@
-"""Counting what is asked of a database."""
+"""Record SQL statements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlalchemy import Engine, event
 
 @contextmanager
 def statements(engine: Engine) -> Iterator[list[str]]:
-    """The statements that are carried out meanwhile; one for many rows is one."""
+    """Yield a list that receives each executed statement; a statement for many rows counts once."""
     seen: list[str] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:

@@ -1,4 +1,4 @@
-"""Recognising a conversation that is sent again, as pure sequences: letters are messages, capitals the user's."""
+"""Recognise a resent conversation. Letters are messages, capitals those of the user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def spoken(letters: str, times: list[int | None] | None = None) -> list[Utteranc
 
 
 def new_ones(stored: str, sent: str) -> str:
-    """The sent letters taken for new; a dot for each one recognised."""
+    """Return the letters recognised as new, with a dot for each known one."""
     found = recognise(spoken(stored), spoken(sent))
     return "".join(letter if place is None else "." for letter, place in zip(sent, found, strict=True))
 
@@ -40,7 +40,7 @@ def test_a_delayed_retry_of_an_older_call_adds_nothing() -> None:
     assert new_ones("AaBbCcDd", "BbCc") == "...."
 
 
-def test_continue_said_three_times_is_three_messages_however_often_it_is_sent() -> None:
+def test_three_times_continue_stay_three_messages_when_resent() -> None:
     assert new_ones("", "CoCoCo") == "CoCoCo"
     assert new_ones("CoCoCo", "CoCoCo") == "......"
     assert new_ones("CoCoCo", "CoCoCoCo") == "......Co"
@@ -54,11 +54,11 @@ def test_a_regenerated_answer_is_new_and_its_question_is_not() -> None:
     assert new_ones("AaBb", "Ax") == ".x"
 
 
-def test_a_turn_edited_early_keeps_what_stood_before_it() -> None:
+def test_an_edited_early_turn_is_new_and_the_turns_before_it_are_known() -> None:
     assert new_ones("AaBbCcDd", "AaBbXx") == "....Xx"
 
 
-def test_the_start_of_a_conversation_that_was_logged_late_is_added() -> None:
+def test_a_beginning_that_is_logged_late_is_added() -> None:
     assert new_ones("CcDd", "AaBbCcDd") == "AaBb...."
 
 
@@ -66,15 +66,15 @@ def test_a_question_asked_again_turns_later_is_a_new_question() -> None:
     assert new_ones("AaRpBb", "Rf") == "Rf"
 
 
-def test_messages_left_out_of_a_resend_do_not_double_the_rest() -> None:
+def test_a_resend_without_some_messages_adds_nothing() -> None:
     assert new_ones("AaBbCcDd", "AaCcDdEe") == "......Ee"
 
 
-def test_tool_messages_known_from_elsewhere_do_not_hinder() -> None:
+def test_tool_messages_in_between_do_not_hinder_recognition() -> None:
     assert new_ones("AtttaBtb", "AaBbCc") == "....Cc"
 
 
-def test_old_words_later_than_everything_stored_are_a_new_turn() -> None:
+def test_repeated_text_with_a_later_time_is_a_new_turn() -> None:
     stored = spoken("RpRp", [1, 2, 3, 4])
     assert recognise(stored, spoken("Rp", [5, 6])) == [None, None]
     assert recognise(stored, spoken("Rp", [3, 4])) == [2, 3]
@@ -82,17 +82,17 @@ def test_old_words_later_than_everything_stored_are_a_new_turn() -> None:
     assert recognise(stored, spoken("Rp")) == [2, 3]
 
 
-def test_a_timestamp_tells_which_of_equal_messages_is_meant() -> None:
+def test_equal_messages_are_told_apart_by_time() -> None:
     stored = spoken("CoCoCo", [1, 2, 3, 4, 5, 6])
     assert recognise(stored, spoken("Cox", [1, 2, 9])) == [0, 1, None]
 
 
-def test_a_later_question_repeated_with_another_answer_is_not_taken_for_the_first_turn() -> None:
+def test_a_repeated_question_with_a_new_answer_is_not_the_first_turn() -> None:
     stored = spoken("RpBbCc", [1, 2, 3, 4, 5, 6])
     assert recognise(stored, spoken("Rf", [7, 8])) == [None, None]
 
 
-def test_ten_thousand_messages_with_two_answers_changed_are_recognised_at_once() -> None:
+def test_ten_thousand_messages_with_two_changed_answers_are_recognised_fast() -> None:
     stored = [Utterance((Role.USER, Role.ASSISTANT)[i % 2], str(i).encode()) for i in range(10_000)]
     sent = [*stored, Utterance(Role.ASSISTANT, b"new")]
     sent[3_001] = sent[7_001] = Utterance(Role.ASSISTANT, b"changed")
@@ -105,7 +105,7 @@ LETTERS = st.text("AaBbo", max_size=30)
 
 
 @given(LETTERS, LETTERS)
-def test_places_found_are_places_of_the_same_words_in_order(stored: str, sent: str) -> None:
+def test_matched_positions_have_the_same_text_and_ascend(stored: str, sent: str) -> None:
     found = recognise(spoken(stored), spoken(sent))
     places = [place for place in found if place is not None]
     assert places == sorted(set(places))
@@ -113,19 +113,19 @@ def test_places_found_are_places_of_the_same_words_in_order(stored: str, sent: s
 
 
 @given(LETTERS, LETTERS)
-def test_a_whole_conversation_is_always_recognised_whole(stored: str, more: str) -> None:
+def test_a_whole_conversation_is_always_recognised(stored: str, more: str) -> None:
     found = recognise(spoken(stored), spoken(stored + more))
     assert found == [*range(len(stored)), *[None] * len(more)]
 
 
 @given(LETTERS.filter(bool), st.data())
-def test_any_last_part_of_a_conversation_is_known(stored: str, data: st.DataObject) -> None:
+def test_any_end_of_a_conversation_is_recognised(stored: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(stored) - 1))
     assert None not in recognise(spoken(stored), spoken(stored[start:]))
 
 
 @given(LETTERS, LETTERS)
-def test_the_overlap_is_the_longest_end_of_one_that_begins_the_other(stored: str, sent: str) -> None:
+def test_the_overlap_is_the_longest_end_of_one_that_is_the_start_of_the_other(stored: str, sent: str) -> None:
     digests = [[letter.encode() for letter in letters] for letters in (stored, sent)]
     longest = max(n for n in range(min(len(stored), len(sent)) + 1) if stored[len(stored) - n :] == sent[:n])
     assert overlap(*digests) == longest
@@ -133,7 +133,7 @@ def test_the_overlap_is_the_longest_end_of_one_that_begins_the_other(stored: str
 
 @given(LETTERS, LETTERS)
 @example("A", "B")
-def test_only_what_is_stored_in_that_order_has_latest_places(stored: str, sent: str) -> None:
+def test_latest_positions_exist_only_for_a_stored_subsequence(stored: str, sent: str) -> None:
     rest = iter(stored)
     is_held = all(letter in rest for letter in sent)
     assert (latest_positions(spoken(stored), spoken(sent)) is not None) == is_held

@@ -1,14 +1,12 @@
-"""A deleted message is in no search index, whatever becomes of its channel; one that is there is in it once."""
+"""A deleted message is not in the search index, also after its channel is merged, deleted or restored."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 
 import pytest
 from sqlalchemy import Engine, select
 
-from registry.storage.connections import create_database_engine
 from registry.storage.conversations.channels import get_channel
 from registry.storage.conversations.messages import delete_channel, delete_message, restore_channel, restore_message
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -21,16 +19,9 @@ from tests.registry.ingest.chats import BASKET, Chat, Turn, channels
 VAGUE = (Turn("continue", "Where were we?"), *BASKET)
 
 
-@pytest.fixture
-def engine(database_url: str) -> Iterator[Engine]:
-    opened = create_database_engine(database_url)
-    yield opened.execution_options(write=True)
-    opened.dispose()
-
-
-def assert_index_is_right(engine: Engine, *gone: str) -> None:
-    """Each word finds just the messages that say it and are not deleted, each filter those it is about."""
-    holders: dict[str, set[int]] = {token: set() for text in gone for token in analyze(text)}
+def assert_index_is_right(engine: Engine, *deleted: str) -> None:
+    """Check that each token of the stored and the `deleted` texts finds exactly the undeleted messages with it."""
+    holders: dict[str, set[int]] = {token: set() for text in deleted for token in analyze(text)}
     wanted: dict[str, set[int]] = defaultdict(set, holders)
     with engine.begin() as connection:
         tx = ReadTransaction(connection)
@@ -51,9 +42,9 @@ def delete(engine: Engine, message_id: str, *, soft: bool = True) -> None:
             forget(tx, affected_by(tx, ForgetSelection(id=message_id)))
 
 
-def test_a_deleted_message_is_found_no_more_until_it_is_restored(engine: Engine) -> None:
+def test_a_deleted_message_is_not_found_until_it_is_restored(engine: Engine) -> None:
     chat = Chat(engine, BASKET)
-    ids = chat.tool(3)
+    ids = chat.log(3)
     delete(engine, ids[0])
     delete(engine, ids[1], soft=False)
     assert_index_is_right(engine, BASKET[0].answer)
@@ -62,9 +53,9 @@ def test_a_deleted_message_is_found_no_more_until_it_is_restored(engine: Engine)
     assert_index_is_right(engine, BASKET[0].answer)
 
 
-def test_a_restored_channel_is_found_but_for_what_was_deleted_in_it_before(engine: Engine) -> None:
+def test_a_message_deleted_before_its_channel_is_not_restored_with_it(engine: Engine) -> None:
     chat = Chat(engine, BASKET)
-    ids = chat.tool(3)
+    ids = chat.log(3)
     delete(engine, ids[2])
     for _ in range(2):
         with engine.begin() as connection:
@@ -78,40 +69,40 @@ def test_a_restored_channel_is_found_but_for_what_was_deleted_in_it_before(engin
 
 
 @pytest.mark.parametrize("where", ["the tool's", "the session's"])
-def test_what_was_deleted_in_one_of_two_channels_is_found_no_more_when_they_are_one(engine: Engine, where: str) -> None:
+def test_a_message_deleted_in_one_of_two_channels_is_not_found_after_they_merge(engine: Engine, where: str) -> None:
     chat = Chat(engine, VAGUE)
-    chat.read(4)
-    [first_id, _] = chat.tool(1)
+    chat.read_store(4)
+    [first_id, _] = chat.log(1)
     if where == "the session's":
         with engine.begin() as connection:
             is_read = conversation.c.text == "continue", conversation.c.native_id.is_not(None)
             first_id = connection.execute(select(conversation.c.id).where(*is_read)).scalar_one()
     delete(engine, first_id)
     assert_index_is_right(engine)
-    chat.tool(4)
+    chat.log(4)
     assert len(channels(engine)) == 1
     assert_index_is_right(engine)
 
 
 @pytest.mark.parametrize("first", ["tool", "hook"])
-def test_a_message_that_takes_its_clients_words_is_found_by_these_alone(engine: Engine, first: str) -> None:
+def test_a_message_completed_from_the_store_is_found_by_its_new_text_only(engine: Engine, first: str) -> None:
     chat = Chat(engine, BASKET)
-    ids = chat.tool(3, words=5)
+    ids = chat.log(3, words=5)
     if first == "hook":
-        chat.hook(0)
+        chat.send_hooks(0)
     delete(engine, ids[2])
-    chat.read(3)
+    chat.read_store(3)
     assert len(channels(engine)) == 1
     assert_index_is_right(engine)
 
 
-def test_a_deleted_message_stays_deleted_however_often_it_is_sent_again(engine: Engine) -> None:
+def test_a_deleted_message_stays_deleted_when_it_is_sent_again(engine: Engine) -> None:
     chat = Chat(engine, BASKET)
-    ids = chat.tool(3)
+    ids = chat.log(3)
     delete(engine, ids[1])
-    assert chat.tool(3) == ids
-    chat.read(3)
-    chat.hook(0)
+    assert chat.log(3) == ids
+    chat.read_store(3)
+    chat.send_hooks(0)
     assert_index_is_right(engine)
     [row] = channels(engine)
     assert row.message_count == 3 * 4 - 1

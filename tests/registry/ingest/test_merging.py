@@ -1,17 +1,14 @@
-"""What a channel had beside its messages is still right when it has become one with another, or began earlier."""
+"""A channel's title, owner, results and times after it is merged or gets earlier messages."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 
-import pytest
 from sqlalchemy import Engine, select, update
 
 from registry.domain import Message, Role
 from registry.search.retrieval import find_messages
 from registry.search.scope import Scope
-from registry.storage.connections import create_database_engine
 from registry.storage.conversations.channels import describe_channel, get_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.records.extract_results import save_result
@@ -21,17 +18,10 @@ from tests.registry.ingest.chats import BASKET, NINE, Chat, Turn, links
 VAGUE = Turn("continue", "Where were we?")
 
 
-@pytest.fixture
-def engine(database_url: str) -> Iterator[Engine]:
-    opened = create_database_engine(database_url)
-    yield opened.execution_options(write=True)
-    opened.dispose()
-
-
-def test_the_title_and_what_was_extracted_go_along_into_the_other_channel(engine: Engine) -> None:
+def test_title_owner_and_extract_results_move_to_the_merged_channel(engine: Engine) -> None:
     chat = Chat(engine, [VAGUE, *BASKET])
-    chat.read(len(chat.turns))
-    chat.tool(1)
+    chat.read_store(len(chat.turns))
+    chat.log(1)
     assert links(engine, chat.name)
     with engine.begin() as connection:
         tx = WriteTransaction(ReadTransaction(connection))
@@ -52,7 +42,7 @@ def test_the_title_and_what_was_extracted_go_along_into_the_other_channel(engine
             timestamp=NINE,
             token=None,
         )
-    chat.tool(len(chat.turns))
+    chat.log(len(chat.turns))
     assert not links(engine, chat.name)
     with engine.begin() as connection:
         tx = WriteTransaction(ReadTransaction(connection))
@@ -66,10 +56,10 @@ def test_the_title_and_what_was_extracted_go_along_into_the_other_channel(engine
         assert set(tx.execute(kept).scalars()) == {session.number}
 
 
-def test_a_channel_began_with_the_earliest_of_its_messages_whenever_that_came(engine: Engine) -> None:
+def test_a_channel_begins_with_its_earliest_message_even_if_that_arrives_later(engine: Engine) -> None:
     chat = Chat(engine, BASKET)
     for hours in (3, 0, 5):
-        chat.say([Message(Role.USER, f"{hours} hours later", NINE + timedelta(hours=hours))], 1)
+        chat.log_messages([Message(Role.USER, f"{hours} hours later", NINE + timedelta(hours=hours))], 1)
     with engine.begin() as connection:
         row = get_channel(WriteTransaction(ReadTransaction(connection)), chat.name)
     assert (row.created_at, row.updated_at) == (NINE, NINE + timedelta(hours=5))

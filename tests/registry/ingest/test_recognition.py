@@ -45,7 +45,7 @@ def tx(database_url: str) -> Iterator[WriteTransaction]:
 
 
 def send(tx: WriteTransaction, messages: Sequence[Message], name: str = "c") -> list[int]:
-    """What a tool sends: for each message its place among those stored, from 1 on."""
+    """Log messages, and return the position of each among those stored, from 1."""
     _, saved = ingest_from_tool(
         tx, name, messages, source="cursor", metadata={}, received_at=max([at(3600), *_moments(messages)])
     )
@@ -84,7 +84,7 @@ SHORTENED = Message(Role.ASSISTANT, "It makes a new list each time")
         pytest.param((STORED[0], SHORTENED, *STORED[2:]), [1, 2, 3, 4], id="a model that shortens"),
     ],
 )
-def test_what_a_tool_sends_again_is_recognised(tx: WriteTransaction, sent: Sequence[Message], found: list[int]) -> None:
+def test_messages_sent_again_are_recognised(tx: WriteTransaction, sent: Sequence[Message], found: list[int]) -> None:
     assert send(tx, STORED) == [1, 2, 3, 4]
     assert send(tx, sent) == found
     assert send(tx, sent) == found
@@ -96,7 +96,7 @@ def of_client(messages: Sequence[Message]) -> Session:
     return Session("c-1", tuple(named))
 
 
-def test_native_ids_are_kept_and_a_text_that_was_still_streaming_is_corrected(tx: WriteTransaction) -> None:
+def test_messages_get_native_ids_and_a_streaming_text_is_completed(tx: WriteTransaction) -> None:
     send(tx, STORED)
     whole = of_client(STORED)
     assert places(tx, ingest_from_client(tx, "cursor", whole).ids) == [1, 2, 3, 4]
@@ -113,7 +113,7 @@ def by_hook(message: Message, request: str) -> Message:
     return Message(message.role, message.text, message.timestamp, more=named)
 
 
-def test_what_a_hook_sent_takes_the_id_that_the_store_has_for_it(tx: WriteTransaction) -> None:
+def test_a_message_sent_by_hook_gets_its_id_in_the_store(tx: WriteTransaction) -> None:
     ingest_from_client(tx, "cursor", of_client(STORED))
     guests = Message(Role.USER, GUESTS.text, at(120))
     ingest_from_hook(tx, "cursor", Session("c-1", (by_hook(guests, "r"),)))
@@ -124,17 +124,17 @@ def test_what_a_hook_sent_takes_the_id_that_the_store_has_for_it(tx: WriteTransa
     assert len(texts(tx)) == 5
 
 
-def test_the_same_words_from_a_second_request_stay_when_the_store_has_only_the_first(tx: WriteTransaction) -> None:
-    said = [Message(Role.USER, "continue", at(seconds)) for seconds in (0, 100)]
-    for n, message in enumerate(said):
+def test_equal_texts_of_two_requests_stay_two_if_the_store_has_only_the_first(tx: WriteTransaction) -> None:
+    messages = [Message(Role.USER, "continue", at(seconds)) for seconds in (0, 100)]
+    for n, message in enumerate(messages):
         ingest_from_hook(tx, "cursor", Session("c-1", (by_hook(message, f"r{n}"),)))
-        ingest_from_client(tx, "cursor", of_client(said[:1]))
+        ingest_from_client(tx, "cursor", of_client(messages[:1]))
         assert texts(tx) == ["continue"] * (n + 1)
-    assert ingest_from_client(tx, "cursor", of_client(said)).new == 0
+    assert ingest_from_client(tx, "cursor", of_client(messages)).new == 0
     assert texts(tx) == ["continue"] * 2
 
 
-def test_what_a_hook_sent_first_is_recognised_when_a_tool_sends_it_shortened(tx: WriteTransaction) -> None:
+def test_a_shortened_message_is_recognised_after_a_hook_sent_it(tx: WriteTransaction) -> None:
     name, _ = ingest_from_hook(tx, "cursor", Session("c-1", tuple(by_hook(each, "r0") for each in STORED)))
     turn = (
         Message(Role.USER, GUESTS.text, at(120)),
@@ -154,7 +154,7 @@ def test_what_a_hook_sent_first_is_recognised_when_a_tool_sends_it_shortened(tx:
         pytest.param(STORED[:2], 90, [5, 6], id="the words of an older turn, said again now"),
     ],
 )
-def test_later_times_are_those_of_a_models_logging_only_where_its_client_has_just_sent_the_turn(
+def test_a_model_logs_the_turn_that_hooks_have_just_sent_and_not_an_older_one(
     tx: WriteTransaction, turn: Sequence[Message], seconds: int, found: list[int]
 ) -> None:
     name = ingest_from_hook(tx, "cursor", Session("c-1", tuple(by_hook(each, "r") for each in STORED)))[0]
@@ -167,14 +167,14 @@ def test_later_times_are_those_of_a_models_logging_only_where_its_client_has_jus
     [("a new list was thrown", [1, 2]), ("a new basket was thrown", [1, 5])],
     ids=["three words of five are the client's", "two words of five are the client's"],
 )
-def test_an_answer_in_other_words_is_recognised_by_those_that_are_the_same(
+def test_a_reworded_answer_is_recognised_if_most_words_are_the_same(
     tx: WriteTransaction, answer: str, found: list[int]
 ) -> None:
     name = ingest_from_hook(tx, "cursor", Session("c-1", tuple(by_hook(each, "r") for each in STORED)))[0]
     assert send(tx, [STORED[0], Message(Role.ASSISTANT, answer)], name) == found
 
 
-def test_what_only_a_copy_has_stays_until_the_whole_has_it(tx: WriteTransaction) -> None:
+def test_a_message_that_only_a_copy_has_is_kept_until_the_original_has_it(tx: WriteTransaction) -> None:
     shortened = [STORED[0], SHORTENED, *STORED[2:], GUESTS]
     ingest_from_client(tx, "cursor", replace(of_client(shortened), is_copy=True))
     ingest_from_client(tx, "cursor", of_client(STORED))
@@ -183,7 +183,7 @@ def test_what_only_a_copy_has_stays_until_the_whole_has_it(tx: WriteTransaction)
     assert sorted(texts(tx)) == sorted([*(each.text for each in STORED), GUESTS.text])
 
 
-def test_an_answer_with_more_to_it_than_its_client_has_is_not_taken_for_a_shortened_one(tx: WriteTransaction) -> None:
+def test_an_answer_longer_than_the_stores_is_not_taken_for_a_shortened_one(tx: WriteTransaction) -> None:
     longer = [Message(Role.ASSISTANT, f"{ANSWER} {more}") for more in ("That is all.", "So keep the old one.")]
     for answer in longer:
         send(tx, [STORED[0], answer])
@@ -191,7 +191,7 @@ def test_an_answer_with_more_to_it_than_its_client_has_is_not_taken_for_a_shorte
     assert texts(tx) == [QUESTION, ANSWER, longer[1].text, *(each.text for each in STORED[2:])]
 
 
-def test_more_messages_than_are_asked_for_at_once_come_into_a_channel_emptied_for_good(tx: WriteTransaction) -> None:
+def test_an_emptied_channel_takes_more_messages_than_one_query_reads(tx: WriteTransaction) -> None:
     send(tx, STORED)
     tx.execute(conversation.delete())
     many = [Message(Role.USER if n % 2 else Role.ASSISTANT, f"the {n}th") for n in range(1001)]

@@ -1,4 +1,4 @@
-"""Whatever was sent, sent again it adds nothing: with any words, in any order, with anything left out or put in."""
+"""Resent messages add nothing, in any order, with messages left out or inserted."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 
 def send(engine: Engine, channel: str, letters: str) -> int:
-    """How many messages a call adds: capitals are the user's, the others the assistant's, `.` a system message."""
+    """Store a message per letter (capitals: user, `.`: system, others: assistant), and return how many are new."""
     roles = {True: Role.USER, False: Role.ASSISTANT}
     messages = [Message(Role.SYSTEM if letter == "." else roles[letter.isupper()], letter) for letter in letters]
     return store(engine, channel, messages)
 
 
 def store(engine: Engine, channel: str, messages: Sequence[Message]) -> int:
-    """How many of these messages are new."""
+    """Store messages, and return how many are new."""
     with engine.begin() as connection:
         tx = WriteTransaction(ReadTransaction(connection))
         into = open_channel(tx, channel, "cursor", now())
@@ -55,7 +55,7 @@ def test_the_same_call_twice_adds_nothing(engine: Engine, calls: list[str], name
         assert send(engine, str(name), letters) == 0, (calls, letters)
 
 
-def test_any_part_of_a_long_chat_sent_again_adds_nothing(engine: Engine) -> None:
+def test_any_resent_part_of_a_long_chat_adds_nothing(engine: Engine) -> None:
     chance = random.Random(7)
     for words in ("AaBbCco.", "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"):
         letters = "".join(chance.choices(words, k=400))
@@ -65,18 +65,18 @@ def test_any_part_of_a_long_chat_sent_again_adds_nothing(engine: Engine) -> None
         assert send(engine, words, letters[-3:] + "?!") == 2
 
 
-def test_messages_with_their_times_are_known_in_any_order(engine: Engine) -> None:
-    said = [
+def test_messages_with_times_are_recognised_in_any_order(engine: Engine) -> None:
+    messages = [
         Message(role, f"{role} {at}", timestamp=START + timedelta(seconds=at))
         for at in range(20)
         for role in (Role.USER, Role.ASSISTANT)
     ]
-    assert store(engine, "shuffled", said) == 40
-    assert store(engine, "shuffled", said[::-1]) == 0
-    assert store(engine, "shuffled", random.Random(7).sample(said, 30)) == 0
+    assert store(engine, "shuffled", messages) == 40
+    assert store(engine, "shuffled", messages[::-1]) == 0
+    assert store(engine, "shuffled", random.Random(7).sample(messages, 30)) == 0
 
 
-def test_a_turn_in_an_endless_chat_reads_no_more_than_in_a_short_one(engine: Engine) -> None:
+def test_a_turn_of_a_very_long_chat_takes_little_memory(engine: Engine) -> None:
     send(engine, "endless", "S" + "AaBbCcoo" * 400)
     peaks = []
     for turn in ("oxA", "aay", "Czo"):
@@ -87,21 +87,21 @@ def test_a_turn_in_an_endless_chat_reads_no_more_than_in_a_short_one(engine: Eng
     assert max(peaks) < 600_000  # bytes; all 3 200 messages are 2 MB
 
 
-def test_clients_that_write_one_endless_chat_read_their_own_last_messages(engine: Engine) -> None:
-    told: dict[str, list[Message]] = {"kim": [], "lee": []}
+def test_two_clients_that_write_to_one_long_channel_take_little_memory(engine: Engine) -> None:
+    sent: dict[str, list[Message]] = {"kim": [], "lee": []}
 
     def turn(who: str, count: int) -> int:
-        begun = len(told[who])
-        spoken = (Message(Role.USER, f"{who} {begun + n}", START + timedelta(seconds=begun + n)) for n in range(count))
-        told[who] += spoken
-        return store(engine, "shared", told[who][-6 - count :])
+        begun = len(sent[who])
+        new = (Message(Role.USER, f"{who} {begun + n}", START + timedelta(seconds=begun + n)) for n in range(count))
+        sent[who] += new
+        return store(engine, "shared", sent[who][-6 - count :])
 
-    assert [turn(who, 1500) for who in told] == [1500, 1500]
+    assert [turn(who, 1500) for who in sent] == [1500, 1500]
     tracemalloc.start()
-    assert [turn(who, 2) for _ in range(3) for who in told] == [2] * 6
+    assert [turn(who, 2) for _ in range(3) for who in sent] == [2] * 6
     assert tracemalloc.get_traced_memory()[1] < 600_000
     tracemalloc.stop()
-    assert store(engine, "shared", told["kim"]) == 0
+    assert store(engine, "shared", sent["kim"]) == 0
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_clients_that_write_one_endless_chat_read_their_own_last_messages(engine
         ("AaBbCcDdEeFf", ".DdEeFfGg", 3),
     ],
 )
-def test_what_is_put_in_before_known_messages_is_added_once(engine: Engine, first: str, then: str, new: int) -> None:
+def test_a_message_inserted_before_known_ones_is_added_once(engine: Engine, first: str, then: str, new: int) -> None:
     channel = f"{first} {then}"
     send(engine, channel, first)
     assert [send(engine, channel, then) for _ in range(4)] == [new, 0, 0, 0]
@@ -122,7 +122,7 @@ def test_what_is_put_in_before_known_messages_is_added_once(engine: Engine, firs
     assert send(engine, channel, then + "Zz") == 0
 
 
-def test_what_was_put_in_is_recognised_also_in_the_order_in_which_it_came(engine: Engine) -> None:
+def test_an_inserted_turn_is_recognised_in_the_order_of_arrival_too(engine: Engine) -> None:
     assert [send(engine, "as it came", letters) for letters in ("Aa", "BbAa", "AaBb")] == [2, 2, 0]
 
 
@@ -132,7 +132,7 @@ def turns_of(engine: Engine, channel: str) -> dict[str, int]:
         return dict(connection.execute(select(conversation.c.text, conversation.c.turn).where(within)).all())
 
 
-def test_what_is_put_in_first_belongs_to_no_turn_that_was_there_and_what_comes_last_to_the_last(engine: Engine) -> None:
+def test_an_inserted_first_message_has_its_own_turn_and_an_appended_one_belongs_to_the_last(engine: Engine) -> None:
     for channel, added in (("first", ".AaBb"), ("last", "x")):
         send(engine, channel, "AaBb")
         send(engine, channel, added)
@@ -143,9 +143,9 @@ def test_what_is_put_in_first_belongs_to_no_turn_that_was_there_and_what_comes_l
 
 
 @pytest.mark.parametrize("letters", ["Co" * 400, "." + "o" * 250])
-def test_hundreds_of_equal_messages_are_recognised_at_once(engine: Engine, letters: str) -> None:
+def test_hundreds_of_equal_messages_are_recognised_fast(engine: Engine, letters: str) -> None:
     send(engine, letters, letters)
     started = time.process_time()
     assert send(engine, letters, letters + "o") == 1
     assert send(engine, letters, "." + letters) <= 1
-    assert time.process_time() - started < 10, "not a measure: it took minutes once"
+    assert time.process_time() - started < 10, "far above the usual time; it once took minutes"

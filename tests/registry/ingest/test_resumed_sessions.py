@@ -1,4 +1,4 @@
-"""A chat that goes on in several clients: what is said in each is stored, whatever the words and whoever tells it."""
+"""A chat resumed in several clients: each client's messages are stored once, from its hooks and its store."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ CLIENTS = ("codex", "gemini-cli", "copilot-cli", "codex")
 
 @dataclass
 class Resumed:
-    """A session that the chat was resumed in, and the turns said there."""
+    """A session in which the chat was resumed, with its new turns."""
 
     client: str
     session_id: str
     turns: list[Turn]
     start: datetime
 
-    def said(self) -> list[Message]:
+    def messages(self) -> list[Message]:
         return [
             Message(
                 role, text, self.start + timedelta(seconds=10 * turn + part), more={"native_id": self.id_of(turn, part)}
@@ -51,16 +51,16 @@ class Resumed:
     def id_of(self, turn: int, part: int) -> str:
         return f"{self.session_id}-{turn}-{part}"
 
-    def read(self, tx: WriteTransaction, messages: int) -> None:
-        """The client's store, with that many of the new messages."""
-        taken_along = [Message(one.role, one.text, one.timestamp, more={"native_id": f"{self.session_id}-old-{at}"})
-                       for at, one in enumerate(original())]  # fmt: skip
-        session = Session(self.session_id, (*taken_along, *self.said()[:messages]))
+    def read_store(self, tx: WriteTransaction, count: int) -> None:
+        """Read the client's store: the original messages and `count` new ones."""
+        known = [Message(one.role, one.text, one.timestamp, more={"native_id": f"{self.session_id}-old-{at}"})
+                 for at, one in enumerate(original())]  # fmt: skip
+        session = Session(self.session_id, (*known, *self.messages()[:count]))
         ingest_from_client(tx, self.client, session)
 
-    def hook(self, tx: WriteTransaction, at: int) -> None:
-        """The client's hook for one message, which knows no id of it."""
-        one = self.said()[at]
+    def send_hook(self, tx: WriteTransaction, at: int) -> None:
+        """Send one new message by hook, without its native id."""
+        one = self.messages()[at]
         more = {"request_id": f"{self.session_id}-request-{at // 2}"}
         ingest_from_hook(
             tx, self.client, Session(self.session_id, (Message(one.role, one.text, one.timestamp, more=more),))
@@ -76,7 +76,7 @@ def original() -> list[Message]:
 
 
 def resume(tx: WriteTransaction, session_id: str) -> None:
-    """What `ctxr resume` leaves in the registry."""
+    """Write to the registry what `ctxr resume` writes."""
     row = find_channel(tx, "original")
     assert row
     add_alias(tx, session_id, row.number)
@@ -96,9 +96,7 @@ def engine(sqlite_url: str) -> Iterator[Engine]:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), talks=st.lists(TURNS, min_size=2, max_size=4))
-def test_what_is_said_in_each_client_is_stored_once(
-    engine: Engine, data: st.DataObject, talks: list[list[Turn]]
-) -> None:
+def test_each_clients_messages_are_stored_once(engine: Engine, data: st.DataObject, talks: list[list[Turn]]) -> None:
     sessions = [
         Resumed(client, f"session-{at}-{client}", turns, NINE + timedelta(hours=2, seconds=at))
         for at, (client, turns) in enumerate(zip(CLIENTS, talks, strict=False))
@@ -116,19 +114,19 @@ def test_what_is_said_in_each_client_is_stored_once(
             resume(tx, one.session_id)
         for at, way, n in order:
             if way == "hook":
-                sessions[at].hook(tx, n)
+                sessions[at].send_hook(tx, n)
             else:
-                sessions[at].read(tx, n + 1)
+                sessions[at].read_store(tx, n + 1)
         for one in sessions:
-            one.read(tx, len(one.turns) * 2)
-            one.read(tx, len(one.turns) * 2)
+            one.read_store(tx, len(one.turns) * 2)
+            one.read_store(tx, len(one.turns) * 2)
         rows = tx.execute(select(conversation).order_by(conversation.c.timestamp, conversation.c.number)).all()
         connection.rollback()
     expected = [(one.role, one.text) for one in original()]
-    expected += [(one.role, one.text) for session in sessions for one in session.said()]
+    expected += [(one.role, one.text) for session in sessions for one in session.messages()]
     assert Counter((row.role, row.text) for row in rows) == Counter(expected)
     for session in sessions:
         for turn in range(len(session.turns)):
-            [asked] = [row for row in rows if row.native_id == session.id_of(turn, 0)]
-            [answered] = [row for row in rows if row.native_id == session.id_of(turn, 1)]
-            assert answered.turn in (asked.seq, answered.seq), "the answer stands under no other question"
+            [question] = [row for row in rows if row.native_id == session.id_of(turn, 0)]
+            [answer] = [row for row in rows if row.native_id == session.id_of(turn, 1)]
+            assert answer.turn in (question.seq, answer.seq), "the answer belongs to its own question"

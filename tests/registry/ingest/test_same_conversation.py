@@ -1,4 +1,4 @@
-"""Two transcripts beside each other, purely: which turns are the same, and whether the conversations are."""
+"""Compare two transcripts: which turns match, and whether they are the same conversation."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from registry.ingest.same_conversation import Verdict, compare
 
 
 def transcript(*turns: tuple[str, str | None]) -> Transcript:
-    said = [
+    messages = [
         (role, text) for turn in turns for role, text in zip((Role.USER, Role.ASSISTANT), turn, strict=True) if text
     ]
-    utterances = [Utterance(role, digest_of(role, text)) for role, text in said]
-    return Transcript(utterances, lambda places: {at: said[at][1] for at in places})
+    utterances = [Utterance(role, digest_of(role, text)) for role, text in messages]
+    return Transcript(utterances, lambda places: {at: messages[at][1] for at in places})
 
 
 LOGIN = "Why does the basket lose all of its items after the login?"
@@ -33,7 +33,7 @@ def test_equal_questions_are_one_conversation_unless_their_answers_differ() -> N
         assert compare(one, transcript((LOGIN, answers[0]), (GUESTS, answers[1]))).verdict is verdict
 
 
-def test_a_turn_that_may_be_several_is_the_last_one_for_who_sends_a_part_sends_the_end() -> None:
+def test_a_turn_that_matches_several_is_the_last_because_partial_resends_are_ends() -> None:
     stored = transcript(("continue", "one"), ("continue", "two"), ("continue", "three"))
     assert matching_turns(stored.turns, transcript(("continue", "otherwise")).turns) == [(3, 1)]
     assert matching_turns(stored.turns, transcript(("continue", "two")).turns) == [(2, 1)]

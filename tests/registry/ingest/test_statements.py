@@ -1,9 +1,9 @@
-"""What is asked of the database does not grow with the length of a conversation."""
+"""The number of SQL statements does not grow with the length of a conversation."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -12,19 +12,11 @@ from sqlalchemy import Engine
 
 from registry.domain import Message, Role, Session
 from registry.ingest.from_client import ingest_from_client
-from registry.storage.connections import create_database_engine
 from registry.storage.conversations.channels import get_channel
 from registry.storage.conversations.messages import delete_channel, restore_channel
 from registry.storage.database import ReadTransaction, WriteTransaction
-from tests.registry.ingest.chats import NINE, Chat, Turn, channels, links, once, said_in
+from tests.registry.ingest.chats import NINE, Chat, Turn, channels, links, stored_once, texts_in
 from tests.registry.ingest.statements import statements
-
-
-@pytest.fixture
-def engine(database_url: str) -> Iterator[Engine]:
-    opened = create_database_engine(database_url)
-    yield opened.execution_options(write=True)
-    opened.dispose()
 
 
 def long_chat(engine: Engine, length: int) -> Chat:
@@ -37,9 +29,9 @@ def long_chat(engine: Engine, length: int) -> Chat:
 VAGUE = Turn("continue", "Where were we?")
 
 
-def restored(chat: Chat) -> int:
-    """A channel that was deleted comes back."""
-    chat.tool(len(chat.turns))
+def restore(chat: Chat) -> int:
+    """Restore a deleted channel, and return the number of statements (like each function below)."""
+    chat.log(len(chat.turns))
     with chat.engine.begin() as connection:
         tx = WriteTransaction(ReadTransaction(connection))
         delete_channel(tx, get_channel(tx, chat.name), soft=True)
@@ -48,45 +40,45 @@ def restored(chat: Chat) -> int:
     return len(seen)
 
 
-def merged(chat: Chat) -> int:
-    """A channel that a tool has named turns out to be a session."""
-    chat.read(len(chat.turns))
-    chat.tool(1)
+def merge(chat: Chat) -> int:
+    """Merge a channel named by a tool into a session."""
+    chat.read_store(len(chat.turns))
+    chat.log(1)
     assert links(chat.engine, chat.name)
     with statements(chat.engine) as seen:
-        chat.tool(len(chat.turns))
+        chat.log(len(chat.turns))
     assert not links(chat.engine, chat.name)
     return len(seen)
 
 
-def merged_by_its_client(chat: Chat) -> int:
-    """The same, where the client's store comes last and has few of the messages."""
-    chat.tool(len(chat.turns))
-    chat.hook(0)
+def merge_by_store(chat: Chat) -> int:
+    """Merge a channel when the client's store is read last and has fewer messages."""
+    chat.log(len(chat.turns))
+    chat.send_hooks(0)
     with statements(chat.engine) as seen:
-        chat.read(len(chat.turns) - 1)
+        chat.read_store(len(chat.turns) - 1)
     return len(seen)
 
 
-def sent_by_hooks_first(chat: Chat) -> int:
-    """The client's store has what its hooks have sent."""
+def read_after_hooks(chat: Chat) -> int:
+    """Read from the store what hooks have sent."""
     for turn in range(len(chat.turns)):
-        chat.hook(turn)
+        chat.send_hooks(turn)
     with statements(chat.engine) as seen:
-        chat.read(len(chat.turns))
+        chat.read_store(len(chat.turns))
     return len(seen)
 
 
-def shortened_before(chat: Chat) -> int:
-    """The client's store has whole what a model has shortened."""
-    chat.tool(len(chat.turns), words=6)
+def read_after_shortened(chat: Chat) -> int:
+    """Read from the store the full texts of what a model has shortened."""
+    chat.log(len(chat.turns), words=6)
     with statements(chat.engine) as seen:
-        chat.read(len(chat.turns))
+        chat.read_store(len(chat.turns))
     return len(seen)
 
 
-def copied_before(chat: Chat) -> int:
-    """The client's store has whole what was in a copy."""
+def read_after_copy(chat: Chat) -> int:
+    """Read the original of a copy."""
     messages = [
         Message(role, text, NINE + timedelta(minutes=n), more={"native_id": f"{chat.session_id} {n} {role}"})
         for n, turn in enumerate(chat.turns)
@@ -102,7 +94,7 @@ def copied_before(chat: Chat) -> int:
 
 
 @pytest.mark.parametrize(
-    "work", [restored, merged, merged_by_its_client, sent_by_hooks_first, shortened_before, copied_before]
+    "work", [restore, merge, merge_by_store, read_after_hooks, read_after_shortened, read_after_copy]
 )
 def test_a_long_conversation_takes_no_more_statements_than_a_short_one(
     engine: Engine, work: Callable[[Chat], int]
@@ -111,13 +103,13 @@ def test_a_long_conversation_takes_no_more_statements_than_a_short_one(
     assert work(many) <= work(few) <= 60
     for chat in (few, many):
         [row] = [each for each in channels(engine) if each.project_path == chat.project]
-        assert said_in(engine, row) == once(chat.turns)
+        assert texts_in(engine, row) == stored_once(chat.turns)
 
 
-def test_the_usual_call_looks_its_channel_up_once(engine: Engine) -> None:
+def test_a_usual_call_reads_its_channel_once(engine: Engine) -> None:
     chat = long_chat(engine, 5)
-    chat.tool(4)
+    chat.log(4)
     with statements(engine) as seen:
-        chat.tool(5)
+        chat.log(5)
     assert len([each for each in seen if re.search(r"FROM channel\b", each)]) == 1
     assert len(seen) <= 12
