@@ -1,4 +1,4 @@
-"""Commands are named in the words of what installed the program, as they work for this very program."""
+"""Commands to add extras or remove the program fit the way it was installed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from registry import extras
 
 @pytest.fixture
 def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An environment that holds the program from an index."""
+    """A virtual environment with the program, installed from a package index."""
     folder = tmp_path / "cache" / "environment"
     folder.mkdir(parents=True)
     monkeypatch.setattr(sys, "prefix", str(folder))
@@ -41,14 +41,12 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
         ),
     ],
 )
-def test_extras_are_added_and_the_program_removed_by_what_installed_it(
-    environment: Path, left: str, install: str, uninstall: str
-) -> None:
+def test_commands_use_the_installer_of_the_program(environment: Path, left: str, install: str, uninstall: str) -> None:
     (environment / left).touch()
     assert (extras.install_command("zst"), extras.uninstall_command()) == (install, uninstall)
 
 
-def test_a_clone_installs_an_extra_by_make(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clone_installs_an_extra_with_make(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clone = environment.parent / "clone"
     monkeypatch.setattr(extras, "_origin", lambda: {"url": clone.as_uri(), "dir_info": {"editable": True}})
     monkeypatch.setattr(sys, "prefix", str(clone / ".venv"))
@@ -56,5 +54,5 @@ def test_a_clone_installs_an_extra_by_make(environment: Path, monkeypatch: pytes
     assert extras.uninstall_command() == f"make -C {clone} clean"
 
 
-def test_the_extras_that_are_here_are_known() -> None:
+def test_installed_extras_are_detected() -> None:
     assert {"embed", "pdf", "postgres"} <= extras.installed_extras()

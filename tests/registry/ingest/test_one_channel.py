@@ -54,7 +54,7 @@ def test_a_chat_is_one_channel_in_every_order_of_tool_hooks_and_store(engine: En
     assert_one(chat)
 
 
-def test_hooks_before_the_tool_at_each_turn_make_one_channel(engine: Engine) -> None:
+def test_the_tool_after_hooks_at_each_turn_makes_one_channel(engine: Engine) -> None:
     chat = Chat(engine, BASKET)
     returned = []
     for turn in range(3):

@@ -1,8 +1,7 @@
-"""Figures and finds of the pages, on each database."""
+"""Figures and search results of the pages, on each database."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -19,13 +18,6 @@ from registry.storage.records.executions import rate_execution, unsure_execution
 from registry.storage.tables import channel
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def registry(database_url: str) -> Iterator[Registry]:
-    opened = Registry(database_url)
-    yield opened
-    opened.close()
 
 
 MONDAY = datetime(2026, 3, 2, 23, 30, tzinfo=UTC)
@@ -65,7 +57,7 @@ async def test_deleted_conversations_are_found_by_most_of_the_words_and_counted(
     assert await registry.read(lambda tx: counts_with_deleted(tx, ["gone"])) == {"gone": 2}
 
 
-async def test_a_miss_is_unsure_until_it_is_rated(registry: Registry) -> None:
+async def test_a_low_confidence_answer_is_unsure_until_it_is_rated(registry: Registry) -> None:
     orchestrator = Orchestrator(registry)
     for source in ("claude", "backoffice"):
         await orchestrator.run({"operation": "extract", "query": {"text": "zyxquokka"}, "source": source})
@@ -76,7 +68,7 @@ async def test_a_miss_is_unsure_until_it_is_rated(registry: Registry) -> None:
     assert await registry.read(lambda tx: unsure_executions(tx, since, ["backoffice"], 9)) == []
 
 
-async def test_messages_are_counted_by_the_readers_day_as_far_as_a_token_sees(registry: Registry) -> None:
+async def test_messages_are_counted_by_the_readers_day_and_only_those_that_a_token_sees(registry: Registry) -> None:
     orchestrator = Orchestrator(registry)
     evening = now().replace(hour=23, minute=30) - timedelta(days=3)
     await log(orchestrator, "late", ["one", "two"], evening)

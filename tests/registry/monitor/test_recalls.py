@@ -1,4 +1,4 @@
-"""What comes of what is kept, in figures."""
+"""Figures about recalled chats."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from registry.registry import Registry
 pytestmark = pytest.mark.anyio
 
 
-async def test_figures_tell_the_longest_the_most_recalled_the_hours_and_the_tokens(database_url: str) -> None:
+async def test_recall_figures_name_the_longest_and_most_recalled_chats_hours_and_tokens(database_url: str) -> None:
     registry = Registry(database_url)
     orchestrator = Orchestrator(registry)
     for channel, count in (("long", 3), ("never recalled", 2), ("short", 1)):

@@ -1,4 +1,4 @@
-"""Executions too old to be kept one by one: their figures stay right, and nothing else goes."""
+"""Old executions are rolled up into totals: figures stay correct, and nothing else is deleted."""
 
 from __future__ import annotations
 
@@ -19,84 +19,83 @@ from registry.storage.paging import Page
 from registry.storage.records import executions
 from registry.storage.records.executions import Execution, list_executions
 from registry.storage.records.extract_results import list_results
-from tests.registry.monitor.test_statistics import START, record, registry, runs, statistics
+from tests.registry.monitor.test_statistics import START, make_runs, record, statistics
 
-__all__ = ["registry"]
 pytestmark = pytest.mark.anyio
 MIDDLE = START.replace(second=0) + timedelta(hours=2)
-"""A full hour, two thirds of the way through 300 runs."""
+"""A full hour, at two thirds of 300 runs."""
 
 
-async def left(registry: Registry) -> int:
+async def count_executions(registry: Registry) -> int:
     page = await registry.read(lambda tx: list_executions(tx, {}, Page(limit=1)))
     return int(page["total"])
 
 
-async def rolled(registry: Registry, most: int = 1000) -> int:
-    return await registry.write(lambda tx: roll_up(tx, MIDDLE, most))
+async def roll_up_before_middle(registry: Registry, limit: int = 1000) -> int:
+    return await registry.write(lambda tx: roll_up(tx, MIDDLE, limit))
 
 
-def rounded(run: Execution) -> Execution:
-    """The same run with a duration that rounding does not change."""
+def with_rounded_duration(run: Execution) -> Execution:
+    """Return the run with a duration of two digits, which rounding does not change."""
     fields = {name: getattr(run, name) for name in run.__dataclass_fields__}
     return Execution(**fields | {"duration_ms": float(f"{run.duration_ms:.1e}")})
 
 
-async def test_a_run_that_began_at_that_very_instant_is_kept(registry: Registry) -> None:
-    await record(registry, runs(2))
+async def test_a_run_that_began_at_the_very_instant_of_the_limit_is_kept(registry: Registry) -> None:
+    await record(registry, make_runs(2))
     assert await registry.write(lambda tx: roll_up(tx, START, 10)) == 0
     assert await registry.write(lambda tx: roll_up(tx, START + timedelta(seconds=37), 10)) == 1
-    assert await left(registry) == 1
+    assert await count_executions(registry) == 1
 
 
 async def test_figures_are_the_same_before_and_after(registry: Registry) -> None:
     periods: list[dict[str, Any]] = [{}, {"from_": START.replace(second=0), "to": MIDDLE + timedelta(minutes=20)}]
-    asked = [{"bucket_s": bucket_s, **period} for bucket_s in (60, 3600, 86_400) for period in periods]
-    await record(registry, list(map(rounded, runs(300))))
-    figures = [await statistics(registry, **each) for each in asked]
-    assert await rolled(registry) == 194
-    for each, before in zip(asked, figures, strict=True):
+    queries = [{"bucket_s": bucket_s, **period} for bucket_s in (60, 3600, 86_400) for period in periods]
+    await record(registry, list(map(with_rounded_duration, make_runs(300))))
+    figures = [await statistics(registry, **each) for each in queries]
+    assert await roll_up_before_middle(registry) == 194
+    for each, before in zip(queries, figures, strict=True):
         after = await statistics(registry, **each)
         assert after.pop("rolled_up") == 194
         series = after.pop("series"), before.pop("series")
         assert after == before
-        by_hour = [summed(some, max(each["bucket_s"], 3600)) for some in series]
+        by_hour = [sum_by_hour_or_day(some, max(each["bucket_s"], 3600)) for some in series]
         assert by_hour[0] == pytest.approx(by_hour[1])
         first_hour = await statistics(registry, **{**each, "to": START + timedelta(minutes=5)})
         assert 0 < first_hour["rolled_up"] < 194
 
 
-def summed(series: list[dict[str, Any]], bucket_s: int) -> dict[str, float]:
-    """Runs, failures and milliseconds in all by the hour or day: rolled up runs know no minute."""
+def sum_by_hour_or_day(series: list[dict[str, Any]], bucket_s: int) -> dict[str, float]:
+    """Sum runs, failures and milliseconds by hour or day, because rolled-up runs have no minute."""
     found: dict[str, float] = {}
     for point in series:
-        stretch = point["at"][: 13 if bucket_s == 3600 else 10]
+        period = point["at"][: 13 if bucket_s == 3600 else 10]
         for name, value in (("n", point["count"]), ("f", point["failed"]), ("ms", point["mean_ms"] * point["count"])):
-            found[f"{stretch} {name}"] = found.get(f"{stretch} {name}", 0) + value
+            found[f"{period} {name}"] = found.get(f"{period} {name}", 0) + value
     return found
 
 
-async def test_it_comes_to_the_same_in_one_go_or_in_many(registry: Registry) -> None:
-    await record(registry, runs(300))
-    batches = [await rolled(registry, 50) for _ in range(5)]
+async def test_rolling_up_in_batches_gives_the_same_totals(registry: Registry) -> None:
+    await record(registry, make_runs(300))
+    batches = [await roll_up_before_middle(registry, 50) for _ in range(5)]
     assert batches == [50, 50, 50, 44, 0]
-    assert await left(registry) == 106
+    assert await count_executions(registry) == 106
     figures = await statistics(registry)
     assert figures["total"]["count"] == 300
     assert sum(point["count"] for point in figures["series"]) == 300
 
 
-async def test_a_late_record_of_an_hour_that_is_rolled_up_is_added(registry: Registry) -> None:
-    first, second = rounded(runs(2)[0]), rounded(runs(2)[0])
+async def test_a_late_record_is_added_to_its_rolled_up_hour(registry: Registry) -> None:
+    first, second = with_rounded_duration(make_runs(2)[0]), with_rounded_duration(make_runs(2)[0])
     for run in (first, second):
         await record(registry, [run])
-        assert await rolled(registry) == 1
+        assert await roll_up_before_middle(registry) == 1
     total = (await statistics(registry))["total"]
     assert (total["count"], total["p99_ms"]) == (2, max(first.duration_ms, second.duration_ms))
 
 
-async def test_what_is_cut_off_in_the_middle_is_neither_lost_nor_counted_twice(registry: Registry) -> None:
-    await record(registry, runs(300))
+async def test_an_interrupted_rollup_neither_loses_nor_doubles_runs(registry: Registry) -> None:
+    await record(registry, make_runs(300))
     before = (await statistics(registry))["total"]
 
     def cut_off(tx: WriteTransaction) -> None:
@@ -105,32 +104,32 @@ async def test_what_is_cut_off_in_the_middle_is_neither_lost_nor_counted_twice(r
 
     with pytest.raises(KeyboardInterrupt):
         await registry.write(cut_off)
-    assert await left(registry) == 300
+    assert await count_executions(registry) == 300
     assert (await statistics(registry))["total"] == before
 
 
-async def test_two_servers_at_it_count_each_run_once(registry: Registry) -> None:
-    await record(registry, runs(300))
-    done = await asyncio.gather(*(rolled(registry, 60) for _ in range(6)))
-    while more := await rolled(registry):
+async def test_concurrent_rollups_count_each_run_once(registry: Registry) -> None:
+    await record(registry, make_runs(300))
+    done = await asyncio.gather(*(roll_up_before_middle(registry, 60) for _ in range(6)))
+    while more := await roll_up_before_middle(registry):
         done.append(more)
     assert sum(done) == 194
     assert (await statistics(registry))["total"]["count"] == 300
 
 
-async def test_conversations_and_what_was_delivered_of_them_stay(
+async def test_rolling_up_keeps_conversations_and_delivered_results(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orchestrator = Orchestrator(registry)
     message = {"role": "user", "text": "fibonacci"}
     await orchestrator.run({"operation": "save", "channel": "c", "messages": [message], "source": "cursor"})
     await orchestrator.run({"operation": "extract", "channel": "c", "query": {"text": "fibonacci"}})
-    assert await roll_up_older(registry, 1) == 0, "they are of today"
+    assert await roll_up_older(registry, 1) == 0, "the runs are of today"
     monkeypatch.setattr(executions, "now", lambda: now() + timedelta(days=3))
     async with rolling_up(registry, 0):
-        assert await left(registry) == 2
+        assert await count_executions(registry) == 2
     async with rolling_up(registry, 1):
-        while await left(registry):
+        while await count_executions(registry):
             pass
     assert len(await registry.get_conversations("c")) == 1
     assert (await registry.read(lambda tx: list_results(tx, "c", Page())))["total"] == 1

@@ -1,9 +1,8 @@
-"""The executions in figures."""
+"""Statistics of executions."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,7 +19,7 @@ START = datetime(2025, 9, 29, 12, 0, 30, tzinfo=UTC)
 ALL: dict[str, object] = {}
 
 
-def runs(count: int) -> list[Execution]:
+def make_runs(count: int) -> list[Execution]:
     chance = random.Random(7)
     codes = [None] * 8 + ["NOT_FOUND", "TIMEOUT"]
     made = []
@@ -46,13 +45,6 @@ def runs(count: int) -> list[Execution]:
     return made
 
 
-@pytest.fixture
-def registry(database_url: str) -> Iterator[Registry]:
-    opened = Registry(database_url)
-    yield opened
-    opened.close()
-
-
 async def record(registry: Registry, some: list[Execution]) -> None:
     def work(tx: WriteTransaction) -> None:
         for run in some:
@@ -62,8 +54,8 @@ async def record(registry: Registry, some: list[Execution]) -> None:
 
 
 async def statistics(registry: Registry, **period: Any) -> dict[str, Any]:
-    asked = {"from_": None, "to": None, "bucket_s": 60, **period}
-    return await registry.read(lambda tx: execution_statistics(tx, **asked))
+    query = {"from_": None, "to": None, "bucket_s": 60, **period}
+    return await registry.read(lambda tx: execution_statistics(tx, **query))
 
 
 def percentile(durations: list[float], share: int) -> float:
@@ -74,8 +66,8 @@ def rounded(duration_ms: float) -> float:
     return float(f"{duration_ms:.1e}")
 
 
-async def test_percentiles_are_of_rounded_durations_and_counts_and_means_are_exact(registry: Registry) -> None:
-    made = runs(300)
+async def test_percentiles_use_rounded_durations_and_counts_and_means_are_exact(registry: Registry) -> None:
+    made = make_runs(300)
     await record(registry, made)
     periods: list[dict[str, datetime]] = [
         {},
@@ -94,10 +86,8 @@ async def test_percentiles_are_of_rounded_durations_and_counts_and_means_are_exa
         assert total == pytest.approx(sum(run.duration_ms for run in within))
 
 
-async def test_an_outcome_that_comes_late_counts_with_its_own_time(
-    registry: Registry,
-) -> None:
-    [run] = runs(1)
+async def test_a_run_that_is_recorded_again_counts_with_its_last_duration(registry: Registry) -> None:
+    [run] = make_runs(1)
     late = {name: getattr(run, name) for name in run.__dataclass_fields__} | {"duration_ms": 30_000.0}
     await record(registry, [run, Execution(**late)])
     total = (await statistics(registry))["total"]

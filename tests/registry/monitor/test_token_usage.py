@@ -1,4 +1,4 @@
-"""Tokens and money: each answer is counted once, whichever client wrote it and however often it was copied."""
+"""Token usage and costs: each answer is counted once, even if clients copy it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 
 
 def write_claude_code(home: Path) -> None:
-    """Two answers of one session, copied into a fork that has a third one, a sub-agent's, and a fifth in the first."""
+    """Write a session of two answers, a fork with a copy of them and a third, a sub-agent's answer, and a fifth."""
     talk = claude_code.Dialogue(claude_code.session_id(1))
     talk.user("Why does the basket lose its items?")
     usage = {"input_tokens": 10, "cache_read_input_tokens": 1000, "cache_creation_input_tokens": 100}
@@ -49,34 +49,34 @@ def write_claude_code(home: Path) -> None:
     claude_code.write(home / ".claude", talk)
 
 
-def counted(rollout: codex.Rollout, given: int, cached: int, output: int, last: tuple[int, int, int]) -> None:
-    """The running total of a thread and the last response's share, as Codex writes them."""
+def add_counts(rollout: codex.Rollout, input_tokens: int, cached: int, output: int, last: tuple[int, int, int]) -> None:
+    """Add an event with the thread's running totals and the last response's tokens."""
     total, last_told = (
         {
-            "input_tokens": given,
+            "input_tokens": input_tokens,
             "cached_input_tokens": cached,
             "output_tokens": output,
             "reasoning_output_tokens": output // 10,
-            "total_tokens": given + output,
+            "total_tokens": input_tokens + output,
         }
-        for given, cached, output in ((given, cached, output), last)
+        for input_tokens, cached, output in ((input_tokens, cached, output), last)
     )
     rollout.event("token_count", info={"total_token_usage": total, "last_token_usage": last_told})
 
 
 def write_codex(home: Path) -> None:
-    """A thread of 3000 input tokens (1000 of them cached) and 300 output, a fork of it with 500 (400) and 50."""
+    """Write a thread of 3000 input (1000 cached) and 300 output tokens, and a fork of it with 500 (400) and 50."""
     thread = codex.Rollout(codex.thread_id(1))
     thread.meta()
     thread.turn("t1")
     thread.message("user", "Why does the basket lose its items?")
     thread.message("assistant", "It makes a new list.")
-    counted(thread, 1000, 0, 100, (1000, 0, 100))
-    counted(thread, 1000, 0, 100, (1000, 0, 100))  # only the limits are new
+    add_counts(thread, 1000, 0, 100, (1000, 0, 100))
+    add_counts(thread, 1000, 0, 100, (1000, 0, 100))  # only the rate limits changed
     thread.turn("t2")
     thread.message("user", "Then fix it")
     thread.message("assistant", "Done.")
-    counted(thread, 3000, 1000, 300, (2000, 1000, 200))
+    add_counts(thread, 3000, 1000, 300, (2000, 1000, 200))
     codex.write(home / ".codex", thread)
     fork = codex.Rollout(codex.thread_id(2), at=thread.at)
     fork.meta(forked_from_id=thread.thread)
@@ -84,12 +84,12 @@ def write_codex(home: Path) -> None:
     fork.turn("t3")
     fork.message("user", "And a test")
     fork.message("assistant", "Tested.")
-    counted(fork, 3500, 1400, 350, (500, 400, 50))
+    add_counts(fork, 3500, 1400, 350, (500, 400, 50))
     codex.write(home / ".codex", fork)
 
 
 def write_gemini(home: Path) -> None:
-    """1000 input tokens, 600 of them cached; 50 output and 30 of reasoning beside them."""
+    """Write 1000 input tokens (600 cached), 50 output and 30 reasoning tokens."""
     chat = gemini.Chat(gemini.session_id(1))
     chat.user("Hello")
     chat.gemini("Hi.", tokens={"input": 1000, "output": 50, "cached": 600, "thoughts": 30, "tool": 0, "total": 1080})
@@ -97,7 +97,7 @@ def write_gemini(home: Path) -> None:
 
 
 def write_opencode(home: Path) -> None:
-    """70 input tokens, 7 cached, 40 output and 5 of reasoning beside them."""
+    """Write 70 input, 7 cached, 40 output and 5 reasoning tokens."""
     talk = opencode.Dialogue(1)
     talk.user("Hello")
     talk.answer(
@@ -107,7 +107,7 @@ def write_opencode(home: Path) -> None:
 
 
 def write_copilot(home: Path) -> None:
-    """Output with each answer; input only at the end, with the cache in it."""
+    """Write output tokens with each answer, and input (including the cache) only at the end."""
     log = copilot.Log(copilot.session_id(1))
     log.add("session.start", sessionId=log.session, context={"cwd": "/home/ann/shop"})
     log.add("user.message", content="Hello")
@@ -118,13 +118,13 @@ def write_copilot(home: Path) -> None:
 
 
 def write_goose(home: Path) -> None:
-    """800 input and 90 output tokens of the whole session, and those of the last request beside them."""
+    """Write 800 input and 90 output tokens of the whole session, and those of the last request."""
     folder = home / ".local/share/goose/sessions"
     folder.mkdir(parents=True)
-    said = [goose.message("user", goose.text("Hello")), goose.message("assistant", goose.text("Hi."), seconds=1)]
+    messages = [goose.message("user", goose.text("Hello")), goose.message("assistant", goose.text("Hi."), seconds=1)]
     last: dict[str, Any] = {"input_tokens": 500, "output_tokens": 40, "total_tokens": 540}
     whole: dict[str, Any] = {f"accumulated_{name}": count for name, count in zip(last, (800, 90, 890), strict=True)}
-    goose.write(folder, said, **last, **whole, model_config_json='{"model_name": "claude-sonnet-4-5"}')
+    goose.write(folder, messages, **last, **whole, model_config_json='{"model_name": "claude-sonnet-4-5"}')
 
 
 CLIENTS = {
@@ -150,7 +150,7 @@ async def read(orchestrator: Orchestrator, home: Path) -> None:
 
 
 async def usage(orchestrator: Orchestrator, access: Access | None = None, **query: Any) -> dict[str, Any]:
-    """The operation's answer."""
+    """Run the operation, and return its answer."""
     channel = query.pop("channel", None)
     answer = await orchestrator.run({"operation": "usage", "channel": channel, "query": query}, access=access)
     assert answer["success"], answer
@@ -182,17 +182,17 @@ async def test_each_clients_tokens_are_counted_once_by_client_and_day(
     assert [row["name"] for row in (await usage(orchestrator, by="day", **span))["rows"]] == ["2026-05-04"]
 
 
-async def test_what_a_model_costs_follows_its_price_and_what_has_none_is_named(
+async def test_costs_follow_the_models_prices_and_models_without_a_price_are_named(
     orchestrator: Orchestrator, empty_home: Path
 ) -> None:
     write_claude_code(empty_home)
-    said = {
+    message = {
         "role": "assistant",
         "text": "Hi.",
         "model": "house-model",
         "usage": {"input_tokens": 7, "output_tokens": 8},
     }
-    await orchestrator.run({"operation": "save", "channel": "house", "messages": [said]})
+    await orchestrator.run({"operation": "save", "channel": "house", "messages": [message]})
     await read(orchestrator, empty_home)
     found = await usage(orchestrator, by="model")
     costs = {row["name"]: row["cost_usd"] for row in found["rows"]}
@@ -203,7 +203,7 @@ async def test_what_a_model_costs_follows_its_price_and_what_has_none_is_named(
     assert found["total"]["cost_usd"] == pytest.approx(costs["claude-opus-4-5"] + costs["claude-haiku-4-5"])
 
 
-async def test_a_fork_shows_its_own_sum_and_the_registry_counts_the_copied_part_once(
+async def test_a_fork_shows_its_whole_usage_and_totals_count_the_copied_part_once(
     orchestrator: Orchestrator, empty_home: Path
 ) -> None:
     write_claude_code(empty_home)
@@ -216,7 +216,7 @@ async def test_a_fork_shows_its_own_sum_and_the_registry_counts_the_copied_part_
     assert fetched["session"]["usage"]["input_tokens"] == 10 + 20 + 30
 
 
-async def test_counts_that_a_client_writes_after_the_answer_are_taken_over(
+async def test_counts_that_a_client_writes_after_the_answer_are_stored(
     orchestrator: Orchestrator, empty_home: Path
 ) -> None:
     talk = claude_code.Dialogue(claude_code.session_id(1))
@@ -230,7 +230,7 @@ async def test_counts_that_a_client_writes_after_the_answer_are_taken_over(
     assert (await usage(orchestrator))["total"]["output_tokens"] == 80
 
 
-async def test_answers_without_counts_are_said_by_client(orchestrator: Orchestrator, empty_home: Path) -> None:
+async def test_answers_without_counts_are_reported_by_client(orchestrator: Orchestrator, empty_home: Path) -> None:
     write_claude_code(empty_home)
     await read(orchestrator, empty_home)
     turn = [{"role": "user", "text": "Hello"}, {"role": "assistant", "text": "Hi."}]
@@ -238,34 +238,34 @@ async def test_answers_without_counts_are_said_by_client(orchestrator: Orchestra
     assert (await usage(orchestrator))["without_counts"] == [{"client": "cursor", "answers": 1}]
 
 
-async def test_counts_that_are_no_numbers_count_as_none(orchestrator: Orchestrator) -> None:
+async def test_counts_that_are_not_numbers_are_ignored(orchestrator: Orchestrator) -> None:
     for n, odd in enumerate(("many", -5, 1.5, None, [1], {"a": 1}, 10**30, "9" * 30, True)):
-        said = {"role": "assistant", "text": f"Hi {n}.", "usage": {"output_tokens": odd, "input_tokens": 2}}
-        answer = await orchestrator.run({"operation": "save", "channel": "odd", "messages": [said]})
+        message = {"role": "assistant", "text": f"Hi {n}.", "usage": {"output_tokens": odd, "input_tokens": 2}}
+        answer = await orchestrator.run({"operation": "save", "channel": "odd", "messages": [message]})
         assert answer["success"]
     assert sums((await usage(orchestrator))["total"])[1] == 18
     assert sums((await usage(orchestrator))["total"])[2] <= 1
 
 
-async def test_a_token_for_one_channel_sees_the_tokens_of_that_alone(orchestrator: Orchestrator) -> None:
+async def test_an_access_token_for_one_channel_sees_only_its_usage(orchestrator: Orchestrator) -> None:
     for channel, count in (("mine", 5), ("yours", 70)):
-        said = {"role": "assistant", "text": "Hi.", "usage": {"output_tokens": count}}
-        await orchestrator.run({"operation": "save", "channel": channel, "messages": [said]})
+        message = {"role": "assistant", "text": "Hi.", "usage": {"output_tokens": count}}
+        await orchestrator.run({"operation": "save", "channel": channel, "messages": [message]})
     found = await usage(orchestrator, Access("phone", Level.READ, ("mine",)), by="session")
     assert [(row["name"], row["output_tokens"]) for row in found["rows"]] == [("mine", 5)]
     assert found["total"]["output_tokens"] == 5
 
 
 @pytest.fixture
-def home_of_prices(tmp_path: Path) -> Iterator[Path]:
+def price_folder(tmp_path: Path) -> Iterator[Path]:
     yield tmp_path
     use_prices(tmp_path / "none", are_shown=True)
 
 
-def test_ones_own_price_replaces_the_known_one_from_its_day_on(home_of_prices: Path) -> None:
+def test_a_configured_price_replaces_the_built_in_one_from_its_day_on(price_folder: Path) -> None:
     own = '[[price]]\nmodels = ["*claude-opus-4-5*", "house-*"]\nsince = 2026-02-01\ninput = 1\noutput = 2\n'
-    (home_of_prices / "prices.toml").write_text(own, encoding="utf-8")
-    use_prices(home_of_prices, are_shown=True)
+    (price_folder / "prices.toml").write_text(own, encoding="utf-8")
+    use_prices(price_folder, are_shown=True)
     known, ours = (price_of("claude-opus-4-5-20251101", date(2026, month, 1)) for month in (1, 2))
     assert known
     assert ours
@@ -274,7 +274,7 @@ def test_ones_own_price_replaces_the_known_one_from_its_day_on(home_of_prices: P
     assert price_of("openrouter/house-model", date(2026, 1, 1)) == ours
 
 
-def test_a_model_is_priced_under_each_of_its_names() -> None:
+def test_a_model_has_its_price_under_each_name() -> None:
     cases: list[tuple[str, float]] = [
         ("claude-sonnet-4-5-20250929", 3),
         ("us.anthropic.claude-sonnet-4-20250514-v1:0", 3),
@@ -290,5 +290,5 @@ def test_a_model_is_priced_under_each_of_its_names() -> None:
         assert price.input == given
 
 
-def test_a_variant_with_a_price_of_its_own_is_not_taken_for_the_plain_model() -> None:
+def test_a_variant_with_its_own_price_is_not_priced_like_the_plain_model() -> None:
     assert price_of("gpt-5.2-pro", date(2026, 5, 4)) is None

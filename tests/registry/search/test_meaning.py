@@ -1,4 +1,4 @@
-"""Vectors compared: all of them, the newest where there is no room for all, none of what is gone."""
+"""Search by embedding vectors: which messages are compared, and which are similar."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def direction(number: int) -> list[float]:
 
 @pytest.fixture
 async def registry(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Registry]:
-    """A registry that holds everything in memory it compares."""
+    """A registry with an empty cache of signs."""
     monkeypatch.setattr(meaning, "_sign_cache", meaning._SignCache())
     registry = Registry(database_url)
     yield registry
@@ -39,9 +39,9 @@ async def model_of(registry: Registry, background: float = 0.0, spread: float = 
 
 
 async def embed(registry: Registry, model: EmbeddingModel) -> None:
-    """Every message gets the direction of its number."""
-    lacking = await registry.read(lambda tx: list_unembedded(tx, model, 0, 10_000))
-    vectors = [Vector(one.number, one.digest, pack(direction(one.number))) for one in lacking]
+    """Store a vector for every message, random with its number as the seed."""
+    unembedded = await registry.read(lambda tx: list_unembedded(tx, model, 0, 10_000))
+    vectors = [Vector(one.number, one.digest, pack(direction(one.number))) for one in unembedded]
     await registry.write(lambda tx: save_vectors(tx, model, vectors))
 
 
@@ -61,11 +61,11 @@ async def compared(
 
 
 async def say(registry: Registry, channel: str, count: int) -> None:
-    said = [{"role": "user", "text": f"said {i} of what the harbour master wrote"} for i in range(count)]
-    await registry.save_conversation(channel, said, "cursor")
+    messages = [{"role": "user", "text": f"said {i} of what the harbour master wrote"} for i in range(count)]
+    await registry.save_conversation(channel, messages, "cursor")
 
 
-async def test_every_message_is_most_similar_to_itself_also_with_one_byte_a_dimension(registry: Registry) -> None:
+async def test_every_message_is_most_similar_to_itself_with_one_byte_per_dimension(registry: Registry) -> None:
     await say(registry, "c", 300)
     model = await model_of(registry)
     await embed(registry, model)
@@ -74,20 +74,20 @@ async def test_every_message_is_most_similar_to_itself_also_with_one_byte_a_dime
         assert (await similar_to(registry, model, direction(number), Scope(channel_number=1)))[0] == number
 
 
-async def test_the_question_of_a_recall_is_no_longer_similar_to_anything(registry: Registry) -> None:
-    asked = {"role": "user", "text": "continue that one about the harbour master's invoice"}
-    await registry.save_conversation("c", [asked], "cursor")
+async def test_the_question_of_an_extract_call_is_not_similar_to_anything(registry: Registry) -> None:
+    question = {"role": "user", "text": "continue that one about the harbour master's invoice"}
+    await registry.save_conversation("c", [question], "cursor")
     model = await model_of(registry, background=-2.0, spread=0.1)
     await embed(registry, model)
     assert await similar_to(registry, model, direction(1)) == [1]
     answer = {"role": "tool", "text": '{"ok":true,"tool":"extract","result":{}}'}
-    await registry.save_conversation("c", [asked, answer], "cursor")
+    await registry.save_conversation("c", [question, answer], "cursor")
     assert await similar_to(registry, model, direction(1)) == []
-    await registry.save_conversation("d", [asked, answer], "cursor")
+    await registry.save_conversation("d", [question, answer], "cursor")
     assert await registry.read(lambda tx: list_unembedded(tx, model, 0, 10)) == []
 
 
-async def test_nothing_is_similar_while_a_part_is_not_embedded(registry: Registry) -> None:
+async def test_nothing_is_similar_while_many_messages_are_not_embedded(registry: Registry) -> None:
     await say(registry, "c", 100)
     model = await model_of(registry)
     await embed(registry, model)
@@ -100,7 +100,7 @@ async def test_nothing_is_similar_while_a_part_is_not_embedded(registry: Registr
     assert (await similar_to(registry, model, direction(1)))[0] == 1
 
 
-async def test_vectors_that_came_one_by_one_are_as_good_as_all_at_once(registry: Registry) -> None:
+async def test_vectors_saved_one_by_one_are_found_like_those_saved_at_once(registry: Registry) -> None:
     model = await model_of(registry)
     for i in range(40):
         await say(registry, f"c{i}", 1)
@@ -109,9 +109,7 @@ async def test_vectors_that_came_one_by_one_are_as_good_as_all_at_once(registry:
     assert (await similar_to(registry, model, direction(1)))[0] == 1
 
 
-async def test_of_many_vectors_those_are_compared_whose_signs_agree(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_many_vectors_are_preselected_by_their_signs(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, few in {
         "FULLY_COMPARED": 5,
         "FIRST_BATCH": 5,
@@ -141,7 +139,7 @@ async def test_at_most_a_hundred_are_similar(registry: Registry) -> None:
     assert await similar_to(registry, model, direction(1), Scope(sources=("claude",))) == []
 
 
-async def test_only_what_stands_out_from_unrelated_texts_is_similar(registry: Registry) -> None:
+async def test_only_messages_closer_than_unrelated_texts_are_similar(registry: Registry) -> None:
     await say(registry, "c", 50)
     model = await model_of(registry, spread=0.2)
     await embed(registry, model)
@@ -149,12 +147,12 @@ async def test_only_what_stands_out_from_unrelated_texts_is_similar(registry: Re
     assert (await compared(registry, model, direction(1000))).hits == set()
 
 
-async def test_vectors_of_a_model_thrown_away_meanwhile_are_dropped(registry: Registry) -> None:
+async def test_vectors_of_a_deleted_model_are_dropped(registry: Registry) -> None:
     await say(registry, "c", 3)
     model = await model_of(registry)
     await registry.write(lambda tx: save_model(tx, "toy", DIMENSIONS + 1, 1, 0.0, 0.1))
-    lacking = await registry.read(lambda tx: list_unembedded(tx, model, 0, 10))
-    vectors = [Vector(one.number, one.digest, pack(direction(one.number))) for one in lacking]
+    unembedded = await registry.read(lambda tx: list_unembedded(tx, model, 0, 10))
+    vectors = [Vector(one.number, one.digest, pack(direction(one.number))) for one in unembedded]
     await registry.write(lambda tx: save_vectors(tx, model, vectors))
     assert await similar_to(registry, model, direction(1)) == []
 
@@ -167,12 +165,12 @@ def test_packing_keeps_the_direction() -> None:
     assert similarity([0.0], [1.0]) == 0.0
 
 
-def test_the_model_adds_a_share_by_how_far_a_message_stands_out() -> None:
+def test_similarity_adds_to_a_score_by_its_distance_from_unrelated_texts() -> None:
     similar = SimilarMessages(similarities={1: 0.9, 2: 0.4, 3: 0.2}, background=0.2, deviation=0.1)
     assert [round(similar.share(number), 2) for number in (1, 2, 3, 4)] == [1.0, 0.5, 0.0, 0.0]
 
 
-def test_a_channel_counts_by_its_three_most_similar_messages_and_a_short_one_by_all() -> None:
+def test_a_channel_is_scored_by_its_three_most_similar_messages_or_fewer() -> None:
     of = {number: Candidate(number, 1 if number < 5 else 2, number, "user", 9, 0.0) for number in range(1, 7)}
     values = {5: 0.6, 1: 0.6, 2: 0.4, 6: 0.4, 3: 0.3, 4: 0.3}
     similar = SimilarMessages(similarities=values, candidates=of, background=0.2, deviation=0.1)

@@ -1,4 +1,4 @@
-"""The whole pure road on a small Korean and English registry: the right message first, nothing for a stranger."""
+"""Search quality on a small Korean and English corpus, without a database."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -100,7 +100,7 @@ HITS = (
     ("낙관적 락 재시도", 37),
 )
 
-STRANGERS = (
+UNRELATED = (
     "김치찌개 맛있게 끓이는 레시피",
     "제주도 3박 4일 여행 일정 추천",
     "how to train for a marathon",
@@ -125,7 +125,7 @@ class Message:
 
 
 class Registry:
-    """Brute force in place of the databases: the same terms, weights and ranking."""
+    """A registry in memory with the product's terms, weights and ranking."""
 
     def __init__(self) -> None:
         self.messages = list(_messages())
@@ -141,7 +141,7 @@ class Registry:
         ]
 
     def first(self, text: str) -> int:
-        """The number of the best message; -1 when there is none."""
+        """Return the number of the best message, or -1."""
         ranked = rank(bm25_scores(self.candidates(parse_query(text)), self.average), self.everything)
         return ranked[0].candidate.number if ranked else -1
 
@@ -168,16 +168,16 @@ def test_the_right_exchange_comes_first() -> None:
         assert REGISTRY.first(request_text) // 2 == wanted // 2
 
 
-def test_a_request_the_registry_can_answer_is_covered() -> None:
+def test_a_request_with_an_answer_reaches_the_threshold() -> None:
     for request_text, _ in HITS:
         assert REGISTRY.best_coverage(request_text) >= THRESHOLD
 
 
-def test_a_request_about_something_else_covers_almost_nothing() -> None:
-    for request_text in STRANGERS:
+def test_an_unrelated_request_stays_below_the_threshold() -> None:
+    for request_text in UNRELATED:
         assert REGISTRY.best_coverage(request_text) < THRESHOLD
 
 
-def test_an_explanation_names_words_of_the_request() -> None:
+def test_matched_words_explain_every_hit() -> None:
     for request_text, wanted in HITS:
         assert matched_words(parse_query(request_text), REGISTRY.messages[wanted].text)

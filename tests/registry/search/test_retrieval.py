@@ -1,4 +1,4 @@
-"""What a search over a registry finds, and what it must not: the same on both databases."""
+"""What a search finds and must not find, the same on both databases."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def three_channels(orchestrator: Orchestrator) -> None:
-    """Of two clients, two months and two projects, one of them tagged."""
+    """Store three channels of two clients, in three months and two projects; one is tagged."""
     registry = orchestrator.registry
     await say(registry, "shop", "redis one", "redis two", "redis three", at="2026-01-05", project="/home/me/shop")
     await say(registry, "blog", "redis four", "kafka five", at="2026-02-10", project="/home/me/blog", source="claude")
@@ -51,10 +51,10 @@ async def registry(seeded: Seeded) -> AsyncIterator[Registry]:
 
 
 async def say(registry: Registry, channel: str, *texts: str, at: str, source: str = "cursor", **more: str) -> list[str]:
-    """Messages in turn of the user and the assistant, a second apart."""
+    """Store messages, alternately of user and assistant, a second apart."""
     roles = ("user", "assistant")
     messages = [
-        {"role": roles[i % 2], "text": said, "timestamp": f"{at}T10:00:{i:02}Z"} for i, said in enumerate(texts)
+        {"role": roles[i % 2], "text": text, "timestamp": f"{at}T10:00:{i:02}Z"} for i, text in enumerate(texts)
     ]
     return await registry.save_conversation(channel, messages, source, more)
 
@@ -70,7 +70,7 @@ def numbers(result: SearchResult) -> list[int]:
 
 
 async def found(registry: Registry, words: str | Search, **scope: Any) -> list[int]:
-    """The messages that hold the words, in the order they were said."""
+    """Return the numbers of the messages that contain the words, ascending."""
     result = await ask(registry, words, Scope(**scope))
     return sorted(one.candidate.number for one in result.ranked if one.candidate.number in result.matched)
 
@@ -97,14 +97,14 @@ SCOPES: list[tuple[dict[str, Any], list[int]]] = [
 ]
 
 
-async def test_a_scope_holds_and_leaves_out_nothing_else(registry: Registry, subtests: pytest.Subtests) -> None:
+async def test_a_scope_selects_exactly_its_messages(registry: Registry, subtests: pytest.Subtests) -> None:
     for scope, expected in SCOPES:
         with subtests.test(scope=scope, expected=expected):
             assert await found(registry, "redis", **scope) == expected
 
 
 @pytest.mark.parametrize("few", [0, 1])
-async def test_a_scope_of_many_channels_or_messages_holds_as_one_of_few(
+async def test_a_large_scope_selects_the_same_messages(
     registry: Registry, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
     for limit in ("_CHANNELS_AS_TOKENS", "_SMALL_SCOPE", "_SMALL_TIME_SCOPE"):
@@ -114,7 +114,7 @@ async def test_a_scope_of_many_channels_or_messages_holds_as_one_of_few(
     assert await found(registry, "redis", from_=day(1, 6)) == [4]
 
 
-async def test_a_word_that_nearly_all_messages_hold_is_found_in_the_few_that_are_in_scope(
+async def test_a_word_of_nearly_all_messages_is_found_in_a_small_scope(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(candidates, "_CHANNELS_AS_TOKENS", 0)
@@ -124,7 +124,7 @@ async def test_a_word_that_nearly_all_messages_hold_is_found_in_the_few_that_are
     assert await found(registry, "redis", project="/home/me/shop", exclude_numbers=(1,)) == []
 
 
-def test_what_is_written_into_a_search_narrows_its_scope() -> None:
+def test_filters_in_the_query_narrow_the_scope() -> None:
     given = Scope(from_=day(1, 1), to=day(3, 1), tags=("a",), sources=("cursor",), project="p", roles=("user",))
     assert narrow_scope(given, Search()) == Scope(
         from_=day(1, 1), to=day(3, 1), tags=["a"], sources=("cursor",), project="p", roles=("user",)
@@ -137,21 +137,21 @@ def test_what_is_written_into_a_search_narrows_its_scope() -> None:
     assert narrow_scope(given, wider) == narrow_scope(given, Search())
 
 
-async def test_a_search_holds_to_its_roles(registry: Registry) -> None:
-    said = [{"role": role, "text": f"gecko {role}"} for role in ("user", "assistant", "tool", "error")]
-    await registry.save_conversation("zoo", said, "cursor", {})
+async def test_a_search_finds_only_the_given_roles(registry: Registry) -> None:
+    messages = [{"role": role, "text": f"gecko {role}"} for role in ("user", "assistant", "tool", "error")]
+    await registry.save_conversation("zoo", messages, "cursor", {})
     assert await found(registry, "gecko", roles=("user", "assistant")) == [7, 8]
     assert await found(registry, "gecko", roles=("tool",)) == [9]
     assert await found(registry, "gecko", roles=("user", "tool", "assistant")) == [7, 8, 9]
 
 
-async def test_what_begins_as_is_not_wanted_is_not_found(registry: Registry) -> None:
+async def test_words_with_an_excluded_prefix_are_not_found(registry: Registry) -> None:
     from_cursor = [[source_token("cursor")]]
     found = await registry.read(lambda tx: index_of(tx).holders(tx, from_cursor, ["kafk*"]))
     assert sorted(found) == [1, 2, 3]
 
 
-async def test_a_deleted_message_is_not_found_and_not_shown_around_one_that_is(registry: Registry) -> None:
+async def test_a_deleted_message_is_neither_found_nor_shown_around_a_hit(registry: Registry) -> None:
     [_, second, _] = [message["id"] for message in await registry.get_conversations("shop")]
     await registry.delete_conversation(second)
     assert await found(registry, "redis") == [1, 3, 4]
@@ -168,7 +168,7 @@ async def test_an_index_entry_left_behind_by_a_deleted_message_is_not_shown(regi
     assert await found(registry, "redis", channel_number=1) == [1, 3]
 
 
-async def test_titles_are_found_of_channels_in_scope_that_are_not_deleted(registry: Registry) -> None:
+async def test_titles_of_undeleted_channels_in_scope_are_found(registry: Registry) -> None:
     async def titled(**scope: Any) -> list[int]:
         return list((await ask(registry, "redis", Scope(**scope))).titles)
 
@@ -185,7 +185,7 @@ async def test_titles_are_found_of_channels_in_scope_that_are_not_deleted(regist
     assert 3 not in [one.number for one in (await ask(registry, "redis")).channels]
 
 
-async def test_the_latest_sessions_come_by_their_last_message_in_scope(registry: Registry) -> None:
+async def test_the_latest_sessions_are_sorted_by_their_last_message_in_scope(registry: Registry) -> None:
     async def latest(scope: Scope, limit: int = 10, offset: int = 0) -> Any:
         return await registry.read(lambda tx: list_latest_sessions(tx, scope, limit, offset))
 
@@ -202,7 +202,7 @@ async def test_the_latest_sessions_come_by_their_last_message_in_scope(registry:
     assert await latest(Scope(roles=("user",), sources=("cursor",))) == ([(1, 1)], 1)
 
 
-async def test_a_quiet_channel_is_found_beside_one_that_fills_all_places(
+async def test_a_channel_with_many_hits_does_not_hide_another_one(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(candidates, "CANDIDATES", 3)
@@ -217,7 +217,7 @@ async def test_a_quiet_channel_is_found_beside_one_that_fills_all_places(
     assert {one.candidate.channel_id for one in ranked} == {4, 5}
 
 
-async def test_another_wording_finds_what_the_question_does_not(registry: Registry) -> None:
+async def test_an_alternative_wording_finds_what_the_question_does_not(registry: Registry) -> None:
     await say(registry, "slow", "why is it sluggish", "add an index on orders", "thanks", at="2026-05-01")
     assert numbers(await ask(registry, "latency")) == []
     result = await ask(registry, "latency", also=["sluggish", "index orders"])
@@ -229,13 +229,13 @@ async def test_a_wording_that_finds_nothing_changes_nothing(registry: Registry) 
     assert numbers(await ask(registry, "redis", also=["xylophone"])) == numbers(await ask(registry, "redis"))
 
 
-async def test_of_another_wording_no_typo_is_forgiven(registry: Registry) -> None:
+async def test_typos_are_not_corrected_in_alternative_wordings(registry: Registry) -> None:
     await say(registry, "words", "stripes", at="2026-05-01")
     assert numbers(await ask(registry, "strepes")) == [7]
     assert numbers(await ask(registry, "redis", also=["strepes"])) == numbers(await ask(registry, "redis"))
 
 
-async def test_an_excluded_word_is_left_out_of_every_wording(registry: Registry) -> None:
+async def test_an_excluded_word_is_excluded_for_every_wording(registry: Registry) -> None:
     await say(registry, "colours", "blue green", "green", "yellow", "클러스터 green", at="2026-05-01")
     without = Search(words="green", excluded=("blue",))
     assert numbers(await ask(registry, without, also=["blue"])) == [8, 10]
@@ -244,27 +244,27 @@ async def test_an_excluded_word_is_left_out_of_every_wording(registry: Registry)
     assert numbers(await ask(registry, without, dates=dated)) == [8, 10]
 
 
-async def test_a_date_speaks_for_what_was_said_then_and_keeps_nothing_out(registry: Registry) -> None:
+async def test_a_date_prefers_messages_of_that_day_and_excludes_none(registry: Registry) -> None:
     plain = numbers(await ask(registry, "kafka"))
     assert plain[0] == 6
     dated = numbers(await ask(registry, "kafka", dates=[Span(day(2, 10), day(2, 11))]))
     assert dated[0] == 5
     assert set(plain) <= set(dated)
-    assert 4 in dated  # said on that day, without a word of it
+    assert 4 in dated  # of that day, although it has no word of the query
     nowhere = await ask(registry, "xylophone", dates=[Span(day(2, 10), day(2, 11))])
     assert sorted(numbers(nowhere)) == [4, 5]
     assert sorted(numbers(await ask(registry, "kafka", Scope(channel_number=3), dates=[Span(day(1, 1), None)]))) == [6]
 
 
-async def test_the_places_of_a_channels_messages_are_those_in_time(registry: Registry) -> None:
-    said = [{"role": "user", "text": at, "timestamp": f"2026-04-01T{at}:00Z"} for at in ("08:00", "17:00", "16:00")]
-    await registry.save_conversation("late", said, "cursor", {})
+async def test_positions_in_a_channel_follow_the_time(registry: Registry) -> None:
+    messages = [{"role": "user", "text": at, "timestamp": f"2026-04-01T{at}:00Z"} for at in ("08:00", "17:00", "16:00")]
+    await registry.save_conversation("late", messages, "cursor", {})
     number = await registry.read(lambda tx: get_channel(tx, "late").number)
     assert await registry.read(lambda tx: seqs_of(tx, number, ["user"])) == [0, 2, 1]
     assert await registry.read(lambda tx: seqs_of(tx, number, ["tool"])) == []
 
 
-async def test_a_channel_stuffed_with_words_does_not_come_first(registry: Registry) -> None:
+async def test_a_long_list_of_words_is_not_ranked_first(registry: Registry) -> None:
     topics = {
         "tuning": ["the postgres query on orders takes seconds", "an index on customer and date makes it quick"],
         "deploy": ["the canary deploy failed at the health check", "raise the timeout of the readiness probe"],
@@ -279,7 +279,7 @@ async def test_a_channel_stuffed_with_words_does_not_come_first(registry: Regist
         assert (await ask(registry, question)).channels[0].number == wanted, question
 
 
-async def test_a_list_of_words_is_no_evidence(registry: Registry) -> None:
+async def test_a_list_of_words_does_not_count_as_an_answer(registry: Registry) -> None:
     await say(registry, "deploy", "the canary deploy failed at its health check", "raise the timeout", at="2026-05-01")
     words = "canary deploy health check timeout probe rollout cluster image registry node pod service port mesh gateway"
     await say(registry, "stuffed", words, "ok", at="2026-05-02")
@@ -302,7 +302,7 @@ async def test_a_planted_fact_is_found_in_a_language_without_spaces(registry: Re
         assert wanted in result.matched, question
 
 
-async def test_how_sure_an_answer_is_depends_on_what_the_conversation_holds(registry: Registry) -> None:
+async def test_confidence_depends_on_the_words_that_the_conversation_contains(registry: Registry) -> None:
     await say(registry, "deploy", "the canary deploy failed at the health check", "raise the timeout", at="2026-05-01")
 
     async def confidence(words: str, *also: str) -> Confidence:
@@ -315,16 +315,16 @@ async def test_how_sure_an_answer_is_depends_on_what_the_conversation_holds(regi
     assert await confidence("rollout broke", "pipeline raise", "helm chart") is Confidence.LOW
 
 
-async def test_only_so_many_messages_are_counted_as_are_there(registry: Registry) -> None:
+async def test_the_corpus_counts_undeleted_messages_only(registry: Registry) -> None:
     before = await registry.read(corpus_of)
     await registry.write(lambda tx: delete_channel(tx, get_channel(tx, "shop"), soft=True))
     after = await registry.read(corpus_of)
-    assert (before.size, after.size) == (6 + 3 + 100, 3 + 2 + 100)  # messages, their channels, and those assumed
-    left = ["redis four", "kafka five", "kafka six"]
-    assert after.average_length == pytest.approx(sum(len(analyze(said)) for said in left) / 3)
+    assert (before.size, after.size) == (6 + 3 + 100, 3 + 2 + 100)  # messages, channels, and 100 assumed ones
+    remaining = ["redis four", "kafka five", "kafka six"]
+    assert after.average_length == pytest.approx(sum(len(analyze(text)) for text in remaining) / 3)
 
 
-async def test_a_large_registry_is_counted_anew_after_a_moment(
+async def test_a_large_registry_is_counted_again_after_a_while(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("registry.storage.conversations.facets.MIN_CACHED_CHANNELS", 1)
@@ -334,24 +334,24 @@ async def test_a_large_registry_is_counted_anew_after_a_moment(
     await registry.write(lambda tx: delete_channel(tx, get_channel(tx, "shop"), soft=True))
     assert await registry.read(corpus_of) == before
     restricted = registry.seen_by(Access("kim", Level.READ, ("kim*",)))
-    assert (await restricted.read(corpus_of)).size == 100  # those assumed
+    assert (await restricted.read(corpus_of)).size == 100  # the assumed ones
     list(islice(clock, 100))
     assert (await registry.read(corpus_of)).size < before.size
 
 
-async def test_a_word_of_a_small_registry_is_still_worth_something(registry: Registry) -> None:
+async def test_a_word_of_a_small_registry_keeps_some_weight(registry: Registry) -> None:
     [redis] = (await ask(registry, "redis")).terms
     assert (redis.token, redis.frequency) == ("redi", 5)
     assert redis.weight == pytest.approx(3.0, abs=0.1)  # as one of five among a hundred
 
 
-async def test_a_typo_is_taken_for_the_more_frequent_of_the_words_it_may_be(registry: Registry) -> None:
+async def test_a_typo_is_corrected_to_the_more_frequent_word_first(registry: Registry) -> None:
     await say(registry, "words", "stare", "store", "store", at="2026-05-01")
     assert await registry.read(lambda tx: typos_of(tx, "stbre")) == {"stbre": ["store", "stare"]}
     assert await registry.read(lambda tx: typos_of(tx, "store")) == {}
 
 
-async def test_a_piece_of_an_id_is_no_correction(registry: Registry) -> None:
+async def test_a_typo_is_not_corrected_to_a_part_of_an_id(registry: Registry) -> None:
     await say(registry, "chat", "request 7f3a91c0-decd-4b1e-9aa0-2c51e0d3f8aa failed", at="2026-05-01")
     assert await registry.read(lambda tx: typos_of(tx, "decide")) == {}
 
@@ -359,21 +359,21 @@ async def test_a_piece_of_an_id_is_no_correction(registry: Registry) -> None:
 TYPED = ("dployment", "dxployment", "dpeloyment", "deplyoment", "deploymint", "deploymentt")
 
 
-async def test_a_typo_is_forgiven_wherever_it_stands_in_a_word(registry: Registry) -> None:
+async def test_a_typo_is_corrected_anywhere_in_a_word(registry: Registry) -> None:
     await say(registry, "words", "the deployment", "deploys", "depots", at="2026-05-01")
     for size in [100, 50_000, 1_000_000]:
         for typed in TYPED:
             assert await registry.read(partial(typos_of, words=typed, size=size)) == {typed: ["deploy"]}
 
 
-async def test_a_korean_word_of_two_syllables_is_found_as_it_sounds(registry: Registry) -> None:
+async def test_a_misspelt_korean_word_of_two_syllables_is_corrected_by_its_sound(registry: Registry) -> None:
     await say(registry, "words", "캐시 서버를 새로 띄웠다", "날씨가 좋다", at="2026-05-01")
     for typed, meant in [("케시", "캐시"), ("섭버", "서버"), ("써버", "서버"), ("나무", "")]:
         expected = {typed: [meant]} if meant else {}
         assert await registry.read(partial(typos_of, words=typed)) == expected
 
 
-async def test_a_typo_is_taken_for_no_word_that_a_token_may_not_see(registry: Registry) -> None:
+async def test_a_typo_is_not_corrected_to_a_word_that_the_token_cannot_see(registry: Registry) -> None:
     await say(registry, "mine", "store", at="2026-05-01")
     await say(registry, "theirs", "stare", "stare", "sore", at="2026-05-01")
     mine = registry.seen_by(Access("bob", Level.READ, ("mine",)))
@@ -386,7 +386,7 @@ def typos_of(tx: ReadTransaction, words: str, size: int = 100) -> Any:
     return correct(tx, index, query, index.frequencies(tx, query.tokens, size), size).typos
 
 
-async def test_a_budget_leaves_out_the_commonest_words_first(registry: Registry) -> None:
+async def test_a_budget_drops_the_most_frequent_words_first(registry: Registry) -> None:
     words = ["alpha", "bravo", "gamma", "delta", "sigma", "omega"]
     for at, word in enumerate(words, 1):
         await say(registry, f"w{at}", *(f"{word} {i}" for i in range(at)), at="2026-06-01")
@@ -394,13 +394,13 @@ async def test_a_budget_leaves_out_the_commonest_words_first(registry: Registry)
     assert [term.token for term in result.cut_terms] == ["omega"]
 
 
-async def test_a_word_beyond_the_budget_counts_in_messages_with_a_rarer_one(registry: Registry) -> None:
+async def test_a_dropped_word_still_counts_in_messages_with_a_rarer_word(registry: Registry) -> None:
     await say(registry, "w", "the stripes of a zebra", "zebra", "stripes", "stripes again", at="2026-06-01")
     held = (await ask(registry, "zebra stripes", budget=1)).candidates
     assert {number: one.term_bits.bit_count() for number, one in held.items()} == {7: 2, 8: 1}
 
 
-async def test_a_message_deleted_for_good_leaves_nothing_to_find(registry: Registry) -> None:
+async def test_a_permanently_deleted_message_is_not_found(registry: Registry) -> None:
     [first, *_] = [message["id"] for message in await registry.get_conversations("shop")]
     await registry.delete_conversation(first, soft=False)
     assert sorted(await registry.read(lambda tx: index_of(tx).holders(tx, [["redi"]]))) == [2, 3, 4]

@@ -1,4 +1,4 @@
-"""Who did what, as the records of runs tell it."""
+"""The log of acts: who did what, according to the recorded runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def keeper(database_url: str) -> AsyncIterator[Orchestrator]:
+async def orchestrator(database_url: str) -> AsyncIterator[Orchestrator]:
     registry = Registry(database_url)
     await registry.write(lambda tx: create_token(tx, "kim-laptop", Level.WRITE, owner="kim"))
     yield Orchestrator(registry)
@@ -30,23 +30,23 @@ def access(name: str, level: Level = Level.WRITE, owner: str | None = None) -> A
     return Access(name, level, owner=owner or name)
 
 
-async def acts(keeper: Orchestrator, who: str | None = None, **wanted: Any) -> list[tuple[Any, ...]]:
+async def acts(orchestrator: Orchestrator, who: str | None = None, **wanted: Any) -> list[tuple[Any, ...]]:
     read = partial(read_acts, wanted=wanted, who=who)
-    found, cursor = await keeper.registry.read(read)
+    found, cursor = await orchestrator.registry.read(read)
     while cursor:
-        more, cursor = await keeper.registry.read(partial(read, cursor=cursor))
+        more, cursor = await orchestrator.registry.read(partial(read, cursor=cursor))
         found += more
     return [(one["who"], one["operation"], one["channel"], one["details"], one["outcome"]) for one in found]
 
 
-async def test_who_wrote_shared_read_and_forgot(keeper: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_acts_name_who_wrote_and_deleted(orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
     kim, boss = access("kim-laptop", owner="kim"), access("boss", Level.ADMIN)
-    said = {"messages": [{"role": "user", "text": "the harbour report"}], "source": "cursor"}
-    await keeper.run({"operation": "conversation_log", "channel": "kims", **said}, access=kim)
-    await keeper.run({"operation": "share", "channel": "kims", "query": {"with": "team"}}, access=kim)
-    await keeper.run({"operation": "fetch", "query": {"session_id": "kims"}}, access=access("lee"))
-    await keeper.run({"operation": "search", "query": {"text": "harbour"}}, access=boss)
-    await keeper.run({"operation": "list", "query": {}})
+    log = {"messages": [{"role": "user", "text": "the harbour report"}], "source": "cursor"}
+    await orchestrator.run({"operation": "conversation_log", "channel": "kims", **log}, access=kim)
+    await orchestrator.run({"operation": "share", "channel": "kims", "query": {"with": "team"}}, access=kim)
+    await orchestrator.run({"operation": "fetch", "query": {"session_id": "kims"}}, access=access("lee"))
+    await orchestrator.run({"operation": "search", "query": {"text": "harbour"}}, access=boss)
+    await orchestrator.run({"operation": "list", "query": {}})
     expected = [
         ("kim", "conversation_log", "kims", {}, "succeeded"),
         ("kim", "share", "kims", {"with": "team"}, "succeeded"),
@@ -55,17 +55,17 @@ async def test_who_wrote_shared_read_and_forgot(keeper: Orchestrator, monkeypatc
         ("boss", "search", None, {}, "succeeded"),
         (None, "list", None, {}, "succeeded"),
     ]
-    assert sorted(map(str, await acts(keeper))) == sorted(map(str, expected))
+    assert sorted(map(str, await acts(orchestrator))) == sorted(map(str, expected))
     monkeypatch.setattr(records_of_acts, "PAGE", 2)
-    assert (await acts(keeper))[:3] == expected[:3]
-    assert await acts(keeper, "kim") == await acts(keeper, "kim-laptop") == expected[:2]
-    assert await acts(keeper, operation="share") == expected[1:2]
-    assert len(await acts(keeper, channel="kims")) == 4
-    await keeper.run({"operation": "delete", "channel": "kims", "query": {"soft": False}}, access=boss)
-    left = [(who, operation, channel) for who, operation, channel, _, _ in await acts(keeper)]
+    assert (await acts(orchestrator))[:3] == expected[:3]
+    assert await acts(orchestrator, "kim") == await acts(orchestrator, "kim-laptop") == expected[:2]
+    assert await acts(orchestrator, operation="share") == expected[1:2]
+    assert len(await acts(orchestrator, channel="kims")) == 4
+    await orchestrator.run({"operation": "delete", "channel": "kims", "query": {"soft": False}}, access=boss)
+    left = [(who, operation, channel) for who, operation, channel, _, _ in await acts(orchestrator)]
     assert ("kim", "share", None) in left
     assert "kims" not in str(left)
     gone = {"soft": False, "dry_run": False}
-    assert (await acts(keeper, "boss"))[-1][1:] == ("delete", None, gone, "succeeded")
-    await keeper.run({"operation": "delete", "query": {"soft": False, "matching": "harbour"}}, access=boss)
-    assert (await acts(keeper, "boss"))[-1][3] == {**gone, "by": ["matching"]}
+    assert (await acts(orchestrator, "boss"))[-1][1:] == ("delete", None, gone, "succeeded")
+    await orchestrator.run({"operation": "delete", "query": {"soft": False, "matching": "harbour"}}, access=boss)
+    assert (await acts(orchestrator, "boss"))[-1][3] == {**gone, "by": ["matching"]}

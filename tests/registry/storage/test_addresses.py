@@ -1,4 +1,4 @@
-"""Where a registry elsewhere is met, and under which address its notes are kept."""
+"""Sync progress of another registry is stored under the address at which it was first reached."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 HOME, PORT, NAME = "http://127.0.0.1:8765", "http://127.0.0.1:9999", "https://memory.example.org"
 
 
-async def test_the_notes_of_a_registry_stay_where_it_was_met_first(database_url: str) -> None:
+async def test_progress_stays_under_the_registrys_first_address(database_url: str) -> None:
     registry = Registry(database_url)
 
     def meet(tx: WriteTransaction) -> list[str]:
@@ -31,9 +31,7 @@ async def test_the_notes_of_a_registry_stay_where_it_was_met_first(database_url:
     registry.close()
 
 
-async def test_what_was_noted_at_an_address_is_not_of_another_registry_that_answers_there_later(
-    database_url: str,
-) -> None:
+async def test_another_registry_at_the_same_address_begins_without_progress(database_url: str) -> None:
     registry = Registry(database_url)
 
     def meet(tx: WriteTransaction) -> list[str]:

@@ -1,4 +1,4 @@
-"""Of an ordinary run little is kept once it is not among the newest; of an unusual one everything."""
+"""Old ordinary runs are shortened; unusual ones stay whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A logged message costs the disk little more than its pages."""
+"""Logging a message writes little more than its pages to disk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.anyio
 IO = Path("/proc/self/io")
 
 
-def written() -> int:
+def bytes_written() -> int:
     return int(dict(line.split(": ") for line in IO.read_text().splitlines())["wchar"])
 
 
@@ -30,7 +30,7 @@ async def test_a_logged_message_writes_tens_of_kilobytes(sqlite_url: str) -> Non
             assert (await orchestrator.run({"operation": "conversation_log", **named}))["success"]
 
     await log(0, 20)
-    before = written()
+    before = bytes_written()
     await log(20, 120)
-    assert (written() - before) / 100 < 60_000
+    assert (bytes_written() - before) / 100 < 60_000
     registry.close()

@@ -1,4 +1,4 @@
-"""The feed of what happened, as a listener follows it."""
+"""The feed of events, as a listener follows it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def transactions(postgres_url: str) -> Iterator[list[WriteTransaction]]:
 
 def save(tx: WriteTransaction, channel: str) -> None:
     into = open_channel(tx, channel, "cursor", now())
-    said = [Message(Role.USER, channel)]
-    save_messages(tx, into, said, source="cursor", metadata={}, actor=Actor.TOOL, received_at=now())
+    messages = [Message(Role.USER, channel)]
+    save_messages(tx, into, messages, source="cursor", metadata={}, actor=Actor.TOOL, received_at=now())
 
 
-def test_a_message_committed_after_a_later_one_is_told_all_the_same(transactions: list[WriteTransaction]) -> None:
+def test_a_message_committed_after_a_newer_one_is_not_skipped(transactions: list[WriteTransaction]) -> None:
     slow, quick, reader = transactions
     listener = Listener(newest_position(reader))
     save(slow, "slow")

@@ -1,4 +1,4 @@
-"""What the registry holds, a stretch or a page at a time, and in figures: never what was deleted, nothing twice."""
+"""Pages, windows and figures of stored records: nothing deleted, nothing twice."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DAYS = [datetime(2026, 3, day, tzinfo=UTC) for day in (4, 5, 6)]
 
 @pytest.fixture
 async def registry(database_url: str) -> AsyncIterator[Registry]:
-    """A channel of seven messages on one day, and one of one message on the next."""
+    """A registry with a channel of seven messages, and one of one message on the next day."""
     registry = Registry(database_url)
     await say(registry, "long", [f"line {i}" for i in range(7)], "2026-03-04", project="/home/me/shop")
     await say(registry, "short", ["a line"], "2026-03-05", source="claude", project="/home/me/blog")
@@ -58,7 +58,7 @@ async def delete(registry: Registry, channel: str) -> None:
     await registry.write(lambda tx: delete_channel(tx, get_channel(tx, channel), soft=True))
 
 
-async def test_pages_go_through_a_list_once_each_row_and_end(registry: Registry) -> None:
+async def test_pages_contain_each_row_once_and_end(registry: Registry) -> None:
     orders: tuple[Order, ...] = ("asc", "desc")
     for order in orders:
         for limit in [3, 7]:
@@ -76,7 +76,7 @@ async def test_pages_go_through_a_list_once_each_row_and_end(registry: Registry)
             assert pages == -(-7 // limit)
 
 
-async def test_a_stretch_around_a_message_holds_it_between_those_before_and_after(registry: Registry) -> None:
+async def test_a_window_around_a_message_has_cursors_to_earlier_and_later_ones(registry: Registry) -> None:
     ids = [message["id"] for message in await registry.get_conversations("long")]
 
     def work(tx: Any) -> list[list[str]]:
@@ -92,14 +92,14 @@ async def test_a_stretch_around_a_message_holds_it_between_those_before_and_afte
     assert await registry.read(work) == [["line 0"], ["line 1", "line 2", "line 3", "line 4"], ["line 5", "line 6"]]
 
 
-async def test_messages_with_some_characters_are_those_that_are_there(registry: Registry) -> None:
+async def test_messages_containing_a_text_exclude_deleted_ones(registry: Registry) -> None:
     [first, *_] = [message["id"] for message in await registry.get_conversations("long")]
     await registry.delete_conversation(first)
     assert await registry.read(lambda tx: numbers_containing(tx, 1, "LINE", 3)) == [2, 3, 4]
     assert await registry.read(lambda tx: numbers_containing(tx, 1, "e 0", 3)) == []
 
 
-async def test_sources_projects_and_tags_are_those_of_channels_that_are_there(registry: Registry) -> None:
+async def test_sources_projects_and_tags_exclude_deleted_channels(registry: Registry) -> None:
     await registry.write(lambda tx: edit_channel(tx, "short", {}, ["infra"]))
 
     def facets(tx: Any) -> list[list[str]]:
@@ -115,7 +115,7 @@ async def test_sources_projects_and_tags_are_those_of_channels_that_are_there(re
     assert (await registry.read(facets))[:3] == [["cursor"], ["shop", "/home/me/shop"], []]
 
 
-async def test_figures_count_what_is_not_deleted_by_source_project_and_day(registry: Registry) -> None:
+async def test_figures_count_undeleted_messages_by_source_project_and_day(registry: Registry) -> None:
     [first, *_] = [message["id"] for message in await registry.get_conversations("long")]
     await registry.delete_conversation(first)
     assert await registry.read(lambda tx: registry_totals(tx, DAYS)) == {
@@ -136,7 +136,7 @@ async def test_figures_count_what_is_not_deleted_by_source_project_and_day(regis
     assert (left["channels"], left["messages"], left["days"][1]["messages"]) == (1, 6, 0)
 
 
-async def test_channels_with_new_messages_are_named_once_by_all_their_names(registry: Registry) -> None:
+async def test_a_channel_with_new_messages_is_listed_once_with_all_its_names(registry: Registry) -> None:
     since = now()
     await registry.write(lambda tx: edit_channel(tx, "long", {"nickname": "the long one"}, None))
     updated = await registry.read(lambda tx: UpdatedChannels(tx, since))
@@ -151,7 +151,7 @@ async def test_channels_with_new_messages_are_named_once_by_all_their_names(regi
     assert await registry.read(before_all.names) == {"long", "the long one", "short"}
 
 
-async def test_results_of_a_channel_are_listed_newest_first_without_deleted_ones(registry: Registry) -> None:
+async def test_extract_results_are_listed_newest_first_without_deleted_ones(registry: Registry) -> None:
     def keep(tx: WriteTransaction) -> None:
         for at, day in enumerate(DAYS):
             kind = {"record_type": "extract_result", "channel": "long", "result_type": "messages"}
@@ -165,7 +165,7 @@ async def test_results_of_a_channel_are_listed_newest_first_without_deleted_ones
     assert (await registry.read(lambda tx: list_results(tx, "short", Page())))["total"] == 0
 
 
-async def test_a_result_is_known_by_its_messages_and_by_whom_it_was_made_for(registry: Registry) -> None:
+async def test_an_extract_result_is_recognised_by_its_messages_and_client(registry: Registry) -> None:
     def keep(tx: WriteTransaction) -> None:
         for at, client in enumerate(("chat-1", "chat-2")):
             kind = {"record_type": "hint", "channel": "long", "result_type": "hint"}
@@ -181,7 +181,7 @@ async def test_a_result_is_known_by_its_messages_and_by_whom_it_was_made_for(reg
     assert not await is_known("short", "chat-1", "m0")
 
 
-async def test_the_useless_hints_of_a_folder_are_those_whose_run_was_rated_so(registry: Registry) -> None:
+async def test_useless_hints_of_a_folder_are_those_rated_useless(registry: Registry) -> None:
     def keep(tx: WriteTransaction) -> None:
         kind = {"record_type": "hint", "channel": "long", "result_type": "hint"}
         for at, useful in enumerate((True, False)):
@@ -195,7 +195,7 @@ async def test_the_useless_hints_of_a_folder_are_those_whose_run_was_rated_so(re
     assert await registry.read(lambda tx: useless_hints(tx, "long", "/home/me/blog")) == []
 
 
-async def test_many_numbers_and_pairs_are_looked_up_in_an_index(registry: Registry) -> None:
+async def test_lookups_of_many_numbers_and_pairs_use_an_index(registry: Registry) -> None:
     if registry.dialect != "sqlite":
         return
     columns = conversation.c
@@ -214,7 +214,7 @@ async def test_many_numbers_and_pairs_are_looked_up_in_an_index(registry: Regist
         assert plan.startswith("SEARCH conversation"), plan
 
 
-async def test_the_trash_is_read_without_the_rows_of_the_conversations_outside(registry: Registry) -> None:
+async def test_reading_the_trash_does_not_scan_undeleted_messages(registry: Registry) -> None:
     await delete(registry, "short")
     statements: list[str] = []
 
@@ -238,7 +238,7 @@ async def test_the_trash_is_read_without_the_rows_of_the_conversations_outside(r
     assert all("COVERING INDEX" in step for step in read), plans
 
 
-async def test_sentences_to_remember_are_read_from_their_channels_and_not_from_all_messages(registry: Registry) -> None:
+async def test_reading_remembered_sentences_does_not_scan_all_messages(registry: Registry) -> None:
     if registry.dialect != "sqlite":
         return
     await say(registry, "remembered", ["be brief"], "2026-03-06", source="remembered")
@@ -266,7 +266,7 @@ async def test_sentences_to_remember_are_read_from_their_channels_and_not_from_a
     assert "(name>? AND name<?)" in steps[0]
 
 
-async def test_words_are_held_in_either_case_and_signs_of_patterns_mean_themselves(registry: Registry) -> None:
+async def test_text_filters_ignore_case_and_treat_wildcards_literally(registry: Registry) -> None:
     texts = ["100% of a/b_c", "100x", "The QUEUE is full", "큐가 가득 찼다", "Café ÄRGER", "bxc", "a\\b"]
     await say(registry, "odd", texts, "2026-03-06")
     number = await registry.read(lambda tx: get_channel(tx, "odd").number)

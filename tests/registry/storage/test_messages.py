@@ -1,10 +1,10 @@
-"""Logging as clients really do it, on both databases: resends, windows, drifting times, several writers at once."""
+"""Logging as clients do it, on both databases: resends, changed times, concurrent writers."""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -19,13 +19,6 @@ from registry.registry import Registry
 pytestmark = pytest.mark.anyio
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
-
-
-@pytest.fixture
-async def registry(database_url: str) -> AsyncIterator[Registry]:
-    opened = Registry(database_url)
-    yield opened
-    opened.close()
 
 
 def at(seconds: float) -> str:
@@ -71,7 +64,7 @@ async def test_three_times_continue_are_three_messages_and_a_resend_adds_none(re
     assert await texts(registry) == ["continue", "done"] * 3
 
 
-async def test_old_words_said_later_are_a_new_turn(registry: Registry) -> None:
+async def test_repeated_text_with_a_later_time_is_a_new_turn(registry: Registry) -> None:
     await registry.save_conversation("c", turn("run the tests", "all pass", 0), "cursor")
     later = turn("run the tests", "all pass", 60)
     ids = await registry.save_conversation("c", later, "cursor")
@@ -79,13 +72,13 @@ async def test_old_words_said_later_are_a_new_turn(registry: Registry) -> None:
     assert await texts(registry) == ["run the tests", "all pass"] * 2
 
 
-async def test_a_regenerated_answer_stands_beside_the_old_one_in_the_same_turn(registry: Registry) -> None:
+async def test_a_regenerated_answer_is_stored_with_the_old_one_in_the_same_turn(registry: Registry) -> None:
     await registry.save_conversation("c", turn("why?", "because", 0), "cursor")
     await registry.save_conversation("c", [*turn("why?", "no idea", 0)], "cursor")
     assert await texts(registry) == ["why?", "because", "no idea"]
 
 
-async def test_messages_are_in_order_of_time_whatever_the_order_of_arrival(registry: Registry) -> None:
+async def test_messages_are_sorted_by_time_not_by_arrival(registry: Registry) -> None:
     unordered = [*turn("second", "2", 60), *turn("first", "1", 0)]
     await registry.save_conversation("c", unordered, "cursor")
     await registry.save_conversation("c", unordered, "cursor")
@@ -94,7 +87,7 @@ async def test_messages_are_in_order_of_time_whatever_the_order_of_arrival(regis
     assert await texts(registry) == ["first", "1", "second", "2"]
 
 
-async def test_the_offset_counts_not_the_clock_on_the_wall(registry: Registry) -> None:
+async def test_times_are_compared_with_their_offset(registry: Registry) -> None:
     messages = [
         {"role": "user", "text": "later", "timestamp": "2026-01-05T12:00:00+00:00"},
         {"role": "user", "text": "earlier", "timestamp": "2026-01-05T20:00:00+09:00"},
@@ -116,7 +109,7 @@ async def test_a_deleted_message_does_not_come_back_with_the_next_resend(registr
         await registry.delete_conversation("conv_missing")
 
 
-async def test_limits_and_times_bound_what_is_read(registry: Registry) -> None:
+async def test_reading_can_be_limited_by_number_and_time(registry: Registry) -> None:
     await registry.save_conversation("c", [m for i in range(10) for m in turn(f"q{i}", f"a{i}", i * 60)], "cursor")
     assert [m["text"] for m in await registry.get_conversations("c", limit=2)] == ["q9", "a9"]
     some = await registry.get_conversations(
@@ -127,26 +120,26 @@ async def test_limits_and_times_bound_what_is_read(registry: Registry) -> None:
 
 
 def resend(random: Random, conversation: list[dict[str, Any]], end: int) -> list[dict[str, Any]]:
-    """What some client makes of a conversation it has to send again."""
+    """Return the conversation up to `end`, changed and cut like a client that sends it again."""
     start = random.choice([0, 0, max(0, end - random.randint(8, 20))])
     style = random.choice(["as it was", "no times", "some times", "drifted", "wrapped"])
-    return [_bent(random, style, message) for message in conversation[start:end]]
+    return [_change(random, style, message) for message in conversation[start:end]]
 
 
-def _bent(random: Random, style: str, message: dict[str, Any]) -> dict[str, Any]:
-    bent = dict(message)
+def _change(random: Random, style: str, message: dict[str, Any]) -> dict[str, Any]:
+    changed = dict(message)
     if style == "no times" or (style == "some times" and random.random() < 0.5):
-        del bent["timestamp"]
+        del changed["timestamp"]
     if style == "drifted":
         moment = datetime.fromisoformat(message["timestamp"]) + timedelta(milliseconds=random.randint(-900, 900))
-        bent["timestamp"] = format_time(moment)
+        changed["timestamp"] = format_time(moment)
     if style == "wrapped":
-        bent["text"] = "\n  ".join(message["text"].split(" ")) + "\n"
-    return bent
+        changed["text"] = "\n  ".join(message["text"].split(" ")) + "\n"
+    return changed
 
 
 def long_conversation(random: Random, turns: int) -> list[dict[str, Any]]:
-    """With repeated words, as people talk: every third turn is "continue" / "done"."""
+    """Return turns of which about a third repeat "continue" / "done"."""
     return [
         message
         for i in range(turns)
@@ -158,20 +151,18 @@ def long_conversation(random: Random, turns: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_any_way_of_sending_a_conversation_again_ends_in_the_same_conversation(
-    registry: Registry, seed: int
-) -> None:
+async def test_any_way_of_sending_a_conversation_again_adds_nothing(registry: Registry, seed: int) -> None:
     random = Random(seed)
     conversation = long_conversation(random, 25)
     for end in range(2, len(conversation) + 1, 2):
-        # What is new is told with its times; how the rest is told again does not matter.
+        # New messages have their times; older ones may be changed.
         fresh = conversation[end - 2 : end]
         for _ in range(random.randint(1, 2)):
             await registry.save_conversation("c", [*resend(random, conversation, end - 2), *fresh], "cursor")
     assert await texts(registry) == [" ".join(message["text"].split()) for message in conversation]
 
 
-async def test_writers_at_once_store_each_message_once(database_url: str) -> None:
+async def test_concurrent_writers_store_each_message_once(database_url: str) -> None:
     registries = [Registry(database_url) for _ in range(3)]
     conversation = long_conversation(Random(1), 12)
     try:
@@ -185,13 +176,13 @@ async def test_writers_at_once_store_each_message_once(database_url: str) -> Non
             each.close()
 
 
-async def test_channels_written_at_once_stay_apart(registry: Registry) -> None:
+async def test_channels_written_concurrently_do_not_mix(registry: Registry) -> None:
     await asyncio.gather(*(registry.save_conversation(f"c{i}", turn(f"q{i}", f"a{i}", 0), "cursor") for i in range(20)))
     for i in range(20):
         assert await texts(registry, f"c{i}") == [f"q{i}", f"a{i}"]
 
 
-async def test_a_failing_call_stores_nothing_of_itself(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failing_call_stores_nothing(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> Iterator[int]:
         raise sqlite3.OperationalError("disk full")
 
@@ -203,19 +194,19 @@ async def test_a_failing_call_stores_nothing_of_itself(registry: Registry, monke
     assert len(await registry.save_conversation("c", turn("lost?", "no", 0), "cursor")) == 2
 
 
-async def test_a_caller_who_stops_waiting_leaves_all_or_nothing(registry: Registry) -> None:
+async def test_a_cancelled_call_stores_all_or_nothing(registry: Registry) -> None:
     for i in range(20):
         saving = asyncio.create_task(registry.save_conversation("c", turn(f"q{i}", f"a{i}", i * 60), "cursor"))
         await asyncio.sleep(0.001 * (i % 3))
         saving.cancel()
         await asyncio.gather(saving, return_exceptions=True)
-    await registry.save_conversation("d", turn("after", "all", 0), "cursor")  # waits for those still running
+    await registry.save_conversation("d", turn("after", "all", 0), "cursor")  # waits for the running ones
     stored = await texts(registry)
     assert len(stored) % 2 == 0
     assert [text[0] for text in stored] == ["q", "a"] * (len(stored) // 2)
 
 
-async def test_a_damaged_registry_is_reported_never_taken_as_empty(tmp_path: Path) -> None:
+async def test_a_damaged_registry_is_reported_not_treated_as_empty(tmp_path: Path) -> None:
     file = tmp_path / "registry.db"
     file.write_bytes(b"this is no database, but it was one" * 100)
     with pytest.raises(StorageError) as refused:

@@ -1,4 +1,4 @@
-"""Tables and their history: from nothing, at many starts at once, never from an unknown version."""
+"""Migrations: of an empty database, at concurrent starts, and refused for an unknown version."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ INDEX_TABLES = {
     "message_term",
     *(f"message_index_{part}" for part in ("config", "data", "docsize", "idx")),
 }
-"""Made by statements of their own: the index is no table of the ORM's, and SQLite makes it of several."""
+"""Tables of the search index, which SQLAlchemy's metadata does not have."""
 
 
 def scripts() -> ScriptDirectory:
@@ -58,7 +58,7 @@ def names_of(connection: Connection) -> list[str]:
 
 
 def described(connection: Connection) -> dict[str, Any]:
-    """Each table with its columns, keys and indexes, as the database has them."""
+    """Return each table's columns, keys and indexes in the database."""
     found = inspect(connection)
     made_of = {name: " ".join(statement.split()) for name, statement in statements(connection)}
     return {
@@ -79,12 +79,12 @@ def described_table(found: Inspector, name: str) -> dict[str, Any]:
 
 
 def described_index(index: ReflectedIndex) -> str:
-    options = {name: str(value) for name, value in index.get("dialect_options", {}).items()}  # conditions among them
+    options = {name: str(value) for name, value in index.get("dialect_options", {}).items()}  # conditions too
     return str({**index, "dialect_options": options})
 
 
 def statements(connection: Connection) -> list[tuple[str, str]]:
-    """How SQLite's tables were made: the inspector does not know all of it."""
+    """Return SQLite's CREATE statements, because the inspector does not show everything."""
     if connection.dialect.name != "sqlite":
         return []
     return [
@@ -109,7 +109,7 @@ def test_migrations_make_the_tables_that_the_code_queries(empty_database_url: st
         assert made == described(connection)
 
 
-def test_processes_that_start_at_once_make_the_tables_once(empty_database_url: str) -> None:
+def test_concurrent_starts_make_the_tables_once(empty_database_url: str) -> None:
     with ThreadPoolExecutor(6) as starts:
         list(starts.map(migrate, [empty_database_url] * 6))
     engine = create_database_engine(empty_database_url)
@@ -118,7 +118,7 @@ def test_processes_that_start_at_once_make_the_tables_once(empty_database_url: s
     engine.dispose()
 
 
-def test_all_that_open_an_empty_registry_at_once_get_in(tmp_path: Path) -> None:
+def test_an_empty_registry_can_be_opened_concurrently(tmp_path: Path) -> None:
     def opened(number: int) -> None:
         engine = create_database_engine(f"sqlite:///{tmp_path / str(number)}.db")
         with engine.connect():
@@ -173,9 +173,7 @@ async def test_a_registry_from_before_owners_opens_and_its_chats_stay_visible(
 
 
 @pytest.mark.anyio
-async def test_a_program_that_is_older_than_the_tables_writes_no_more(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_program_older_than_the_tables_cannot_write(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     message = {"role": "user", "text": "hello"}
     current = Registry(database_url)
     await current.save_conversation("c", [message], "cursor")
@@ -196,7 +194,7 @@ async def test_a_program_that_is_older_than_the_tables_writes_no_more(
 
 
 @pytest.mark.parametrize("statement", ["INSERT INTO channel (name) VALUES ('x')", "UPDATE conversation SET text = ''"])
-def test_a_program_from_before_that_is_refused_too(database_url: str, statement: str) -> None:
+def test_a_program_from_before_this_check_cannot_write_either(database_url: str, statement: str) -> None:
     driver = create_engine(database_url.replace("postgresql:", "postgresql+psycopg:"))
     with driver.connect() as connection, pytest.raises(DBAPIError, match=r"ctxr_writer|newer version"):
         connection.exec_driver_sql(statement)

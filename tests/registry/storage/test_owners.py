@@ -1,4 +1,4 @@
-"""Two people on one registry: whatever either asks, nothing of the other's private chats is in the answer."""
+"""Two people on one registry: no answer contains anything of the other's private chats."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ PEOPLE = ("ann", "bob")
 
 
 def word_of(number: int) -> str:
-    """The word that only the chat of this number holds, in its name, its text, its title, its tag and its edit."""
+    """Return the word that only this chat contains, in its name, texts, title, tag and edit."""
     return f"zq{number:02}x"
 
 
 @dataclass(frozen=True)
 class Chat:
-    """What decides who sees a chat."""
+    """A chat's fields that decide who sees it."""
 
     number: int
     project: str | None
@@ -87,7 +87,7 @@ def is_in_project(chat: Chat, wanted: str) -> bool:
 
 
 def may_see(token: Access, chat: Chat, at: datetime, *, is_writing: bool = False) -> bool:
-    """The rule in other words than the product's."""
+    """Return whether a token sees a chat, computed independently of the product."""
     name = word_of(chat.number)
     named = {"zq0*": name.startswith("zq0"), "*1x": name.endswith("1x"), "*2x": name.endswith("2x")}
     if token.channels and not any(named[pattern] for pattern in token.channels):
@@ -104,23 +104,23 @@ def may_see(token: Access, chat: Chat, at: datetime, *, is_writing: bool = False
 async def fill(registry: Registry) -> None:
     for number in range(1, CHATS + 1):
         word = word_of(number)
-        said = [{"role": "user", "text": f"kafka timeout {word}"}, {"role": "assistant", "text": f"raise it {word}"}]
-        await registry.save_conversation(word, said, "test", {"title": f"Kafka {word}", "session_id": f"s-{word}"})
+        turn = [{"role": "user", "text": f"kafka timeout {word}"}, {"role": "assistant", "text": f"raise it {word}"}]
+        await registry.save_conversation(word, turn, "test", {"title": f"Kafka {word}", "session_id": f"s-{word}"})
 
-    def more(tx: Any) -> None:
+    def add_vectors_tags_and_edits(tx: Any) -> None:
         model = save_model(tx, "flat", 4, 1, 0.0, 0.1)
         rows = tx.execute(select(conversation.c.number, conversation.c.digest)).all()
         save_vectors(tx, model, [Vector(row.number, row.digest, bytes([100, row.number, 0, 0])) for row in rows])
         for row in tx.execute(select(channel.c.number, channel.c.name)).all():
             tx.execute(insert(tag).values(channel_number=row.number, name=f"of-{row.name}"))
-            said = {"field": "title", "value": f"Kafka {row.name}", "done_at": now()}
-            tx.execute(insert(edit).values(channel_number=row.number, **said))
+            renamed = {"field": "title", "value": f"Kafka {row.name}", "done_at": now()}
+            tx.execute(insert(edit).values(channel_number=row.number, **renamed))
 
-    await registry.write(more)
+    await registry.write(add_vectors_tags_and_edits)
 
 
-async def become(registry: Registry, chats: list[Chat]) -> None:
-    """Give the stored chats these owners and sharings."""
+async def assign_owners(registry: Registry, chats: list[Chat]) -> None:
+    """Set project, owner and sharing of the stored chats."""
 
     def work(tx: Any) -> None:
         for chat in chats:
@@ -151,7 +151,7 @@ def page_of(tx: ReadTransaction, name: str) -> Any:
     return views.conversation(tx, name, views.MessageRange(size=9, ahead=1)), beside
 
 
-def alike(tx: ReadTransaction) -> Any:
+def similar(tx: ReadTransaction) -> Any:
     model = find_model(tx, "flat")
     assert model
     found = similar_messages(tx, Scope(), model, [1.0, 0.0, 0.0, 0.0])
@@ -167,11 +167,11 @@ ALL: Mapping[str, Callable[[ReadTransaction], Any]] = {
     "edits": lambda tx: list_edits(tx, 0),
     "events": lambda tx: [
         one for one in Listener(FeedPosition()).news(tx) if one.kind == "message"
-    ],  # runs are the asker's own
+    ],  # a run belongs to its caller
     "tags": lambda tx: names_like(tx, "tag", "of-", 20),
-    "meaning": alike,
+    "meaning": similar,
 }
-"""Questions that every chat that is seen is an answer to."""
+"""Queries whose answer must contain every visible chat."""
 SOME: dict[str, Callable[[ReadTransaction, str], Any]] = {
     "a session": resolved,
     "by the beginning of its id": lambda tx, name: resolved(tx, f"s-{name[:-1]}"),
@@ -191,11 +191,11 @@ RUNS: dict[str, Callable[[str], dict[str, Any]]] = {
     "extract": lambda name: {"operation": "extract", "query": {"text": f"raise it {name}"}},
     "a channel": lambda name: {"operation": "extract", "channel": name},
 }
-"""Operations, as any door asks for them."""
+"""Requests to the orchestrator."""
 
 
 def figures(tx: ReadTransaction) -> tuple[int, ...]:
-    """The figures that would give away how many others there are."""
+    """Return counts that would reveal how many other chats there are."""
     total = registry_totals(tx, [])["channels"]
     projects = sum(count for _, _, count in projects_by_activity(tx, 50))
     messages = tx.execute(select(func.count()).select_from(conversation)).scalar_one()
@@ -203,38 +203,40 @@ def figures(tx: ReadTransaction) -> tuple[int, ...]:
 
 
 class Case:
-    """One question of one person about one chat."""
+    """One random query of one token."""
 
     def __init__(self, orchestrator: Orchestrator, chance: random.Random, token: Access, chats: list[Chat]) -> None:
         self._orchestrator, self._chance, self._token, self._chats = orchestrator, chance, token, chats
 
-    async def told(self, at: datetime) -> tuple[str, str, set[str] | None, set[str]]:
-        """What was asked, the answer without the name that was asked for, all it must hold if that is known, and what
-        it may hold."""
+    async def run(self, at: datetime) -> tuple[str, str, set[str] | None, set[str]]:
+        """Return the query, its answer, the words it must contain if known, and the words it may contain.
+
+        A name in the query is removed from the answer.
+        """
         kind = self._chance.choice((*[ALL] * 12, *[SOME] * 12, None, None, PAGES, RUNS))
         name = word_of(self._chance.randint(1, CHATS))
-        asked = self._chance.choice(list(kind)) if kind else "figures"
+        query = self._chance.choice(list(kind)) if kind else "figures"
         is_writing = kind is not RUNS and self._chance.random() < 0.1
-        is_for_machine = asked in ("changes", "edits")  # an admin's machine gets what its person sees
+        is_for_machine = query in ("changes", "edits")  # an admin's machine gets what that person sees
         token = self._token.as_person() if is_for_machine else self._token
         seen = {chat for chat in self._chats if may_see(token, chat, at, is_writing=is_writing)}
         may = {word_of(chat.number) for chat in seen}
         here = self._orchestrator.registry.seen_by(self._token)
         ask = here.write if is_writing else here.read
         if kind is RUNS:
-            given = RUNS[asked](name)
-            answer = await self._orchestrator.run(given, access=self._token, is_recorded=False)
+            request = RUNS[query](name)
+            answer = await self._orchestrator.run(request, access=self._token, is_recorded=False)
             text = str(answer if answer["success"] else answer["error"]["details"])
-            return asked, text if name in may else text.replace(name, ""), None, may
+            return query, text if name in may else text.replace(name, ""), None, may
         if kind is None:
             in_projects = sum(chat.project is not None for chat in seen)
-            expected = 2 * len(seen), len(seen), len(seen), in_projects  # a message and the title of each
+            expected = 2 * len(seen), len(seen), len(seen), in_projects  # each has a message and a title
             held = await ask(figures)
-            return f"{asked} {held} {expected}", "" if held == expected else word_of(0), None, may
+            return f"{query} {held} {expected}", "" if held == expected else word_of(0), None, may
         if kind is ALL:
-            return asked, str(await ask(ALL[asked])), may, may
-        text = str(await ask(lambda tx: (SOME | PAGES)[asked](tx, name)))
-        return asked, text if name in may else text.replace(f"s-{name[:-1]}", ""), None, may
+            return query, str(await ask(ALL[query])), may, may
+        text = str(await ask(lambda tx: (SOME | PAGES)[query](tx, name)))
+        return query, text if name in may else text.replace(f"s-{name[:-1]}", ""), None, may
 
 
 @pytest.fixture(params=[("sqlite", 400), ("postgresql", 100)], ids=["sqlite", "postgresql"])
@@ -244,7 +246,7 @@ def cases(request: pytest.FixtureRequest) -> tuple[str, int]:
 
 
 @pytest.mark.timeout(480)
-async def test_no_answer_holds_a_word_of_a_chat_that_is_not_seen(
+async def test_no_answer_contains_a_word_of_an_invisible_chat(
     cases: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, count = cases
@@ -252,17 +254,17 @@ async def test_no_answer_holds_a_word_of_a_chat_that_is_not_seen(
     await fill(registry)
     orchestrator = Orchestrator(registry)
     for case in range(count):
-        if case % 100 == 0:  # a statement is compiled once for tokens that are limited in the same way
+        if case % 100 == 0:  # statements are cached for tokens with the same limits
             tokens = [token_of(chance) for _ in range(6)]
         if case % 25 == 0:
             monkeypatch.setattr(message_index, "MIN_FULL_READ", chance.choice((0, 500)))
             at = now()
             chats = chats_of(chance, at)
-            await become(registry, chats)
+            await assign_owners(registry, chats)
         token = chance.choice(tokens)
-        asked, answer, must, may = await Case(orchestrator, chance, token, chats).told(at)
+        query, answer, must, may = await Case(orchestrator, chance, token, chats).run(at)
         held = set(re.findall(r"zq\d\dx", answer))
         if not held <= may or (must is not None and held != must):
-            wrong.append((token, asked, sorted(held - may), sorted((must or set()) - held)))
+            wrong.append((token, query, sorted(held - may), sorted((must or set()) - held)))
     registry.close()
     assert wrong == []

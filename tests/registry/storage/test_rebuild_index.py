@@ -38,7 +38,7 @@ async def save(registry: Registry, channel: str, *texts: str) -> list[str]:
 
 
 async def numbers(registry: Registry, words: str, scope: Scope | None = None) -> list[int]:
-    """The messages that hold the words, best first."""
+    """Return the numbers of the messages that contain the words, best first."""
     findings = await registry.read(lambda tx: find_messages(tx, words, scope or Scope()))
     ranked = (ranked.candidate.number for ranked in findings.ranked)
     return [number for number in ranked if number in findings.matched]
@@ -48,18 +48,18 @@ def ignore(_done: int, _total: int) -> None:
     pass
 
 
-async def mark_old(registry: Registry) -> None:
+async def mark_index_as_old(registry: Registry) -> None:
     await registry.write(lambda tx: tx.execute(update(conversation).values(analyzer_version=0, length=1)))
 
 
-async def test_an_index_of_this_version_is_left_alone(registry: Registry) -> None:
+async def test_an_index_of_this_version_is_not_rebuilt(registry: Registry) -> None:
     assert await reindex(registry, ignore) == 0
 
 
 async def test_a_rebuilt_index_finds_what_the_old_one_found(registry: Registry) -> None:
     before = await numbers(registry, "redis")
     progress: list[tuple[int, int]] = []
-    await mark_old(registry)
+    await mark_index_as_old(registry)
     assert await reindex(registry, lambda done, total: progress.append((done, total))) == 10
     assert progress == [(2, 10), (4, 10), (6, 10), (8, 10), (10, 10)]
     assert await numbers(registry, "redis") == before
@@ -69,7 +69,7 @@ async def test_a_rebuilt_index_finds_what_the_old_one_found(registry: Registry) 
     assert len(await numbers(registry, "redis")) == 11
 
 
-async def test_a_killed_build_is_taken_up_and_harms_nothing(registry: Registry) -> None:
+async def test_an_interrupted_rebuild_is_resumed_and_searches_work_meanwhile(registry: Registry) -> None:
     ids = await save(registry, "d", "mongo one", "mongo two", "mongo three")
 
     def die(done: int, _total: int) -> None:
@@ -94,7 +94,7 @@ async def test_a_killed_build_is_taken_up_and_harms_nothing(registry: Registry) 
     assert await numbers(registry, "alpha") == [first]
 
 
-async def test_another_process_searches_the_new_index_without_a_restart(registry: Registry, database_url: str) -> None:
+async def test_another_process_searches_the_rebuilt_index_at_once(registry: Registry, database_url: str) -> None:
     other = Registry(database_url)
     assert len(await numbers(other, "redis")) == 10
     await reindex(registry, ignore, everything=True)

@@ -1,4 +1,4 @@
-"""A refusal leaves nothing behind: the next writes of all processes are stored."""
+"""After a refused write, the next writes of all processes are stored."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ REFUSED: list[Callable[[WriteTransaction], Any]] = [
 
 @pytest.fixture
 async def windows(tmp_path: Path) -> AsyncIterator[list[Registry]]:
-    """Four programs over one registry with some named channels."""
+    """Four connections to one registry with a few nicknamed channels."""
     opened = [Registry(f"sqlite:///{tmp_path / 'registry.db'}") for _ in range(4)]
     for name in "abcd":
         await opened[0].save_conversation(f"channel {name}", [{"role": "user", "text": f"hello {name}"}], "cursor")
@@ -74,15 +74,15 @@ async def windows(tmp_path: Path) -> AsyncIterator[list[Registry]]:
 
 
 async def refuse_all(registry: Registry) -> list[BaseException]:
-    """The refusals of every operation, three times, held like a log or a caller would."""
+    """Run every refused operation three times, and return the exceptions, so that they keep their frames alive."""
     refusals: list[BaseException] = []
-    for place, work in enumerate(REFUSED * 3):
+    for at, work in enumerate(REFUSED * 3):
         try:
             await registry.write(work)
         except (RegistryError, AttributeError) as exc:
             refusals.append(exc)
         else:
-            pytest.fail(f"not refused: {place}")
+            pytest.fail(f"not refused: {at}")
     return refusals
 
 
@@ -93,7 +93,7 @@ def write(registry: Registry, window: int) -> None:
         )
 
 
-async def test_after_refusals_four_windows_write_at_once(windows: list[Registry]) -> None:
+async def test_four_processes_can_write_after_refused_writes(windows: list[Registry]) -> None:
     refusals = await refuse_all(windows[0])
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(write, windows, range(4)))
@@ -103,7 +103,7 @@ async def test_after_refusals_four_windows_write_at_once(windows: list[Registry]
 
 
 class Unconfirmed:
-    """A server that goes away while it commits."""
+    """The driver's error if the server goes away during a commit."""
 
     sqlstate = None
 
@@ -111,7 +111,7 @@ class Unconfirmed:
         return "server closed the connection unexpectedly"
 
 
-async def test_a_commit_without_an_answer_may_have_stored_and_says_so(
+async def test_an_unconfirmed_commit_is_reported_as_possibly_stored(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     registry = Registry(postgres_url)

@@ -1,4 +1,4 @@
-"""A PostgreSQL that is away, slow, or behind a pooler, and rows of it that somebody else holds."""
+"""PostgreSQL with locked rows, short timeouts, limited roles and several hosts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from registry.storage.migrate import migrate
 pytestmark = pytest.mark.anyio
 
 WRITERS = 12
-"""More than there are threads that write."""
+"""More than there are writer threads."""
 RIGHTS: dict[str, LiteralString] = {
     "owns the database": "ALTER DATABASE {name} OWNER TO ctxr",
     "owns a schema": "CREATE SCHEMA ctxr AUTHORIZATION ctxr",
@@ -46,15 +46,13 @@ async def log(orchestrator: Orchestrator, channel: str, text: str = "Hello?") ->
 
 @contextmanager
 def locked(url: str, channel: str) -> Iterator[None]:
-    """Somebody else holds the row of a channel meanwhile."""
+    """Lock a channel's row in another session."""
     with psycopg.connect(url) as connection:
         connection.execute("SELECT * FROM channel WHERE name = %s FOR UPDATE", [channel])
         yield
 
 
-async def test_a_channel_that_somebody_holds_keeps_no_other_channel_waiting(
-    orchestrator: Orchestrator, postgres_url: str
-) -> None:
+async def test_a_locked_channel_does_not_block_other_channels(orchestrator: Orchestrator, postgres_url: str) -> None:
     for name in ("held", "old"):
         await log(orchestrator, name)
     with locked(postgres_url, "held"):
@@ -67,7 +65,7 @@ async def test_a_channel_that_somebody_holds_keeps_no_other_channel_waiting(
     assert all(answer["success"] for answer in await asyncio.gather(*waiting))
 
 
-async def test_two_that_wait_for_each_other_are_both_stored(orchestrator: Orchestrator, postgres_url: str) -> None:
+async def test_two_writes_in_a_deadlock_are_both_stored(orchestrator: Orchestrator, postgres_url: str) -> None:
     await log(orchestrator, "basket", "The session")
     [stored] = await orchestrator.registry.get_conversations("basket")
     message = {"role": "user", "text": "The session expires.", "stored_id": stored["id"]}
@@ -76,18 +74,18 @@ async def test_two_that_wait_for_each_other_are_both_stored(orchestrator: Orches
     with closing(Registry(postgres_url, Limits(lock_s=60.0))) as another:
         async with await psycopg.AsyncConnection.connect(postgres_url) as holding:
             await holding.execute("SELECT pg_advisory_xact_lock(%s)", [crc32(b"edits")])
-            naming = asyncio.create_task(Orchestrator(another).run(named))  # has its turn first, then wants the channel
-            await until_waiting(postgres_url, 1)
-            adding = asyncio.create_task(orchestrator.run({**more, "grows": stored["id"]}))  # has the channel
-            await until_waiting(postgres_url, 2)
+            naming = asyncio.create_task(Orchestrator(another).run(named))  # locks edits, then the channel
+            await wait_for_blocked(postgres_url, 1)
+            adding = asyncio.create_task(orchestrator.run({**more, "grows": stored["id"]}))  # locks the channel first
+            await wait_for_blocked(postgres_url, 2)
         answers = await asyncio.gather(naming, adding)
     assert [answer.get("error") for answer in answers] == [None, None]
     [stored] = await orchestrator.registry.get_conversations("basket")
     assert stored["text"] == "The session expires."
 
 
-async def until_waiting(url: str, count: int) -> None:
-    """So many wait for a lock."""
+async def wait_for_blocked(url: str, count: int) -> None:
+    """Wait until `count` sessions wait for a lock."""
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as looking:
         while True:
             found = await looking.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
@@ -96,9 +94,7 @@ async def until_waiting(url: str, count: int) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_who_waits_too_long_for_a_channel_is_told_that_nothing_was_stored(
-    postgres_url: str,
-) -> None:
+async def test_a_write_that_waits_too_long_for_a_lock_reports_that_nothing_was_stored(postgres_url: str) -> None:
     registry = Registry(postgres_url, Limits(lock_s=0.2))
     orchestrator = Orchestrator(registry)
     await log(orchestrator, "held")
@@ -111,7 +107,7 @@ async def test_who_waits_too_long_for_a_channel_is_told_that_nothing_was_stored(
     registry.close()
 
 
-async def test_nothing_is_left_in_a_session_of_the_server_after_a_transaction(
+async def test_a_transaction_leaves_no_setting_or_prepared_statement_in_the_session(
     orchestrator: Orchestrator, postgres_url: str
 ) -> None:
     await log(orchestrator, "chat")
@@ -128,7 +124,7 @@ async def test_nothing_is_left_in_a_session_of_the_server_after_a_transaction(
     assert await orchestrator.registry.read(state) == [usual, (0,)]
 
 
-def test_a_migration_takes_its_time_however_short_the_server_lets_a_transaction_be_idle(
+def test_a_slow_migration_ignores_the_servers_idle_and_lock_timeouts(
     empty_postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with psycopg.connect(empty_postgres_url, autocommit=True) as connection:
@@ -139,9 +135,9 @@ def test_a_migration_takes_its_time_however_short_the_server_lets_a_transaction_
 
     upgrade = module._upgrade
 
-    def slowly(*given: Any) -> None:
+    def slowly(*arguments: Any) -> None:
         time.sleep(0.2)
-        upgrade(*given)
+        upgrade(*arguments)
 
     monkeypatch.setattr(module, "_upgrade", slowly)
     migrate(empty_postgres_url)
@@ -149,7 +145,7 @@ def test_a_migration_takes_its_time_however_short_the_server_lets_a_transaction_
 
 @contextmanager
 def role_that(right: str, url: str) -> Iterator[str]:
-    """The database's address as somebody who has this right, and may do nothing else on the server."""
+    """Yield the database's address for a role with only this right on the server."""
     with psycopg.connect(url, autocommit=True) as connection:
         name = connection.info.dbname
         connection.execute("CREATE ROLE ctxr LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE")
@@ -163,7 +159,7 @@ def role_that(right: str, url: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("right", ["owns the database", "owns a schema"])
-async def test_who_owns_the_database_or_a_schema_needs_no_other_right(empty_postgres_url: str, right: str) -> None:
+async def test_owning_the_database_or_a_schema_is_enough(empty_postgres_url: str, right: str) -> None:
     with role_that(right, empty_postgres_url) as url:
         registry = Registry(url)  # makes the tables
         assert await registry.read(lambda tx: tx.exec_driver_sql("SHOW is_superuser").scalar()) == "off"
@@ -174,15 +170,15 @@ async def test_who_owns_the_database_or_a_schema_needs_no_other_right(empty_post
         registry.close()
 
 
-def test_who_owns_nothing_of_the_database_is_told_what_to_own(empty_postgres_url: str) -> None:
+def test_a_role_that_cannot_make_tables_is_told_what_to_own(empty_postgres_url: str) -> None:
     with role_that("owns nothing", empty_postgres_url) as url, pytest.raises(StorageError) as raised:
         Registry(url)
     assert "permission denied" in str(raised.value.details)
     assert "ALTER DATABASE … OWNER TO …" in str(raised.value.details)
-    assert "CTXR_" not in str(raised.value.details)  # any command may have been given the address
+    assert "CTXR_" not in str(raised.value.details)  # the address may come from an option instead
 
 
-async def test_who_may_not_read_what_is_there_already_is_not_told_to_own_the_database(postgres_url: str) -> None:
+async def test_a_role_that_cannot_read_existing_tables_is_not_told_to_own_the_database(postgres_url: str) -> None:
     with role_that("owns nothing", postgres_url) as url:
         database = Database(url)
         with pytest.raises(StorageError) as raised:
@@ -202,6 +198,6 @@ def test_an_address_may_name_several_hosts(postgres_url: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["postgresql://a:x/ctxr", "postgresql"])
-def test_an_address_that_is_none_is_called_so(url: str) -> None:
+def test_an_invalid_address_is_reported(url: str) -> None:
     with pytest.raises(InvalidRequest, match="address is not usable"):
         create_database_engine(url)

@@ -1,5 +1,4 @@
-"""Over the network to PostgreSQL: who it is must be proved where `sslmode=verify-full` asks for it, and a machine that
-goes without a word is found out."""
+"""PostgreSQL over the network: `sslmode=verify-full` verifies the server, and dead connections time out."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ from registry.registry import Registry
 pytestmark = pytest.mark.anyio
 
 SSL_REQUEST = bytes.fromhex("0000000804d2162f")
-"""What a client begins with that wants TLS (the protocol's message SSLRequest)."""
+"""The protocol's message SSLRequest, with which a client asks for TLS."""
 ALWAYS = datetime(2020, 1, 1, tzinfo=UTC), datetime(2120, 1, 1, tzinfo=UTC)
 
 
@@ -39,7 +38,7 @@ class Signed(NamedTuple):
     key: ec.EllipticCurvePrivateKey
 
     def write(self, folder: Path, name: str) -> Path:
-        """Both in one file."""
+        """Write both to one PEM file, and return its path."""
         key = self.key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
@@ -48,7 +47,7 @@ class Signed(NamedTuple):
 
 
 def signed(name: str, by: Signed | None = None) -> Signed:
-    """A certificate for a host's name; without one who signs it an authority of its own."""
+    """Return a certificate for a host name, signed by an authority; without one, a self-signed authority."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     made = (
@@ -73,16 +72,16 @@ def authority(tmp_path: Path) -> Signed:
 
 @pytest.fixture
 async def server(authority: Signed, tmp_path: Path, postgres_url: str) -> AsyncIterator[str]:
-    """The tests' PostgreSQL, which knows no TLS, behind one who does it for `localhost`, as poolers do: an address."""
+    """Start a TLS proxy for `localhost` in front of the tests' PostgreSQL, and yield its address."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(signed("localhost", authority).write(tmp_path, "server.pem"))
     known = psycopg.conninfo.conninfo_to_dict(postgres_url)
 
-    async def carry(client: SocketStream) -> None:
+    async def serve_client(client: SocketStream) -> None:
         with suppress(OSError, anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError, ExceptionGroup):
             async with client:
                 while await client.receive(len(SSL_REQUEST)) != SSL_REQUEST:
-                    await client.send(b"N")  # another kind of encryption
+                    await client.send(b"N")  # no GSSAPI encryption
                 await client.send(b"S")
                 near = await TLSStream.wrap(client, server_side=True, ssl_context=context, standard_compatible=False)
                 far = await anyio.connect_unix(f"{known['host']}/.s.PGSQL.5432")
@@ -94,7 +93,7 @@ async def server(authority: Signed, tmp_path: Path, postgres_url: str) -> AsyncI
         await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0) as listening,
         anyio.create_task_group() as group,
     ):
-        group.start_soon(listening.serve, carry)
+        group.start_soon(listening.serve, serve_client)
         port = listening.extra(SocketAttribute.local_port)  # noqa: S610
         yield f"postgresql://postgres@{{host}}:{port}/{known['dbname']}?hostaddr=127.0.0.1&sslmode=verify-full&sslrootcert={tmp_path}"
         group.cancel_scope.cancel()
@@ -106,8 +105,8 @@ async def pass_on(source: ByteStream, sink: ByteStream, scope: anyio.CancelScope
     scope.cancel()
 
 
-async def stored(url: str) -> int:
-    """How many messages a registry at an address holds."""
+async def count_messages(url: str) -> int:
+    """Return the number of messages in the registry at an address."""
     registry = await asyncio.to_thread(Registry, url)
     try:
         return int(await registry.read(lambda tx: tx.exec_driver_sql("SELECT count(*) FROM conversation").scalar_one()))
@@ -115,8 +114,8 @@ async def stored(url: str) -> int:
         await asyncio.to_thread(registry.close)
 
 
-async def test_a_server_that_proves_who_it_is_is_used(server: str) -> None:
-    assert await stored(f"{server.format(host='localhost')}/authority.pem") == 0
+async def test_a_verified_server_is_used(server: str) -> None:
+    assert await count_messages(f"{server.format(host='localhost')}/authority.pem") == 0
 
 
 @pytest.mark.parametrize(
@@ -127,18 +126,18 @@ async def test_a_server_that_proves_who_it_is_is_used(server: str) -> None:
         ("localhost", "missing.pem", "does not exist"),
     ],
 )
-async def test_one_that_does_not_is_not(
+async def test_an_unverified_server_is_refused(
     server: str, host: str, authority_file: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("LC_ALL", "C")  # in whose language the driver says why
+    monkeypatch.setenv("LC_ALL", "C")  # the language of the driver's messages
     with pytest.raises(StorageError) as refused:
-        await stored(f"{server.format(host=host)}/{authority_file}")
+        await count_messages(f"{server.format(host=host)}/{authority_file}")
     assert why in str(refused.value.details)
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="this system has no such limit")
 @pytest.mark.parametrize(("address", "limit_ms"), [("", 20_000), ("&tcp_user_timeout=5000", 5_000)])
-async def test_a_line_that_falls_silent_is_given_up_in_half_a_minute(server: str, address: str, limit_ms: int) -> None:
+async def test_a_dead_connection_times_out_within_half_a_minute(server: str, address: str, limit_ms: int) -> None:
     def limits(tx: Any) -> tuple[int, int]:
         with socket.socket(fileno=os.dup(tx.connection.driver_connection.fileno())) as line:
             idle_s = line.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE)

@@ -1,4 +1,4 @@
-"""A restricted token sees no row of others: in no table, and by no statement."""
+"""A restricted token sees no row of others, in any table and by any statement."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from tests.seeded import Seeded
 ALICE = Access("alice", Level.READ, ("a_*",))
 OURS, THEIRS = 1, 2
 RESTRICTED = sorted(metadata.tables.keys() - UNRESTRICTED)
-UNSEEN = visibility.HIDDEN
-"""Tables of which a restricted token sees no row."""
+HIDDEN = visibility.HIDDEN
+"""Tables that restricted tokens cannot see."""
 
 
-def a_row(name: str, number: int) -> Mapping[str, Any]:
-    """A row of any table that belongs to the channel, message, edit and token of that number."""
+def row_of(name: str, number: int) -> Mapping[str, Any]:
+    """Return a row of a table that belongs to the channel, message, edit and token of that number."""
     about: dict[str, Any] = {
         "number": number,
         "channel_number": number,
@@ -61,12 +61,12 @@ def a_row(name: str, number: int) -> Mapping[str, Any]:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
-    """A registry with one row of ours and one of theirs in each table."""
+    """A registry with a row of our token and one of another token in each table."""
     registry = Registry(f"sqlite:///{tmp_path_factory.mktemp('filled') / 'registry.db'}")
     with registry.engine.execution_options(write=True).begin() as connection:
         for table in metadata.sorted_tables:
             if table.name not in UNRESTRICTED:
-                connection.execute(insert(table), [a_row(table.name, number) for number in (OURS, THEIRS)])
+                connection.execute(insert(table), [row_of(table.name, number) for number in (OURS, THEIRS)])
     yield registry
     registry.close()
 
@@ -78,9 +78,9 @@ async def test_a_token_sees_no_row_of_others(filled: Registry) -> None:
         table = metadata.tables[name]
         each, count = select(table), select(func.count()).select_from(table)
         rows = await shown.read(lambda tx, each=each: tx.execute(each).mappings().all())  # type: ignore[misc]
-        theirs = a_row(name, THEIRS)
+        theirs = row_of(name, THEIRS)
         assert not any(all(row[key] == value for key, value in theirs.items()) for row in rows), name
-        assert len(rows) == (0 if name in UNSEEN else 1)
+        assert len(rows) == (0 if name in HIDDEN else 1)
         seen, held = [
             await some.read(lambda tx, count=count: tx.execute(count).scalar_one())  # type: ignore[misc]
             for some in (shown, filled)
@@ -88,9 +88,9 @@ async def test_a_token_sees_no_row_of_others(filled: Registry) -> None:
         assert (seen, held) == (len(rows), 2)
 
 
-def test_of_every_table_it_is_said_what_is_seen() -> None:
-    said = [UNRESTRICTED, visibility.OF_CHANNEL, visibility.OF_MESSAGE, visibility.OF_TOKEN, visibility.HIDDEN]
-    named = [name for tables in said for name in tables] + ["channel", "channel_link", "edit", "edit_token", "token"]
+def test_every_table_has_a_visibility_rule() -> None:
+    rules = [UNRESTRICTED, visibility.OF_CHANNEL, visibility.OF_MESSAGE, visibility.OF_TOKEN, visibility.HIDDEN]
+    named = [name for tables in rules for name in tables] + ["channel", "channel_link", "edit", "edit_token", "token"]
     assert sorted(named) == sorted(metadata.tables)
 
 
@@ -116,7 +116,7 @@ def by_expression(tx: Connection) -> Any:
 
 
 @pytest.mark.anyio
-async def test_no_shape_of_a_query_gets_by(filled: Registry) -> None:
+async def test_no_form_of_query_bypasses_the_restriction(filled: Registry) -> None:
     for count in [within, joined, united, by_expression]:
         assert await filled.seen_by(ALICE).read(count) == 1
         assert await filled.read(count) == 2
@@ -137,14 +137,14 @@ async def test_a_statement_that_cannot_be_restricted_is_refused(filled: Registry
 
 
 @pytest.mark.anyio
-async def test_a_channel_of_others_is_not_found_to_be_written_to(filled: Registry) -> None:
+async def test_writing_to_a_channel_of_others_is_not_found(filled: Registry) -> None:
     for restricted, found in ((ALICE, None), (None, "b_1")):
         row = await filled.seen_by(restricted).write(lambda tx: find_channel(tx, "b_1", lock=True))
         assert (row and row.name) == found
 
 
 async def two_words(orchestrator: Orchestrator) -> None:
-    """The same words in two channels."""
+    """Store the same words in two channels."""
     for name in ("a_1", "b_1"):
         messages = [{"role": "user", "text": "kafka timeout"}]
         await orchestrator.registry.save_conversation(name, messages, "test", {"title": "kafka"})
@@ -152,7 +152,7 @@ async def two_words(orchestrator: Orchestrator) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("looked_up", [500, 0])
-async def test_the_index_finds_and_counts_what_is_seen(
+async def test_the_index_finds_and_counts_visible_messages_only(
     seeded: Seeded, looked_up: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(message_index, "MIN_FULL_READ", looked_up)
@@ -177,8 +177,8 @@ async def test_the_index_finds_and_counts_what_is_seen(
 NAMES = ["it's", "100%", "100x", "a_b", "axb", "[ab]", "a", "back\\slash", "E'", "channel", "A_B"]
 
 
-async def hello(orchestrator: Orchestrator) -> None:
-    """Said in a channel of each name."""
+async def say_hello(orchestrator: Orchestrator) -> None:
+    """Store a message in a channel of each name."""
     for name in NAMES:
         await orchestrator.registry.save_conversation(name, [{"role": "user", "text": "hello"}], "test")
 
@@ -194,8 +194,8 @@ SEEN_BY_PATTERN = {
 
 
 @pytest.mark.anyio
-async def test_a_pattern_means_its_letters(seeded: Seeded) -> None:
-    registry = Registry(await seeded(hello))
+async def test_channel_patterns_match_literally(seeded: Seeded) -> None:
+    registry = Registry(await seeded(say_hello))
     try:
         for pattern, seen in SEEN_BY_PATTERN.items():
             shown = registry.seen_by(Access("it's 100% \\", Level.READ, (pattern,)))
@@ -208,12 +208,12 @@ async def test_a_pattern_means_its_letters(seeded: Seeded) -> None:
 
 
 @pytest.mark.anyio
-async def test_the_tokens_that_see_a_channel_are_those_of_its_name_and_project(tmp_path: Path) -> None:
+async def test_a_channel_is_seen_by_tokens_of_its_name_or_project(tmp_path: Path) -> None:
     registry = Registry(f"sqlite:///{tmp_path / 'registry.db'}")
-    said = [{"role": "user", "text": "hello"}]
-    await registry.save_conversation("a_1", said, "cursor", {"project": "/home/ann/shop"})
-    given = {"name": (["a_*"], []), "folder": ([], ["shop"]), "other": ([], ["blog"]), "all": ([], [])}
-    for name, (channels, projects) in given.items():
+    messages = [{"role": "user", "text": "hello"}]
+    await registry.save_conversation("a_1", messages, "cursor", {"project": "/home/ann/shop"})
+    tokens = {"name": (["a_*"], []), "folder": ([], ["shop"]), "other": ([], ["blog"]), "all": ([], [])}
+    for name, (channels, projects) in tokens.items():
         await registry.write(lambda tx, of=(name, Level.READ, channels, projects): create_token(tx, *of))  # type: ignore[misc]
     seeing = await registry.read(lambda tx: tokens_seeing(tx, get_channel(tx, "a_1")))
     assert sorted(seeing) == ["all", "folder", "name"]

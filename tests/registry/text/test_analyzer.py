@@ -1,4 +1,4 @@
-"""What a message can be found by."""
+"""The tokens by which a message is found."""
 
 import unicodedata
 
@@ -45,7 +45,7 @@ def test_korean_japanese_and_chinese_are_found_by_pairs_of_characters() -> None:
         assert analyze(text) == expected
 
 
-def test_other_scripts_are_found_without_case_and_accents() -> None:
+def test_case_and_accents_do_not_matter_in_other_scripts() -> None:
     cases: list[tuple[str, list[str]]] = [
         ("МОСКВА", ["москва"]),
         ("ΟΔΟΣ οδός", ["οδοσ"]),
@@ -66,7 +66,7 @@ def test_decomposed_korean_is_the_same_korean() -> None:
     assert analyze(unicodedata.normalize("NFD", "미들웨어를 배포")) == analyze("미들웨어를 배포")
 
 
-def test_a_token_is_kept_once_in_order_of_first_occurrence() -> None:
+def test_tokens_are_unique_in_order_of_first_occurrence() -> None:
     assert analyze("queue stack queue") == ["queue", "stack"]
 
 
@@ -96,7 +96,7 @@ def test_particles_are_stripped_and_nouns_are_not() -> None:
         assert strip_particles(word) == bare
 
 
-def test_raw_words_keep_their_case_and_say_what_they_are() -> None:
+def test_raw_words_keep_their_case_and_kind() -> None:
     assert words("FastAPI로 東京 Москва") == [
         Word("FastAPI", Kind.IDENTIFIER),
         Word("로", Kind.HANGUL),
@@ -111,7 +111,7 @@ ANY_TEXT = st.text(max_size=80) | st.text(
 
 
 @given(ANY_TEXT)
-def test_every_token_is_one_word_to_both_databases(text: str) -> None:
+def test_both_databases_read_every_token_as_one_word(text: str) -> None:
     for token in analyze(text):
         assert 1 <= len(token) <= LONGEST_TOKEN
         assert token == token.lower()
@@ -119,7 +119,7 @@ def test_every_token_is_one_word_to_both_databases(text: str) -> None:
 
 
 @given(ANY_TEXT)
-def test_the_form_a_text_is_written_in_does_not_matter(text: str) -> None:
+def test_unicode_normal_forms_give_the_same_tokens(text: str) -> None:
     assert analyze(unicodedata.normalize("NFC", text)) == analyze(text)
     assert analyze(unicodedata.normalize("NFD", text)) == analyze(text)
     assert analyze(unicodedata.normalize("NFKC", text)) == analyze(text)
@@ -127,7 +127,7 @@ def test_the_form_a_text_is_written_in_does_not_matter(text: str) -> None:
 
 
 @given(st.text(st.sampled_from("abcxyz가나다 "), max_size=40))
-def test_upper_case_does_not_matter_to_plain_words(text: str) -> None:
+def test_upper_case_gives_the_same_tokens_for_plain_words(text: str) -> None:
     assert set(analyze(text.upper())) == set(analyze(text))
 
 
@@ -142,5 +142,5 @@ def test_stemming_joins_inflections() -> None:
 
 
 @given(st.text(st.sampled_from("aZ_.-é가힣ー漢\u0301\u3099\u200b\u2028\xa0\x1f \n\t1"), max_size=60))
-def test_a_text_is_found_by_the_tokens_of_its_words_whatever_stands_between_them(text: str) -> None:
+def test_separators_between_words_do_not_change_the_tokens(text: str) -> None:
     assert analyze(text) == list(dict.fromkeys(token for word in words(text) for token in word_tokens(word.text)))

@@ -1,9 +1,9 @@
-"""How sure an answer is: by the share of the request that the conversation holds, and by its lead."""
+"""Confidence of an answer: from the share of the request that the conversation covers, and its lead over others."""
 
 from registry.text.ranking.confidence import Confidence, confidence_of
 
 
-def test_an_answer_is_sure_that_holds_most_of_the_request_and_leads_the_others() -> None:
+def test_confidence_is_high_with_most_of_the_request_and_a_lead() -> None:
     cases: list[tuple[float, float, Confidence]] = [
         (0.9, 0.5, Confidence.HIGH),
         (0.9, 0.15, Confidence.MEDIUM),
@@ -15,10 +15,10 @@ def test_an_answer_is_sure_that_holds_most_of_the_request_and_leads_the_others()
         assert confidence_of(covered, lead) is level
 
 
-def test_a_conversation_that_was_named_needs_no_lead() -> None:
+def test_a_named_conversation_needs_no_lead() -> None:
     assert confidence_of(0.9) is Confidence.HIGH
 
 
-def test_a_time_or_client_that_was_named_and_is_right_is_evidence_too() -> None:
+def test_a_matching_time_or_client_raises_confidence() -> None:
     assert confidence_of(0.3, 0.0) is Confidence.LOW
     assert confidence_of(0.3, 0.0, is_explicit=True) is Confidence.MEDIUM

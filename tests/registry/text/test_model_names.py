@@ -1,11 +1,11 @@
-"""Models are called as people call them."""
+"""Display names of models."""
 
 from __future__ import annotations
 
 from registry.text.model_names import model_name
 
 
-def test_a_model_is_called_as_people_call_it() -> None:
+def test_model_ids_become_the_usual_names() -> None:
     cases: list[tuple[str, str]] = [
         ("claude-4.5-opus-high-thinking", "Claude Opus 4.5 (Thinking)"),
         ("claude-4-sonnet", "Claude Sonnet 4"),
@@ -22,5 +22,5 @@ def test_a_model_is_called_as_people_call_it() -> None:
         ("default", "default"),
         ("", ""),
     ]
-    for noted, said in cases:
-        assert model_name(noted) == said
+    for model_id, name in cases:
+        assert model_name(model_id) == name

@@ -1,4 +1,4 @@
-"""The same problem is recognised though its names, places and numbers differ."""
+"""The same problem is recognised with other names, paths and numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_same_problem_is_recognised() -> None:
         assert list(find_problems(one)) == list(find_problems(other)) != []
 
 
-def test_source_code_and_talk_name_no_problem() -> None:
+def test_source_code_and_prose_contain_no_problem() -> None:
     cases: list[str] = [
         "except KeyError: continue",
         "raise ValueError('x')",

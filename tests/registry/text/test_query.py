@@ -1,4 +1,4 @@
-"""What is left of a request, and by which tokens it is looked for."""
+"""The words and tokens of a request that are searched for."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,7 +62,7 @@ def test_the_verb_of_a_question_counts_less_than_its_subject() -> None:
         assert {word.text: word.share for word in parse_query(text).words} == expected
 
 
-def test_a_request_without_a_subject_has_no_words() -> None:
+def test_a_request_without_a_subject_has_no_search_words() -> None:
     cases: list[str] = [
         "",
         "?!",
@@ -75,7 +75,7 @@ def test_a_request_without_a_subject_has_no_words() -> None:
         assert parse_query(text).words == ()
 
 
-def test_a_word_of_requests_is_asked_about_where_the_subject_goes_on_or_it_is_all() -> None:
+def test_request_words_are_searched_for_inside_or_instead_of_a_subject() -> None:
     cases: list[tuple[str, list[str]]] = [
         ("session", ["session"]),
         ("session cookie timeout", ["session", "cookie", "timeout"]),
@@ -90,7 +90,7 @@ def test_a_word_of_requests_is_asked_about_where_the_subject_goes_on_or_it_is_al
         assert subject(text) == expected
 
 
-def test_a_sentence_without_spaces_is_asked_for_piece_by_piece() -> None:
+def test_a_sentence_without_spaces_is_split_into_words() -> None:
     cases: list[tuple[str, list[str]]] = [
         ("データベースの接続プールの設定", ["データベース", "接続", "プール", "設定"]),
         ("夏の旅行はどこに行く", ["夏の", "旅行", "行く"]),
@@ -105,15 +105,15 @@ def test_a_sentence_without_spaces_is_asked_for_piece_by_piece() -> None:
         assert subject(text) == expected
 
 
-def test_a_word_asked_twice_counts_once() -> None:
+def test_a_repeated_word_counts_once() -> None:
     assert subject("redis Redis를 redis") == ["redis"]
 
 
-def test_a_korean_word_is_looked_for_by_bigrams() -> None:
+def test_a_korean_word_is_searched_by_bigrams() -> None:
     assert only("미들웨어를") == QueryWord("미들웨어", ("미들", "들웨", "웨어"))
 
 
-def test_letters_and_digits_alone_are_no_evidence_for_an_identifier() -> None:
+def test_parts_of_letters_or_digits_do_not_match_an_identifier() -> None:
     assert only("k8s").exact == ("zzidk8s",)
     assert only("getUser2").exact == ("zzidgetuser2", "get", "user")
 
@@ -123,7 +123,7 @@ def test_camel_case_and_its_plain_spelling_find_each_other() -> None:
     assert "fastapi" in only("FastAPI").variants
 
 
-def test_a_noun_of_one_syllable_is_found_with_its_particles() -> None:
+def test_a_korean_noun_of_one_syllable_is_found_with_particles() -> None:
     others = only("값").variants
     assert "값을" in others
     assert "값를" not in others

@@ -1,4 +1,4 @@
-"""Secrets are masked whole, however long and however quoted; code, logs and prose without any stay as they are."""
+"""Secrets are masked completely; code, logs and prose without secrets are unchanged."""
 
 import random
 import string
@@ -13,7 +13,7 @@ from registry.text.privacy.secrets import mask_secrets
 PIECES = list(read_pieces(Path(__file__).parents[3] / "benchmarks/secrets/texts"))
 
 
-def made(length: int, letters: str = string.ascii_letters + string.digits) -> str:
+def random_text(length: int, letters: str = string.ascii_letters + string.digits) -> str:
     return "4fX9" + "".join(random.Random(length).choices(letters, k=length - 4))
 
 
@@ -34,7 +34,7 @@ def test_masking_leaves_code_logs_and_prose_without_secrets_as_they_are() -> Non
     assert [text for text in innocent if masked(text) != text] == []
 
 
-def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs() -> None:
+def test_secrets_are_masked_in_prose_and_in_output_of_programs() -> None:
     cases: list[tuple[str, str]] = [
         ("the wifi pw at the new office is %s if you need to print", "Alder-52-fern"),
         ("log in as admin and then %s, it still kicks me out", "Gr4nite!moss"),
@@ -158,7 +158,7 @@ def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs() 
         ("X_ADMIN_PASSWORD: %s", "Grxt5.fillmore"),
         ("{Port:8080 SMTPPass:%s FeatureX:true}", "BCVLW7miGJBhzmaOXmMcy1ggJBDM"),
         ('add_header("X-Naver-Client-Secret", "%s")', "0KmdMoUzoc"),
-        # beside the words of public keys and of units
+        # near words of public keys and units
         ("our new website password %s", "Sommer2024x"),
         ("export SITE_SECRET=%s", "Xk29fLmQ88zzTpXw31"),
         ("redis cache cluster password %s", "Sommer2024x"),
@@ -178,7 +178,7 @@ def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs() 
         ("iDRAC 10.0.0.120 root/%s", "calvin-dkslwy"),
         ("the word they ask for is %s", "marzipan"),
         ("newrelic_license='%s'", "eu01xx3f9a1c7b2e8d4056af13bc97de02468fNRAL"),
-        # right behind a name: what would be a commit or an id elsewhere
+        # right after a name: elsewhere it would be a commit or an id
         ("wifi pw %s", "f7c3b9a2de"),
         ("공유기 초기 비번 admin / %s", "a1b2c3d4e5"),
         ("access key %s is rejected", "b7fa338f-7089-4668-9126-5ee234c90d1d"),
@@ -193,11 +193,11 @@ def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs() 
         (">>> settings.SECRET_KEY\n'%s'\n>>> 1", "django-insecure-h&v3k@0x!p_9w#zq7mre$u2b(tl5y8fn^6a+j=4"),
         ('10.0.0.4:6379> CONFIG GET requirepass\n1) "requirepass"\n2) "%s"', "brine.oak.71"),
         ('sudo -S apt-get update <<< "%s"', "mango tango 4"),
-        # beside a user's name or address
+        # next to a user name or address
         ("hosting: admin@tulip.nl | %s", "Gracht+22"),
         ("Heating app user flat3 / %s. Bins on Tuesday", "warmfeet22"),
         ("and now it's %s, so log out the others", "pizzamargherita99"),
-        # typed on a Korean keyboard, with Hangul, and on a keypad
+        # Korean words typed on an English layout, Hangul, keypads
         ("비번은 %s 야", "dhseh36.5"),
         ("메모장에 '회사메일 %s' 라고", "gkskfh77**"),
         ("무인접속 암호 %s", "Wlqdmfh-rkwk"),
@@ -207,25 +207,28 @@ def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs() 
         ("Door downstairs %s. Letterbox key in the flowerpot", "#5190E"),
         ("old password lost, the recovery code is %s.", "R99598"),
         ("staff room door code has changed to %s", "2917X"),
-        # in lists that a program keeps: relays of a mail server, cookies, headers, variables
+        # in configuration lists: mail relays, cookies, headers, variables
         ("[smtp.example.org]:587 post@tarn.example:%s", "Tarn-9-kuvasz"),
-        ("# HTTP Cookie File\n.tv.example\tTRUE\t/\tTRUE\t1826812011\tLOGIN\t%s", made(40) + ":" + made(60)),
+        (
+            "# HTTP Cookie File\n.tv.example\tTRUE\t/\tTRUE\t1826812011\tLOGIN\t%s",
+            random_text(40) + ":" + random_text(60),
+        ),
         ("X-Shop-Client-Secret: %s", "RdRKwoOVhy"),
         ("naver:\n  client-secret: %s", "GatTqcAnql"),
         ("  MIXER_RECORD_KEY: %s", "3f03c93b-289f-4399-80ad-fd3eb1a5b815"),
-        # misspelt, in the other alphabet, and words beside a link
+        # after a misspelt name, in the other alphabet, near a link
         ("wifi is LeChat, pasword %s, checkout at 11", "ronron3000"),
         ("make it a card: pasword: %s", "seagull"),
         ("zip 비번 영타로 친 거라 %s 둘 다 해봤어", "1004천사"),
         ("- enable 패스워드는 %s\n- 포트 14번", "kEttle_wall"),
         ("photos https://fotos.example.org/g/12, password %s, until friday", "lavender-otter"),
         ("my son says it is %s with capital G but I see wrong credentials", "Geraniums1944"),
-        # codes for the loss of a phone
+        # recovery codes
         ("two of my github recovery codes are left: %s", "7848f-1318a and b89c0-77782"),
         ("구글 백업코드 10개중에 %s 이거 썼나", "6234 5592"),
         ("디스코드 복구 코드 남은 게 %s 중에", "f8yi-e9x2 랑 33fw-m1lw"),
         ("2FA without the QR: %s", "xepn bqbe wjit tlsq cmls jtat fnob vmuh"),
-        # what a tool, a registrar or a vendor asks for
+        # arguments and settings of tools, registrars and vendors
         ("snmpwalk -v2c -c %s 10.0.0.9 sysDescr", "ro_press_line"),
         ("xcrun notarytool submit app.zip --apple-id dev@shop.example --password %s --wait", "wkqz-hbtr-mvxd-pjnc"),
         ("Auth/EPP code: %s", "tR8!kQ2vWz#m"),
@@ -238,35 +241,35 @@ def test_a_secret_is_masked_in_the_words_of_people_and_the_output_of_programs() 
         ("aligo:\n  userid: dreamclinic\n  key: %s", "4omjlmuxnrsxoipshrqfhjbc0puunfbk"),
         ("you've got 30 seconds, disarm is %s", "60418"),
     ]
-    for said, secret in cases:
-        text = masked(said % secret)
+    for template, secret in cases:
+        text = masked(template % secret)
         assert "[secret:" in text
         assert secret not in text
-        before, after = said.split("%s")
+        before, after = template.split("%s")
         assert text.startswith(before)
         assert text.endswith(after)
 
 
-def test_a_second_password_in_a_sentence_is_masked_by_the_first() -> None:
+def test_a_second_password_in_a_sentence_is_masked_too() -> None:
     assert "biscuittea04" not in masked("account locked, tried Biscuit&Tea04 and then the older one biscuittea04")
     assert "1004" not in masked("사무실 현관 비밀번호 2580*0317이고 탕비실은 1004. 메일에 넣어서 써줘")
     assert "bluewhale-18" not in masked("the wifi code is bluewhale-19 and not bluewhale-18")
 
 
-def test_what_follows_a_password_in_a_list_of_settings_stays() -> None:
+def test_settings_after_a_password_are_not_masked() -> None:
     assert masked("user=kim,password=hunter2,host=db.local").endswith("],host=db.local")
     both = masked("snmpwalk -A authpass123 -x AES -X privpass123 10.0.0.1")
     assert "pass123" not in both
     assert both.endswith("] 10.0.0.1")
 
 
-def test_a_code_is_masked_whole_wherever_it_begins_behind_its_name() -> None:
+def test_a_code_at_any_distance_after_its_name_is_masked_completely() -> None:
     for width in range(60, 110):
         shown = masked(f"The door code {'.' * width}: 448813")
         assert shown.endswith("448813") or "448" not in shown, shown
 
 
-def test_what_is_said_about_passwords_and_codes_stays() -> None:
+def test_texts_about_passwords_and_codes_are_not_masked() -> None:
     cases: list[str] = [
         "The password is weak.",
         "the password_age was changed to Tomato22 for all of them",
@@ -401,7 +404,7 @@ def test_what_is_said_about_passwords_and_codes_stays() -> None:
         "jsonwebtoken: wrong checksum\n  expected 8cdaa20aad4084265e0c906f69e6b6bfcdab198752dbd37f371786f22d76765a",
         "storage.write(key: 'access_token', value: res.data['accessToken']);",
         "der API token ist in der Durchschnittswertberechnung verboten",
-        # what programs print: diffs, minified JavaScript, packages
+        # output of programs: diffs, minified JavaScript, packages
         "diff --git a/password.py b/password.py\nindex c0d58b76..4d434375 100644\n--- a/password.py",
         "const clientSecret = this.#clientAuthentication.clientSecret;",
         "this.#pendingAccessToken = this.#pendingAccessToken || existing?.token.refreshToken;",
@@ -419,13 +422,13 @@ def test_what_is_said_about_passwords_and_codes_stays() -> None:
         "  DB_PASSWORD:  <set to the key 'password' in secret 'db-creds-v3'>  Optional: false",
         "the lock on the left, 22 turns, then the right lock, 8 turns",
     ]
-    for said in cases:
-        assert masked(said) == said
+    for text in cases:
+        assert masked(text) == text
 
 
-def test_a_secret_is_no_digest_of_a_file_if_a_word_for_it_stands_before_it() -> None:
+def test_a_hexadecimal_secret_after_its_name_is_not_taken_for_a_digest() -> None:
     secret = "3f2a9c1d7be04586a1c2d3e4f5061728394a5b6c"
-    for said in (
+    for template in (
         "token:\n%s /api/v1",
         "My api key is\n%s config.yml",
         "GITHUB_TOKEN\n%s .env",
@@ -436,10 +439,10 @@ def test_a_secret_is_no_digest_of_a_file_if_a_word_for_it_stands_before_it() -> 
         "password list CHECKSUMS: x\ntoken=%s",
         "see CHECKSUMS: below\nmy token is %s",
     ):
-        assert secret not in masked(said % secret), said
+        assert secret not in masked(template % secret), template
 
 
-def test_a_password_like_the_name_of_a_wifi_or_of_a_version_is_masked() -> None:
+def test_a_password_that_looks_like_a_wifi_name_or_version_is_masked() -> None:
     cases: list[tuple[str, str]] = [
         ("wifi password: %s", "Skynet_5G"),
         ("와이파이 비번은 %s", "Hunter_5G"),
@@ -452,11 +455,11 @@ def test_a_password_like_the_name_of_a_wifi_or_of_a_version_is_masked() -> None:
         ("password: %s", "version12"),
         ("the password is %s", "chapter42"),
     ]
-    for said, password in cases:
-        assert password not in masked(said % password), said
+    for template, password in cases:
+        assert password not in masked(template % password), template
 
 
-def test_a_secret_of_any_length_is_masked_whole() -> None:
+def test_a_secret_of_any_length_is_masked_completely() -> None:
     cases_of_noted: list[str] = [
         "API_TOKEN=%s",
         "access_token: %s",
@@ -474,7 +477,7 @@ def test_a_secret_of_any_length_is_masked_whole() -> None:
     ]
     for length in [12, 301, 10_000]:
         for noted in cases_of_noted:
-            secret = made(max(length, 24) if "Cookie" in noted or "?" in noted or "Bearer" in noted else length)
+            secret = random_text(max(length, 24) if "Cookie" in noted or "?" in noted or "Bearer" in noted else length)
             text = masked(noted % secret)
             assert not [at for at in range(len(secret) - 11) if secret[at : at + 12] in text]
             before, after = noted.split("%s")
@@ -482,19 +485,24 @@ def test_a_secret_of_any_length_is_masked_whole() -> None:
             assert text.endswith(after)
 
 
-def test_a_key_with_hardly_a_digit_is_masked_and_a_long_name_stays() -> None:
-    for said in ("auth=%s", "키는 %s 입니다", "here's the token for staging: %s, use that"):
+def test_a_key_with_few_digits_is_masked_and_a_long_name_is_not() -> None:
+    for template in ("auth=%s", "키는 %s 입니다", "here's the token for staging: %s, use that"):
         for key in ("afVcnqRoQiBPErXSvvX1IIPb", "jMFvWNQbahWqzKHwVKVqQA8AdHxHHPUe", "iEMkXrraWTNFMgxBoKwZ"):
-            assert key not in masked(said % key), said
+            assert key not in masked(template % key), template
         for name in ("getUserByIdAndNameForV2", "XMLHttpRequestEventTarget", "convertUTF8ToHTMLInIOS"):
-            assert masked(said % name) == said % name
+            assert masked(template % name) == template % name
 
 
-BODY = ["MIIEpAIBAAKCAQEA" + made(48), made(64, string.ascii_letters + "+/0189"), made(64), "dGhlIGVuZA=="]
+BODY = [
+    "MIIEpAIBAAKCAQEA" + random_text(48),
+    random_text(64, string.ascii_letters + "+/0189"),
+    random_text(64),
+    "dGhlIGVuZA==",
+]
 BLOCK = ["-----BEGIN RSA PRIVATE KEY-----", *BODY, "-----END RSA PRIVATE KEY-----"]
 
 
-def test_a_private_key_is_masked_in_whatever_it_is_quoted() -> None:
+def test_a_private_key_is_masked_in_every_form_of_quotation() -> None:
     cases_of_quoted: list[str] = [
         "> {line}",
         "# {line}",
@@ -518,7 +526,7 @@ def test_a_private_key_is_masked_in_whatever_it_is_quoted() -> None:
             assert text.endswith("and then?")
 
 
-def test_a_secret_is_masked_in_lists_and_in_names_of_fields_too() -> None:
+def test_secrets_are_masked_in_lists_and_field_names_too() -> None:
     token = "ghp_" + "aB3dE5fG7hI9jK1lM3nO5pQ7rS9tU1vW3xY5"
     masked = mask_value({token: [1, (token, None)], "ok": True}, b"key")
     mark = next(iter(masked))
@@ -526,7 +534,7 @@ def test_a_secret_is_masked_in_lists_and_in_names_of_fields_too() -> None:
     assert mark.startswith("[secret:github-token:")
 
 
-def test_a_private_key_in_a_kubeconfig_is_masked_and_the_certificate_stays() -> None:
+def test_a_private_key_in_a_kubeconfig_is_masked_and_the_certificate_is_not() -> None:
     import base64
 
     key = base64.b64encode("\n".join(BLOCK).encode()).decode()
@@ -536,7 +544,7 @@ def test_a_private_key_in_a_kubeconfig_is_masked_and_the_certificate_stays() -> 
     assert key[:40] not in text
 
 
-def test_a_hostile_text_is_searched_in_time() -> None:
+def test_hostile_texts_are_scanned_in_linear_time() -> None:
     cases: list[str] = [
         "token=",
         "id/pw: 11111111111111111111",
@@ -567,20 +575,20 @@ def test_a_hostile_text_is_searched_in_time() -> None:
         assert time.process_time() - start < 1
     for letters in ("0123456789abcdef", string.ascii_letters + string.digits + "+/"):
         start = time.process_time()
-        masked("data:image/png;base64," + made(80_000, letters))
+        masked("data:image/png;base64," + random_text(80_000, letters))
         assert time.process_time() - start < 2
 
 
-def test_a_user_adds_rules_in_a_file_without_code(tmp_path: Path) -> None:
+def test_a_user_can_add_rules_in_a_file(tmp_path: Path) -> None:
     (tmp_path / OWN_RULES).write_text(
         "keys = [['acme-key', 'acme_', '[a-z0-9]{16,}']]\ncommands = [['acme', '-k ']]\n[names]\nsecret = ['badge']\n"
     )
-    said = f"acme_{'abcdefg7' * 3} and badge: {made(16)}\n$ acme up -k Kestrel9"
-    assert masked(said) == said
+    text = f"acme_{'abcdefg7' * 3} and badge: {random_text(16)}\n$ acme up -k Kestrel9"
+    assert masked(text) == text
     use_own_rules(tmp_path)
     try:
-        assert masked(said).count("[secret:") == 3
-        assert "[secret:acme-key:" in masked(said)
+        assert masked(text).count("[secret:") == 3
+        assert "[secret:acme-key:" in masked(text)
     finally:
         use_own_rules(tmp_path / "none")
     assert load_rules().digest

@@ -1,4 +1,4 @@
-"""What a hit looks like."""
+"""Snippets of search hits."""
 
 import unicodedata
 
@@ -12,7 +12,7 @@ from registry.text.ranking.term_weights import best_first, terms_by_message
 from registry.text.request.query import parse_query
 
 
-def test_the_hit_is_marked() -> None:
+def test_matched_words_are_marked() -> None:
     cases: list[tuple[str, str, str]] = [
         ("시간 복잡도", "이 **함수**의 시간복잡도를", "이 함수의 **시간복잡도**를"),
         ("시간복잡도", "시간 복잡도를", "**시간** **복잡도**를"),
@@ -35,7 +35,7 @@ def test_a_long_message_is_shown_around_its_hits() -> None:
 
 
 @given(st.text(st.sampled_from("가나다 ab\u0301\u200d👩👧🏽é"), max_size=60), st.integers(3, 30))
-def test_no_visible_character_is_cut(text: str, width: int) -> None:
+def test_snippets_do_not_cut_visible_characters(text: str, width: int) -> None:
     shown = snippet(text, parse_query("가나 ab"), width=width).replace(MARK, "").strip("…")
     whole = one_line(text)
     assert shown in whole
@@ -43,7 +43,7 @@ def test_no_visible_character_is_cut(text: str, width: int) -> None:
     assert not shown or end == len(whole) or unicodedata.category(whole[end]) != "Mn" or shown != whole[:end]
 
 
-def test_a_typo_has_the_word_it_was_meant_to_be_as_its_neighbour() -> None:
+def test_the_intended_word_of_a_typo_is_a_neighbour() -> None:
     assert {"kubernetes"} <= set(words_one_edit_away("kuberntes")) & set(words_one_edit_away("kubernetse")) & set(
         words_one_edit_away("kubernetess")
     )

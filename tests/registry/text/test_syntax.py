@@ -1,4 +1,4 @@
-"""What may be written in a search, and what stays an ordinary sentence."""
+"""The query language, and sentences that do not use it."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -16,7 +16,7 @@ def read(text: str) -> Search:
     return parse_search(text, NOW)
 
 
-def test_what_is_written_in_a_search_is_understood() -> None:
+def test_filters_in_a_query_are_parsed() -> None:
     cases: list[tuple[str, dict[str, Any]]] = [
         ('"time complexity" redis -cluster', {"words": '"time complexity" redis', "excluded": ("cluster",)}),
         ("레디스 -클러스터", {"words": "레디스", "excluded": ("클러스터",)}),
@@ -34,7 +34,7 @@ def test_what_is_written_in_a_search_is_understood() -> None:
         assert {name: getattr(search, name) for name in expected} == expected
 
 
-def test_an_ordinary_sentence_means_what_it_says() -> None:
+def test_an_ordinary_sentence_has_no_filters() -> None:
     cases: list[str] = [
         "foo-bar baz",
         "a - b",
@@ -105,6 +105,6 @@ def test_any_text_can_be_searched_for(text: str) -> None:
     assert isinstance(read(text).words, str)
 
 
-def test_a_korean_word_is_excluded_also_beside_a_command() -> None:
+def test_a_korean_word_can_be_excluded_next_to_a_command() -> None:
     assert read("docker -이미지").excluded == ("이미지",)
     assert read("docker -rf").excluded == ()

@@ -1,4 +1,4 @@
-"""What a request in a user's own words asks for, and what only looks like it."""
+"""Times, clients, projects and intentions in a request of the user's own words."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -21,7 +21,7 @@ def read(text: str) -> ParsedRequest:
 
 
 def span(text: str) -> tuple[str, str]:
-    """What narrows a request in time, to the hour."""
+    """Return the request's time filter, to the hour."""
     when = read(text).search.when
     return tuple(f"{at:%Y-%m-%d %H}" if at else "" for at in when)  # type: ignore[return-value]
 
@@ -30,7 +30,7 @@ def days(first: str, last: str = "") -> tuple[str, str]:
     return f"{first} 00", f"{last or first} 23"
 
 
-def test_another_project_or_chat_is_a_place_and_no_words() -> None:
+def test_another_project_or_chat_is_a_scope_and_not_searched_for() -> None:
     cases: list[str] = [
         "the cache size in my other project",
         "in another chat the cache size",
@@ -43,7 +43,7 @@ def test_another_project_or_chat_is_a_place_and_no_words() -> None:
         assert not {"other", "another", "chat", "project", "conversation", "다른"} & set(words)
 
 
-def test_a_time_that_was_said_narrows() -> None:
+def test_a_time_narrows_the_search() -> None:
     cases: list[tuple[str, tuple[str, str]]] = [
         ("yesterday", days("2026-03-17")),
         ("what did I work on yesterday?", days("2026-03-17")),
@@ -152,7 +152,7 @@ def test_a_time_that_was_said_narrows() -> None:
         assert span(text) == expected
 
 
-def test_what_only_looks_like_a_time_is_left_alone() -> None:
+def test_words_that_only_look_like_a_time_are_not_filters() -> None:
     cases: list[str] = [
         "1/2 of the users",
         "반입 마감 각각 몇시간 전",
@@ -199,7 +199,7 @@ def test_what_only_looks_like_a_time_is_left_alone() -> None:
         assert (found.search.when, found.dates, found.search.words) == (EVER, (), text)
 
 
-def test_a_date_that_may_be_what_was_spoken_about_only_speaks_for_its_time() -> None:
+def test_a_date_that_may_be_the_subject_is_a_preference_not_a_filter() -> None:
     cases: list[tuple[str, int, int]] = [
         ("what happened on 14 October?", 10, 14),
         ("2월 월세 얼마였지", 2, 1),
@@ -219,7 +219,7 @@ def test_a_date_that_may_be_what_was_spoken_about_only_speaks_for_its_time() -> 
         assert (date.start.month, date.start.day) == (month, day)
 
 
-def test_a_date_narrows_where_nothing_else_is_asked_for_or_we_talked_then() -> None:
+def test_a_date_is_a_filter_without_a_subject_or_if_we_talked_then() -> None:
     for text in (
         "on October 14",
         "on October 14 we discussed flights",
@@ -247,11 +247,11 @@ def test_a_date_narrows_where_nothing_else_is_asked_for_or_we_talked_then() -> N
         ("예약할 때 선입금 얼마야?", False),
     ],
 )
-def test_a_request_for_what_held_before_a_change_is_recognised(text: str, is_past: bool) -> None:
+def test_a_request_about_the_state_before_a_change_is_recognised(text: str, is_past: bool) -> None:
     assert read(text).is_about_past is is_past
 
 
-def test_days_are_the_users() -> None:
+def test_days_are_in_the_users_time_zone() -> None:
     midnight = datetime(2026, 3, 1, 0, 0, tzinfo=SEOUL)
     before = midnight - timedelta(milliseconds=1)
     assert parse_request("today", midnight).search.when.start == midnight
@@ -261,7 +261,7 @@ def test_days_are_the_users() -> None:
     assert utc.start == datetime(2026, 2, 28, tzinfo=UTC)
 
 
-def test_past_midnight_a_part_of_the_day_is_the_one_that_was() -> None:
+def test_after_midnight_a_part_of_the_day_is_the_last_one() -> None:
     midnight = datetime(2026, 3, 18, 0, 20, tzinfo=SEOUL)
     expected = {"this morning": 17, "어젯밤": 17, "last night": 17, "오늘": 18}
     for text, day in expected.items():
@@ -270,7 +270,7 @@ def test_past_midnight_a_part_of_the_day_is_the_one_that_was() -> None:
         assert start.astimezone(SEOUL).day == day, text
 
 
-def test_who_asks_what_was_done_then_names_no_subject() -> None:
+def test_asking_what_was_done_at_a_time_has_no_subject() -> None:
     cases: list[str] = [
         "summarize what I did this week",
         "what happened yesterday",
@@ -285,7 +285,7 @@ def test_who_asks_what_was_done_then_names_no_subject() -> None:
         assert not found.has_words
 
 
-def test_the_time_is_no_word_to_look_for() -> None:
+def test_words_of_time_are_not_searched_for() -> None:
     found = read("what did we decide about the API in the last 3 days?")
     assert found.search.words == "what did we decide about the API ?"
     assert found.search.when_words == "in the last 3 days"
@@ -294,7 +294,7 @@ def test_the_time_is_no_word_to_look_for() -> None:
     assert read("어제 redis").has_words
 
 
-def test_a_client_that_is_named_narrows() -> None:
+def test_a_client_narrows_the_search() -> None:
     cases: list[tuple[str, tuple[str, ...], str]] = [
         ("redis in Cursor", ("cursor",), "redis"),
         ("what I asked in Claude about redis", ("claude", "claude-code"), "what I asked about redis"),
@@ -316,7 +316,7 @@ def test_a_client_that_is_named_narrows() -> None:
         assert (found.sources, found.search.words) == (sources, words)
 
 
-def test_what_only_looks_like_a_client_or_is_not_here_is_left_alone() -> None:
+def test_words_that_only_look_like_a_client_are_not_filters() -> None:
     cases: list[str] = [
         "cursor pagination in Postgres",
         "in cursor pagination",
@@ -335,7 +335,7 @@ def test_what_only_looks_like_a_client_or_is_not_here_is_left_alone() -> None:
         assert (found.sources, found.search.words) == ((), text)
 
 
-def test_a_project_that_is_here_narrows() -> None:
+def test_a_known_project_narrows_the_search() -> None:
     cases: list[tuple[str, str | None, str]] = [
         ("redis in the shop project", "/home/me/shop", "redis"),
         ("the redis bug in shop", "/home/me/shop", "the redis bug"),
@@ -354,7 +354,7 @@ def test_a_project_that_is_here_narrows() -> None:
         assert (found.search.project, found.search.words) == (project, words)
 
 
-def test_a_korean_verb_beside_a_client_and_a_date_asks_for_all_that_was_done_then() -> None:
+def test_a_korean_verb_with_a_client_and_a_date_has_no_subject() -> None:
     found = read("3월 5일 커서에서 뭐 바꿨어")
     assert (found.search.when_words, found.sources, found.search.words) == ("3월 5일", ("cursor",), "")
 
@@ -365,14 +365,14 @@ def test_time_client_and_project_narrow_together() -> None:
     assert found.search.when_words == "yesterday"
 
 
-def test_what_was_written_as_a_filter_holds_beside_what_was_said() -> None:
+def test_a_written_filter_is_combined_with_words_of_time() -> None:
     found = read("source:claude project:x yesterday -flask")
     assert (found.sources, found.search.project) == (("claude",), "x")
     assert found.search.excluded == ("flask",)
     assert found.search.when != EVER
 
 
-def test_who_wants_to_go_on_is_understood() -> None:
+def test_a_request_to_continue_is_recognised() -> None:
     cases: list[str] = [
         "continue the fibonacci conversation",
         "please continue with the parser",
@@ -403,7 +403,7 @@ def test_who_wants_to_go_on_is_understood() -> None:
         assert read(text).is_continuation
 
 
-def test_what_only_looks_like_going_on_does_not_go_on() -> None:
+def test_words_that_only_look_like_continuing_are_searched_for() -> None:
     cases: list[str] = [
         "continue statement in a for loop",
         "how does continue work in a for loop",
@@ -425,7 +425,7 @@ def test_what_only_looks_like_going_on_does_not_go_on() -> None:
         assert not read(text).is_continuation
 
 
-def test_a_pasted_text_is_looked_for_and_narrows_nothing() -> None:
+def test_a_pasted_text_is_searched_for_and_has_no_filters() -> None:
     log = "today it failed in cursor\nyesterday in the shop project too"
     found = read(log)
     assert (found.search.words, found.search.when, found.sources, found.search.project) == (log, EVER, (), None)
@@ -435,31 +435,31 @@ def test_a_pasted_text_is_looked_for_and_narrows_nothing() -> None:
     assert not found.is_continuation
 
 
-def test_nothing_one_may_type_breaks_it() -> None:
+def test_any_text_can_be_parsed() -> None:
     cases: list[str] = ["", "   ", "?", "어제 어제 어제", "in in in", "1000000 days ago", "999 years ago", "0일 전"]
     for text in cases:
         read(text)
 
 
-def test_a_project_s_name_alone_says_where_to_go_on() -> None:
+def test_a_project_name_alone_is_the_scope_of_continuing() -> None:
     for text in ["shop 이어서 하자", "let's continue shop", "continue working on shop"]:
         found = read(text)
         assert (found.search.project, found.has_words, found.is_continuation) == ("/home/me/shop", False, True)
 
 
-def test_a_project_s_name_beside_a_subject_is_a_word_of_it() -> None:
+def test_a_project_name_with_a_subject_is_searched_for() -> None:
     cases: list[str] = ["shop", "shop checkout 이어서 하자", "continue the shop window conversation"]
     for text in cases:
         assert read(text).search.project is None
 
 
-def test_who_asks_for_all_of_a_time_asks_for_no_subject() -> None:
+def test_asking_for_everything_of_a_time_has_no_subject() -> None:
     for text in ["Show me all sessions from last week", "3일 전에 뭐했어", "어제 어디라고 했지"]:
         assert read(text).search.when_words
         assert not read(text).has_words
 
 
-def test_a_client_and_a_project_are_known_by_what_people_call_them() -> None:
+def test_clients_and_projects_are_known_by_their_usual_names() -> None:
     found = read('source:gemini project:"Shop-API" quota').search
     assert (found.source, found.project, found.words) == ("gemini-cli", "shop api", "quota")
     assert read("source:claude quota").search.source == "claude"
@@ -470,11 +470,11 @@ def parsed(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("text", ["this summer jeju trip", "작년 여름 여행"])
-def test_a_season_may_be_what_was_spoken_about(text: str) -> None:
+def test_a_season_can_be_the_subject(text: str) -> None:
     assert (read(text).search.when, len(read(text).dates)) == (EVER, 1)
 
 
-def test_a_part_of_a_month_or_year_narrows() -> None:
+def test_a_part_of_a_month_or_year_is_a_filter() -> None:
     cases: list[tuple[str, str, str]] = [
         ("the login bug from early February", "2026-02-01", "2026-02-10"),
         ("mid-July cache talk", "2025-07-10", "2025-07-20"),
@@ -495,7 +495,7 @@ def test_a_part_of_a_month_or_year_narrows() -> None:
         assert (f"{search.when.start:%Y-%m-%d}", f"{search.when.end:%Y-%m-%d}") == (begin, end)
 
 
-def test_today_may_mean_now() -> None:
+def test_today_can_mean_now() -> None:
     now = datetime(2026, 5, 20, 10, tzinfo=UTC)
     assert parse_request("which tool makes the invoice PDFs today?", now).search.when_words == ""
     assert parse_request("which tool did we try today?", now).search.when_words == "today"
