@@ -1,4 +1,4 @@
-"""Values of any shape for parsers that must survive them, and what every session must be all the same."""
+"""Arbitrary values for parsers, and checks that every parsed session passes."""
 
 from __future__ import annotations
 
@@ -18,24 +18,23 @@ def _or_some(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 ANYTHING = _or_some(_or_some(_or_some(SCALARS)))
-"""Written out: `st.recursive` takes three times as long for a value, and most of the time of these tests."""
+"""Nested by hand, because `st.recursive` takes three times as long."""
 DEEP: Any = json.loads('{"a":' * 200 + "[]" + "}" * 200)
 
 
 def or_anything(*usual: Any) -> st.SearchStrategy[Any]:
-    """One of the usual values (or of a strategy's), or any other."""
+    """Return a strategy for one of the usual values (or a strategy's), or any other value."""
     [first, *_] = usual
     return (first if isinstance(first, st.SearchStrategy) else st.sampled_from(usual)) | ANYTHING
 
 
 def check_all(sessions: Iterable[Session]) -> None:
-    """What every session must be, whatever it was read from."""
     for session in sessions:
         check(session)
 
 
 def check(session: Session) -> None:
-    """What a session must be, whatever it was read from."""
+    """Check what the registry expects of every session."""
     assert session.session_id
     for message in session.messages:
         assert message.role in Role
@@ -47,7 +46,7 @@ def check(session: Session) -> None:
 
 
 def change(data: st.DataObject, value: Any) -> None:
-    """Replaces or drops one value somewhere in an object or list."""
+    """Replace or delete one value somewhere in an object or list."""
     keys = sorted(value) if isinstance(value, dict) else list(range(len(value)))
     key = data.draw(st.sampled_from(keys))
     inner = value[key]

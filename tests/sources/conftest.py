@@ -1,4 +1,4 @@
-"""Tests of readers wait for no locked database as long as a sync does."""
+"""Shorten waits for locked databases."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ import sources.kit.sqlite_store
 
 
 @pytest.fixture(autouse=True)
-def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources.kit.sqlite_store, "WAIT_S", 0.05)

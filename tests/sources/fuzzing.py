@@ -1,4 +1,4 @@
-"""A client's format under test: what every parser of records must bear is tested over a table of these."""
+"""The description of a client's format for the tests of all formats."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Format:
-    """What a client's records look like, some sound conversations, and the parser.
+    """A client's records, valid sample conversations, and the parser.
 
-    `read` takes the records of one conversation. `read_bytes` takes a file, where the format is one of lines, and
-    `samples` are then files, too.
+    `read` parses the records of one conversation. Formats of lines also have `read_bytes`, which parses a file; their
+    `samples` are the records of files.
     """
 
     name: str
@@ -30,5 +30,5 @@ class Format:
 
 
 def lines_of(records: list[Record]) -> bytes:
-    """The records as a file of JSON lines."""
+    """Return records as JSON lines."""
     return b"".join(json.dumps(record).encode() + b"\n" for record in records)

@@ -1,4 +1,4 @@
-"""What tests of readers ask of a store."""
+"""Read a client's store in a test."""
 
 from __future__ import annotations
 
@@ -9,21 +9,26 @@ from registry.domain import Role, Session
 from sources.base import FoundSession, Skipped, Source
 
 
-def results(reader: Source, store: Path, seen: Mapping[str, str] | None = None) -> list[FoundSession | Skipped]:
-    """All that a look at a store finds."""
+def scan(reader: Source, store: Path, seen: Mapping[str, str] | None = None) -> list[FoundSession | Skipped]:
+    """Return the changed sessions of a store, and what was skipped."""
     return list(reader.sessions(store, seen or {}))
 
 
-def found(reader: Source, store: Path, seen: Mapping[str, str] | None = None) -> list[FoundSession]:
-    """The changed sessions of a store."""
-    return [each for each in results(reader, store, seen) if isinstance(each, FoundSession)]
+def read_changed(reader: Source, store: Path, seen: Mapping[str, str] | None = None) -> list[FoundSession]:
+    """Return the changed sessions of a store."""
+    return [each for each in scan(reader, store, seen) if isinstance(each, FoundSession)]
 
 
-def seen_of(reader: Source, store: Path) -> dict[str, str]:
-    """What a sync remembers of a store."""
-    return {each.key: each.fingerprint for each in found(reader, store)}
+def fingerprints(found: list[FoundSession | Skipped]) -> dict[str, str]:
+    """Return the fingerprint of each session, as a sync stores them."""
+    return {each.key: each.fingerprint for each in found if isinstance(each, FoundSession)}
 
 
-def said(session: Session, *roles: Role) -> list[tuple[str, str]]:
-    """Who said what."""
+def fingerprints_of(reader: Source, store: Path) -> dict[str, str]:
+    """Return the fingerprint of each session of a store."""
+    return fingerprints(scan(reader, store))
+
+
+def texts_of(session: Session, *roles: Role) -> list[tuple[str, str]]:
+    """Return (role, text) of each message, or of those with one of the roles."""
     return [(each.role.value, each.text) for each in session.messages if not roles or each.role in roles]

@@ -1,4 +1,4 @@
-"""Whatever a client's files hold: it is read or passed over, without a crash and without an end of time."""
+"""Arbitrary contents of clients' files are read or skipped, in time and without a crash."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ every_format_of_lines = pytest.mark.parametrize("client", OF_LINES, ids=lambda e
 
 @every_format
 @given(st.data())
-def test_any_records_make_sessions(client: Format, data: st.DataObject) -> None:
+def test_any_records_are_parsed(client: Format, data: st.DataObject) -> None:
     record = client.records | st.dictionaries(st.text(max_size=8), ANYTHING)
     check_all(client.read(data.draw(st.lists(record, max_size=12))))
 
 
 @every_format
 @given(st.data())
-def test_a_sound_conversation_with_any_value_changed_is_still_read(client: Format, data: st.DataObject) -> None:
+def test_a_valid_conversation_with_any_value_changed_is_still_read(client: Format, data: st.DataObject) -> None:
     records = copy.deepcopy(data.draw(st.sampled_from(client.samples)))
     for _ in range(data.draw(st.integers(1, 4))):
         change(data, data.draw(st.sampled_from([record for record in records if record])))
@@ -58,14 +58,14 @@ def test_a_sound_conversation_with_any_value_changed_is_still_read(client: Forma
     st.binary()
     | st.lists(st.sampled_from([b"{", b"}", b'"type":', b'"user"', b"{}", b"\n", b"\0", b"\xff", b"[["])).map(b"".join)
 )
-def test_any_bytes_are_read_or_told(client: Format, content: bytes) -> None:
+def test_any_bytes_are_read_or_reported(client: Format, content: bytes) -> None:
     assert client.read_bytes
     check_all(client.read_bytes(content))
 
 
 @every_format_of_lines
 @given(st.data())
-def test_a_file_cut_anywhere_keeps_what_was_written_before(client: Format, data: st.DataObject) -> None:
+def test_a_file_cut_anywhere_keeps_the_part_before(client: Format, data: st.DataObject) -> None:
     assert client.read_bytes
     whole = lines_of(data.draw(st.sampled_from(client.samples)))
     sessions = client.read_bytes(whole[: data.draw(st.integers(0, len(whole)))])

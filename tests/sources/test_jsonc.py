@@ -1,4 +1,4 @@
-"""Changing a client's settings file: what others wrote into it stays, to the letter."""
+"""Changes to a client's settings file preserve everything else, byte for byte."""
 
 import json
 import string
@@ -22,7 +22,7 @@ spaces = st.sampled_from(["", "", " ", "\n", "\n  ", "\r\n\t", " // it's {\n", "
 
 @st.composite
 def written(draw: st.DrawFn, value: Any) -> str:
-    """A value as somebody may have written it: comments, odd spacing, trailing commas."""
+    """Return a value as JSON with comments, odd spacing and trailing commas."""
     if not isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=draw(st.booleans()))
     entries = value.items() if isinstance(value, dict) else [(None, each) for each in value]
@@ -38,7 +38,7 @@ def written(draw: st.DrawFn, value: Any) -> str:
 
 @st.composite
 def files(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
-    """A settings file with or without servers and hooks, none of them ours; and what it says."""
+    """Return a settings file without our entries, and its parsed content."""
     content: dict[str, Any] = draw(st.dictionaries(words, documents, max_size=3))
     for name in ("mcpServers", "hooks"):
         content.pop(name, None)
@@ -50,14 +50,14 @@ def files(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     return draw(spaces) + draw(written(content)) + draw(spaces), content
 
 
-def test_an_object_that_holds_a_comment_stays_when_ours_leaves_it() -> None:
+def test_an_object_with_a_comment_stays_after_our_entry_is_removed() -> None:
     text = '{"mcpServers": {\n  // ours, see the wiki\n  "context-registry": {"command": "ctxr"}}}'
     assert "// ours, see the wiki" in drop(text, SERVER)
     assert parse(drop(text, SERVER)).data == {"mcpServers": {}}
 
 
 @given(files())
-def test_what_was_put_in_is_taken_out_again_to_the_letter(file: tuple[str, dict[str, Any]]) -> None:
+def test_adding_and_removing_an_entry_restores_the_file(file: tuple[str, dict[str, Any]]) -> None:
     text, content = file
     changed = put(text, SERVER, ENTRY)
     assert parse(changed).data == {**content, "mcpServers": {**content.get("mcpServers", {}), SERVER[1]: ENTRY}}
@@ -66,7 +66,7 @@ def test_what_was_put_in_is_taken_out_again_to_the_letter(file: tuple[str, dict[
 
 
 @given(files())
-def test_an_item_that_was_added_to_a_list_is_taken_out_again_to_the_letter(file: tuple[str, dict[str, Any]]) -> None:
+def test_adding_and_removing_a_list_item_restores_the_file(file: tuple[str, dict[str, Any]]) -> None:
     text, content = file
     changed = append(text, ("hooks", "stop"), HOOK)
     stop = [*content.get("hooks", {}).get("stop", []), HOOK]
@@ -75,21 +75,21 @@ def test_an_item_that_was_added_to_a_list_is_taken_out_again_to_the_letter(file:
 
 
 @given(files(), documents)
-def test_another_value_of_ours_replaces_only_that(file: tuple[str, dict[str, Any]], older: Any) -> None:
+def test_a_new_value_replaces_only_our_entry(file: tuple[str, dict[str, Any]], older: Any) -> None:
     text, _ = file
     assert parse(put(put(text, SERVER, older), SERVER, ENTRY)).data == parse(put(text, SERVER, ENTRY)).data
     assert drop(put(put(text, SERVER, older), SERVER, ENTRY), SERVER) == text
 
 
 @given(st.text() | files().map(lambda file: file[0][:-3]))
-def test_what_is_no_json_is_refused_and_nothing_else_happens(text: str) -> None:
+def test_invalid_json_is_refused(text: str) -> None:
     try:
         assert get(put(text, SERVER, ENTRY), SERVER) == ENTRY
     except ValueError:
         return
 
 
-def test_it_reads_as_if_the_user_had_written_it() -> None:
+def test_an_added_entry_follows_the_files_formatting() -> None:
     text = '{\n    // mine\n    "mcpServers": {\n        "other": {"command": "x"} // keep\n    }\n}\n'
     assert put(text, SERVER, {"command": "c"}) == (
         '{\n    // mine\n    "mcpServers": {\n        "other": {"command": "x"}, // keep\n'
@@ -99,20 +99,20 @@ def test_it_reads_as_if_the_user_had_written_it() -> None:
     assert put(far_in, ("servers", "ours"), 2) == '{\n  "servers": {\n      "other": 1,\n      "ours": 2\n  }\n}'
 
 
-def test_a_file_on_one_line_stays_so() -> None:
+def test_a_file_on_one_line_stays_on_one_line() -> None:
     assert append('{"hooks": {"stop": [{"command": "x"}]}}', ("hooks", "stop"), {"command": "c"}) == (
         '{"hooks": {"stop": [{"command": "x"}, {"command": "c"}]}}'
     )
 
 
-def test_a_new_file_is_readable_and_bare_again_without_us() -> None:
+def test_a_new_file_is_indented_and_empty_after_removal() -> None:
     text = put("", SERVER, ENTRY)
     assert json.loads(text) == {"mcpServers": {"context-registry": ENTRY}}
     assert text.startswith('{\n  "mcpServers": {\n')
     assert is_bare(drop(text, SERVER))
 
 
-def test_a_file_that_cannot_take_us_is_refused() -> None:
+def test_a_file_of_another_structure_is_refused() -> None:
     cases: list[str] = ["[]", '{"mcpServers": []}', '{"mcpServers": {}', "{} x", '{"a": 1 "b": 2}', "[" * 999]
     for text in cases:
         with pytest.raises(ValueError, match=r"."):

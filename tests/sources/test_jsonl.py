@@ -1,4 +1,4 @@
-"""Lines as clients leave them."""
+"""JSON lines, also damaged ones."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from sources.kit.loose_json import Record
         (b"1234567890123456\n12", [None, b"12"]),
     ],
 )
-def test_a_line_of_just_the_greatest_length_is_read_and_a_longer_one_costs_only_itself(
+def test_a_line_of_the_maximum_length_is_read_and_only_a_longer_one_is_lost(
     written: bytes, lines: list[bytes | None]
 ) -> None:
     assert list(read_lines(BytesIO(written), max_bytes=8)) == lines
 
 
-def test_a_line_is_one_record_or_as_many_as_ran_into_it() -> None:
+def test_several_records_on_one_line_are_read() -> None:
     cases: list[tuple[bytes, list[Record]]] = [
         (b'{"a": 1}\r\n', [{"a": 1}]),
         (b'{"a": 1}{"b": 2}\n', [{"a": 1}, {"b": 2}]),
@@ -46,8 +46,8 @@ def test_a_line_is_one_record_or_as_many_as_ran_into_it() -> None:
         (b"[1]\n", [], "not a JSON object"),
     ],
 )
-def test_what_is_whole_of_a_damaged_line_is_read_and_told(line: bytes, records: list[Record], why: str) -> None:
+def test_complete_records_of_a_damaged_line_are_read(line: bytes, records: list[Record], why: str) -> None:
     damage = Damage()
     assert list(records_of([line], damage)) == records
-    [told] = damage.skipped()
-    assert (told.what, told.why) == ("line 1", why)
+    [skipped] = damage.skipped()
+    assert (skipped.what, skipped.why) == ("line 1", why)

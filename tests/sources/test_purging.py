@@ -1,4 +1,4 @@
-"""After how long a client deletes its conversations, as its settings have it."""
+"""The time after which a client deletes conversations, from its settings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sources.purging import count_missing_files, retention_days
         (GEMINI_CLI, '{"general": {"sessionRetention": {"maxAge": "1y", /* kept */}}} // mine', 365),
     ],
 )
-def test_what_is_set_counts_and_else_the_clients_own_custom(
+def test_the_retention_is_the_configured_one_or_the_clients_default(
     tmp_path: Path, client: Client, settings: str | None, days: float | None
 ) -> None:
     assert client.purge
@@ -37,7 +37,7 @@ def test_what_is_set_counts_and_else_the_clients_own_custom(
     assert retention_days(client, paths) == days
 
 
-def test_conversations_whose_files_are_gone_are_counted_and_others_keys_are_no_files(tmp_path: Path) -> None:
+def test_conversations_without_their_files_are_counted_and_other_keys_ignored(tmp_path: Path) -> None:
     (tmp_path / "here.jsonl").touch()
     keys = [str(tmp_path / "here"), str(tmp_path / "here.jsonl"), str(tmp_path / "gone.jsonl"), "a-composers-id"]
     assert count_missing_files(keys) == 1

@@ -1,4 +1,4 @@
-"""The clients and readers there are, and that those who look for them find them."""
+"""The tables of clients and readers are consistent."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from sources.clients import CLIENTS
 from sources.readers import READERS
 
 
-def test_every_client_has_a_name_of_its_own() -> None:
+def test_client_names_are_unique() -> None:
     assert len({reader.name for reader in READERS}) == len(READERS)
 
 
-def test_every_reader_belongs_to_a_client_and_stands_in_the_table_of_histories() -> None:
+def test_every_reader_belongs_to_a_client_and_is_in_the_table_of_histories() -> None:
     file = Path(__file__).parents[2] / "docs" / "clients.md"
     table = file.read_text(encoding="utf-8").partition("## Where histories")[2]
     names = {reader.name for reader in READERS}
@@ -29,7 +29,7 @@ def test_no_two_clients_share_a_name() -> None:
     assert handshakes == [name.lower() for name in handshakes]
 
 
-def test_the_hook_knows_every_client_that_has_hooks_and_keeps_what_they_say() -> None:
+def test_the_hook_knows_every_client_with_hooks_and_its_events() -> None:
     hooked = {client.source: client.hooks for client in CLIENTS if client.hooks}
     assert set(cli.incoming.hook.CLIENTS) == set(hooked)
     assert {field for hooks in hooked.values() for _, field in hooks.message_fields.values()} <= set(

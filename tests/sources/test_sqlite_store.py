@@ -1,4 +1,4 @@
-"""A client's database is read as it stands, and stays as it stands."""
+"""A client's database is read in its current state and never changed."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ def database(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def writer(database: Path) -> Iterator[sqlite3.Connection]:
-    """The client at work."""
+    """The client's open connection."""
     with closing(sqlite3.connect(database, isolation_level=None, check_same_thread=False)) as connection:
         yield connection
 
@@ -71,19 +71,19 @@ def test_reading_leaves_every_byte_of_the_folder_as_it_was(
     assert everything_in(database.parent) == before
 
 
-def test_a_read_only_folder_is_no_obstacle(database: Path) -> None:
+def test_a_database_in_a_read_only_folder_is_read(database: Path) -> None:
     database.parent.chmod(0o555)
     assert keys(database) == ["a"]
     database.parent.chmod(0o755)
 
 
-def test_what_the_client_has_written_but_not_yet_merged_is_seen(database: Path, writer: sqlite3.Connection) -> None:
+def test_rows_in_the_wal_are_read(database: Path, writer: sqlite3.Connection) -> None:
     writer.execute("PRAGMA wal_autocheckpoint=0")
     writer.execute("INSERT INTO cursorDiskKV VALUES ('b', '2')")
     assert keys(database) == ["a", "b"]
 
 
-def test_the_client_may_write_and_merge_while_we_read(database: Path, writer: sqlite3.Connection) -> None:
+def test_the_client_can_write_and_checkpoint_while_we_read(database: Path, writer: sqlite3.Connection) -> None:
     writer.execute("INSERT INTO cursorDiskKV VALUES ('b', '2')")
     with ClientDatabase(database) as opened:
         assert len(opened.rows(KEYS)) == 2
@@ -93,7 +93,7 @@ def test_the_client_may_write_and_merge_while_we_read(database: Path, writer: sq
         assert len(opened.rows(KEYS)) == 3
 
 
-def test_a_client_that_comes_back_while_we_read_without_locks_is_noticed(database: Path) -> None:
+def test_a_client_that_opens_the_database_while_we_read_without_locks_is_noticed(database: Path) -> None:
     with ClientDatabase(database) as opened:
         assert len(opened.rows(KEYS)) == 1
         with writing(database) as connection:
@@ -101,7 +101,7 @@ def test_a_client_that_comes_back_while_we_read_without_locks_is_noticed(databas
         assert len(opened.rows(KEYS)) == 2
 
 
-def test_an_unfinished_transaction_of_a_killed_client_is_undone_in_a_copy_only(database: Path) -> None:
+def test_a_killed_clients_transaction_is_rolled_back_in_a_copy_only(database: Path) -> None:
     rollback(database)
     scratch = database.with_name("scratch")
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
@@ -117,7 +117,7 @@ def test_an_unfinished_transaction_of_a_killed_client_is_undone_in_a_copy_only(d
     assert everything_in(scratch) == before
 
 
-def test_a_locked_database_is_waited_for(
+def test_reading_waits_for_a_locked_database(
     database: Path, writer: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sources.kit.sqlite_store, "WAIT_S", 20.0)
@@ -137,7 +137,7 @@ def test_a_database_that_stays_locked_is_reported(database: Path, writer: sqlite
 
 
 @pytest.mark.parametrize("content", [b"not a database at all" * 100, b"SQLite format 3\0" + b"\xff" * 4000])
-def test_a_file_that_is_no_database_is_reported(content: bytes, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_reported(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "state.vscdb").write_bytes(content)
     with pytest.raises(DamagedDatabase):
         keys(tmp_path / "state.vscdb")
@@ -158,9 +158,7 @@ def test_a_missing_file_is_reported_and_not_created(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.vscdb*"))
 
 
-def test_the_moment_in_which_the_client_begins_its_wal_anew_is_waited_for(
-    database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reading_waits_while_the_client_restarts_its_wal(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     passing = sqlite3.OperationalError("attempt to write a readonly database")
     passing.sqlite_errorcode = sqlite3.SQLITE_READONLY_CANTINIT
     left, connect = [passing, passing], sources.kit.sqlite_store._connect_to
@@ -173,17 +171,17 @@ def test_the_moment_in_which_the_client_begins_its_wal_anew_is_waited_for(
 
     monkeypatch.setattr(sources.kit.sqlite_store, "_connect_to", connect_in_the_end)
     monkeypatch.setattr(sources.kit.sqlite_store, "WAIT_S", 60.0)
-    assert keys(database) == ["a"]  # it is there at the third try, however long the machine takes for two
+    assert keys(database) == ["a"]  # opened at the third attempt
 
 
-def test_a_file_that_goes_away_while_we_read_is_reported(database: Path) -> None:
+def test_a_file_deleted_while_we_read_is_reported(database: Path) -> None:
     with ClientDatabase(database) as opened:
         database.rename(database.with_name("moved"))
         with pytest.raises(StorageError):
             opened.rows(KEYS)
 
 
-def test_a_store_that_changes_faster_than_it_can_be_copied_is_reported(
+def test_a_database_that_changes_faster_than_it_can_be_copied_is_reported(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave_wal_without_index(database)
@@ -192,7 +190,7 @@ def test_a_store_that_changes_faster_than_it_can_be_copied_is_reported(
         keys(database)
 
 
-def test_over_a_windows_drive_in_wsl_a_copy_is_read(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_is_read_on_a_windows_drive_in_wsl(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources.kit.sqlite_store, "_is_on_windows_drive_of_wsl", lambda path: True)
     crash(database, {"b": "2"})
     before = everything_in(database.parent)
@@ -200,7 +198,7 @@ def test_over_a_windows_drive_in_wsl_a_copy_is_read(database: Path, monkeypatch:
     assert everything_in(database.parent) == before
 
 
-def test_text_that_is_no_utf_8_is_shown_as_far_as_it_goes(database: Path) -> None:
+def test_invalid_utf_8_is_read_with_replacement_characters(database: Path) -> None:
     with writing(database) as connection:
         connection.execute("INSERT INTO cursorDiskKV VALUES ('b', CAST(x'68ff69' AS TEXT))")
     with ClientDatabase(database) as opened:

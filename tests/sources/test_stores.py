@@ -1,4 +1,4 @@
-"""What holds for the store of every client: it is found, read once, left as it was, and nothing beside it is opened."""
+"""Every client's store is found, read once, left unchanged, and no other file is opened."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.sources.openclaw import test_openclaw as openclaw
 from tests.sources.opencode import opencode_files as opencode
 from tests.sources.pi import pi_files as pi
 from tests.sources.qwen import qwen_files as qwen
-from tests.sources.reading import found, seen_of
+from tests.sources.reading import fingerprints_of, read_changed
 from tests.sources.untouched import opened_files, state_of
 from tests.sources.zed import zed_files as zed
 
@@ -38,7 +38,7 @@ from tests.sources.zed import zed_files as zed
 class Store:
     """A client's store: its usual folder below the home, and a function that writes a conversation into a folder.
 
-    `variables`: those that name another folder, each with the path below what it names.
+    `variables`: environment variables that name another folder, each with the store's path below it.
     """
 
     source: str
@@ -153,7 +153,7 @@ every_store = pytest.mark.parametrize("client", STORES, ids=lambda each: each.so
 
 
 @every_store
-def test_a_store_is_found_in_its_usual_place_or_where_a_variable_says(client: Store, tmp_path: Path) -> None:
+def test_a_store_is_found_in_its_usual_folder_or_the_one_of_a_variable(client: Store, tmp_path: Path) -> None:
     home = tmp_path / "home"
     assert list(client.reader.find(Paths(home, {}))) == []
     client.write(tmp_path / "usual" / client.usual)
@@ -169,14 +169,14 @@ def test_a_store_is_found_in_its_usual_place_or_where_a_variable_says(client: St
 def test_a_second_pass_over_a_store_finds_nothing(client: Store, tmp_path: Path) -> None:
     client.write(tmp_path / client.usual)
     [store] = client.reader.find(Paths(tmp_path, {}))
-    stamp, seen = client.reader.stamp(store), seen_of(client.reader, store)
+    stamp, seen = client.reader.stamp(store), fingerprints_of(client.reader, store)
     assert seen
-    assert found(client.reader, store, seen) == []
+    assert read_changed(client.reader, store, seen) == []
     assert client.reader.stamp(store) == stamp
 
 
 @every_store
-def test_reading_changes_nothing_and_opens_nothing_beside_the_conversations(client: Store, tmp_path: Path) -> None:
+def test_reading_changes_nothing_and_opens_only_conversations(client: Store, tmp_path: Path) -> None:
     client.write(tmp_path / client.usual)
     secrets = ("auth.json", "oauth_creds.json", "settings.json", "config.yaml", "config.toml", ".env", "accounts.db")
     for folder in (tmp_path / client.usual, (tmp_path / client.usual).parent):
@@ -184,7 +184,9 @@ def test_reading_changes_nothing_and_opens_nothing_beside_the_conversations(clie
             (folder / name).write_text("sk-secret", encoding="utf-8")
     before = state_of(tmp_path)
     with opened_files() as opened:
-        everything = [each for store in client.reader.find(Paths(tmp_path, {})) for each in found(client.reader, store)]
+        everything = [
+            each for store in client.reader.find(Paths(tmp_path, {})) for each in read_changed(client.reader, store)
+        ]
     assert everything
     assert state_of(tmp_path) == before
     assert not [path for path in opened if path.endswith(secrets)]
@@ -192,7 +194,7 @@ def test_reading_changes_nothing_and_opens_nothing_beside_the_conversations(clie
 
 
 @every_store
-def test_a_backup_holds_the_conversations_of_a_store_and_nothing_beside_them(client: Store, tmp_path: Path) -> None:
+def test_a_backup_contains_only_the_conversations_of_a_store(client: Store, tmp_path: Path) -> None:
     client.write(tmp_path / client.usual)
     secrets = ("auth.json", "settings.json", ".env")
     for name in secrets:
@@ -208,11 +210,11 @@ def test_a_backup_holds_the_conversations_of_a_store_and_nothing_beside_them(cli
     [each for each in STORES if each.source in WRITERS],
     ids=lambda each: each.source,
 )
-def test_what_was_said_has_an_id_where_a_session_can_go_on_in_the_client(client: Store, tmp_path: Path) -> None:
-    """Without one, equal words of two clients in which a chat goes on are not told apart."""
+def test_messages_have_ids_if_a_session_can_be_resumed_in_the_client(client: Store, tmp_path: Path) -> None:
+    """Without ids, equal texts of two clients in which a chat is resumed could not be told apart."""
     client.write(tmp_path / client.usual)
     [store] = client.reader.find(Paths(tmp_path, {}))
-    messages = [one for each in found(client.reader, store) for one in each.session.messages]
+    messages = [one for each in read_changed(client.reader, store) for one in each.session.messages]
     ids = [one.native_id for one in messages if one.role in (Role.USER, Role.ASSISTANT)]
     assert ids
     assert len({*ids} - {None}) == len(ids)

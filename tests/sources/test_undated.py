@@ -1,4 +1,4 @@
-"""A conversation in which no line has a time is as old as its file, not of the moment it is read."""
+"""A conversation without times has the time of its file, not of the import."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TIMES = ("timestamp", "startTime", "lastUpdated", "creationDate", "lastMessageD
 
 
 def timeless(value: Any) -> Any:
-    """The same without any time."""
+    """Return a value without its times."""
     if isinstance(value, list):
         return [timeless(item) for item in value]
     if isinstance(value, dict):
@@ -55,7 +55,7 @@ def vscode(root: Path) -> Path:
     [(ClaudeCode(), claude), (GeminiCli(), gemini), (CopilotCli(), copilot), (CopilotVscode(), vscode)],
     ids=lambda given: getattr(given, "name", ""),
 )
-def test_a_session_without_any_time_is_as_old_as_its_file(
+def test_a_session_without_times_has_the_time_of_its_file(
     tmp_path: Path, reader: Source, write: Callable[[Path], Path]
 ) -> None:
     file = write(tmp_path)
@@ -65,7 +65,7 @@ def test_a_session_without_any_time_is_as_old_as_its_file(
 
     found = [each.session for each in reader.sessions(tmp_path, {}) if isinstance(each, FoundSession)]
     assert found[0].messages
-    dates = {(told.timestamp, told.more["time"]) for session in found for told in session.messages}
+    dates = {(message.timestamp, message.more["time"]) for session in found for message in session.messages}
     assert dates == {(datetime.fromtimestamp(LONG_AGO, UTC), "inferred")}
 
 

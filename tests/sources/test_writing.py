@@ -1,4 +1,4 @@
-"""Sessions that we write: what the client's own reader finds in them."""
+"""Sessions written for a client, read with its reader."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sources.base import Paths
 from sources.readers import READERS
 from sources.writers import WRITERS
 from sources.writing import Call, Transfer, TransferPart
-from tests.sources.reading import found
+from tests.sources.reading import read_changed
 
 FOUND = Call("grep", {"pattern": "retr"}, "RETRIES = 5")
 READ = Call("read_file_v2", {"target_file": "src/pay.py", "limit": 9}, "RETRIES = 5")
@@ -39,7 +39,7 @@ TALK = Transfer(
 
 @pytest.fixture
 def paths(tmp_path: Path) -> Paths:
-    """A home in which Gemini CLI knows the folder and OpenCode has a model."""
+    """A home folder where Gemini CLI knows the project and OpenCode has a model."""
     for name, content in {
         ".gemini/projects.json": {"projects": {"/home/ann/shop": "shop"}},
         ".config/opencode/opencode.json": {"model": "anthropic/claude-sonnet-4-6"},
@@ -50,22 +50,22 @@ def paths(tmp_path: Path) -> Paths:
 
 
 @pytest.mark.parametrize("client", OWN)
-def test_a_client_finds_the_calls_of_another_as_its_own(client: str, paths: Paths, tmp_path: Path) -> None:
+def test_calls_of_another_client_become_the_clients_own(client: str, paths: Paths, tmp_path: Path) -> None:
     writer = WRITERS[client]
     for file, text in writer.make(TALK, writer.tested, paths, tmp_path).files.items():
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     reader = next(reader for reader in READERS if reader.name == client)
     [store] = reader.find(paths)
-    [session] = [each.session for each in found(reader, store)]
-    told = [
+    [session] = [each.session for each in read_changed(reader, store)]
+    shown = [
         (str(message.role), message.text)
         if message.role is not Role.TOOL
         else tuple(message.more["tool"][name] for name in ("name", "params", "result", "status"))
         for message in session.messages
     ]
     read, path, run, ended = OWN[client]
-    assert told == [
+    assert shown == [
         ("user", "몇 번 재시도하지?"),
         ("assistant", "I look."),
         (read, {path: "src/pay.py"}, "RETRIES = 5", "completed"),
@@ -75,7 +75,7 @@ def test_a_client_finds_the_calls_of_another_as_its_own(client: str, paths: Path
     ]
 
 
-def test_opencode_takes_the_calls_in_as_parts(paths: Paths, tmp_path: Path) -> None:
+def test_opencode_gets_calls_as_parts(paths: Paths, tmp_path: Path) -> None:
     [text] = WRITERS["opencode"].make(TALK, "1.18.33", paths, tmp_path).files.values()
     messages = json.loads(text)["messages"]
     assert {message["info"]["cost"] for message in messages if message["info"]["role"] == "assistant"} == {0}
@@ -86,7 +86,7 @@ def test_opencode_takes_the_calls_in_as_parts(paths: Paths, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("client", ["claude-code", "qwen-code"])
-def test_a_session_stands_in_the_folder_that_its_client_looks_in(client: str, paths: Paths, tmp_path: Path) -> None:
+def test_a_session_is_written_where_its_client_looks_for_it(client: str, paths: Paths, tmp_path: Path) -> None:
     writer = WRITERS[client]
     talk = replace(TALK, folder="/home/ann/가게 🐳")
     [file, *_] = writer.make(talk, writer.tested, paths, tmp_path).files

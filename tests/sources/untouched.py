@@ -1,4 +1,4 @@
-"""Proof that a reader leaves a client's folder as it was, and opened nothing that it must not."""
+"""Check that a reader leaves a client's folder unchanged, and which files it opens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _recorders: list[list[str]] = []
 
 
 def state_of(folder: Path) -> dict[str, tuple[int, int, str]]:
-    """Everything below a folder: mode, time of change, hash of the contents."""
+    """Return mode, time of change and content hash of everything below a folder."""
     state = {}
     for path in sorted([folder, *folder.rglob("*")]):
         seen = path.lstat()
@@ -28,12 +28,12 @@ def _record(event: str, arguments: tuple[Any, ...]) -> None:
             recorder.append(str(arguments[0]))
 
 
-sys.addaudithook(_record)  # cannot be taken away again, so there is one for all tests
+sys.addaudithook(_record)  # one for all tests, because an audit hook cannot be removed
 
 
 @contextmanager
 def opened_files() -> Iterator[list[str]]:
-    """The paths that are opened in the block, however that is done in Python."""
+    """Yield a list that receives the paths opened in the block."""
     paths: list[str] = []
     _recorders.append(paths)
     try:

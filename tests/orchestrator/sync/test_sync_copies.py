@@ -26,8 +26,8 @@ from tests.sources.cursor_agent.cursor_agent_files import (
     agent_id,
     answered,
     asked,
+    entry,
     mirror,
-    said,
     text,
     working_session,
 )
@@ -108,7 +108,7 @@ async def test_a_transcript_adds_the_turns_that_the_database_has_lost(
     cursor.describe(store.parent, title="The basket")
     await run_sync(orchestrator, empty_home)
     store.write_bytes(b"no database" * 500)
-    newer = [said("user", text("Fix it")), said("assistant", text("Fixed."))]
+    newer = [entry("user", text("Fix it")), entry("assistant", text("Fixed."))]
     cursor.transcript(1, *mirror(), *newer)
     await run_sync(orchestrator, empty_home)
     assert await spoken(orchestrator) == [QUESTION, *WHOLE, "Fix it", "Fixed."]
@@ -157,7 +157,7 @@ async def test_words_said_twice_stay_two_when_the_database_comes(
     orchestrator: Orchestrator, empty_home: Path, cursor: AgentFiles
 ) -> None:
     twice = [asked("continue"), answered(text("Done."))] * 2
-    copied = [said("user", text("continue")), said("assistant", text("Done."))] * 2
+    copied = [entry("user", text("continue")), entry("assistant", text("Done."))] * 2
     cursor.chat(1, *twice[:2])
     await run_sync(orchestrator, empty_home)
     next(cursor.root.glob("chats/*/*/store.db")).write_bytes(b"no database" * 500)

@@ -1,4 +1,4 @@
-"""What a user sees of the chats that Aider keeps in each project."""
+"""Aider: chats of each project as a user sees them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sources.aider.reader import NAME, Aider, chats_of, dialogue_of
 from sources.base import Paths
 from tests.sources.anything import check
-from tests.sources.reading import found, said, seen_of
+from tests.sources.reading import fingerprints_of, read_changed, texts_of
 
 TAG = "thinking-content-7bbeb8e1441453ad999a0bbba8a46d4b"
 FIRST = f"""
@@ -51,35 +51,42 @@ Hello
 
 
 def write(project: Path, *chats: str) -> Path:
-    """A project's history."""
+    """Write a project's history file."""
     project.mkdir(parents=True, exist_ok=True)
     (project / NAME).write_text("".join(chats), encoding="utf-8")
     return project / NAME
 
 
-def test_chats_read_as_they_went(tmp_path: Path) -> None:
-    first, second = found(Aider(), write(tmp_path / "shop", FIRST, SECOND))
+def test_chats_are_read_in_order(tmp_path: Path) -> None:
+    first, second = read_changed(Aider(), write(tmp_path / "shop", FIRST, SECOND))
 
-    assert [kind for kind, _ in said(first.session)] == ["system", "user", "thinking", "assistant", "tool", "system"]
-    told, asked, thought, answer, edit, _ = (each.text for each in first.session.messages)
-    assert told.startswith("aider --model openai/gpt-4o --message Why?\nand the second line of that")
+    assert [kind for kind, _ in texts_of(first.session)] == [
+        "system",
+        "user",
+        "thinking",
+        "assistant",
+        "tool",
+        "system",
+    ]
+    command, asked, thought, answer, edit, _ = (each.text for each in first.session.messages)
+    assert command.startswith("aider --model openai/gpt-4o --message Why?\nand the second line of that")
     assert asked == "Why is the basket empty? 안녕\nAnd since when?"
     assert thought == "It returns a new list."
     assert answer.startswith("I will change it.\n\n> a line that the model quotes")
     assert answer.endswith("```")
     assert edit == "edit basket.py"
-    assert said(second.session)[1:] == [("user", "Hi"), ("assistant", "Hello")]
+    assert texts_of(second.session)[1:] == [("user", "Hi"), ("assistant", "Hello")]
 
 
-def test_chats_keep_project_model_edits_and_when_they_began(tmp_path: Path) -> None:
-    first, second = found(Aider(), write(tmp_path / "shop", FIRST, SECOND))
+def test_chats_keep_project_model_edits_and_start_time(tmp_path: Path) -> None:
+    first, second = read_changed(Aider(), write(tmp_path / "shop", FIRST, SECOND))
 
     assert first.session.project == str(tmp_path / "shop")
     assert first.session.title == "Why is the basket empty? 안녕 And since when?"
     assert first.session.session_id != second.session.session_id
-    told, asked, _, answer, edit, _ = first.session.messages
-    assert told.timestamp == datetime(2026, 11, 22, 7, 11, 16).astimezone()
-    assert "time" not in told.more
+    command, asked, _, answer, edit, _ = first.session.messages
+    assert command.timestamp == datetime(2026, 11, 22, 7, 11, 16).astimezone()
+    assert "time" not in command.more
     assert asked.more == {"time": "inferred"}
     assert answer.more["model"] == "openai/gpt-4o"
     assert edit.more["tool"]["params"] == {"file_path": "basket.py"}
@@ -87,31 +94,31 @@ def test_chats_keep_project_model_edits_and_when_they_began(tmp_path: Path) -> N
 
 
 def test_the_same_time_in_two_projects_makes_two_conversations(tmp_path: Path) -> None:
-    ids = {found(Aider(), write(tmp_path / name, SECOND))[0].session.session_id for name in ("shop", "till")}
+    ids = {read_changed(Aider(), write(tmp_path / name, SECOND))[0].session.session_id for name in ("shop", "till")}
     assert len(ids) == 2
     assert {one.index("-") for one in ids} == {8}  # with other ids all would be stored once more
 
 
-def test_only_the_chat_that_went_on_is_read_again(tmp_path: Path) -> None:
+def test_only_the_continued_chat_is_read_again(tmp_path: Path) -> None:
     store = write(tmp_path, FIRST, SECOND)
-    seen, stamp = seen_of(Aider(), store), Aider().stamp(store)
-    assert found(Aider(), store, seen) == []
+    seen, stamp = fingerprints_of(Aider(), store), Aider().stamp(store)
+    assert read_changed(Aider(), store, seen) == []
 
     write(tmp_path, FIRST, SECOND, "\n#### More?  \n\nNo\n")
     assert Aider().stamp(store) != stamp
-    assert [said(each.session)[-1] for each in found(Aider(), store, seen)] == [("assistant", "No")]
+    assert [texts_of(each.session)[-1] for each in read_changed(Aider(), store, seen)] == [("assistant", "No")]
 
 
-def test_a_start_without_a_word_and_two_in_one_second_do_no_harm(tmp_path: Path) -> None:
+def test_empty_chats_and_two_in_one_second_are_read_correctly(tmp_path: Path) -> None:
     empty = "# aider chat started at 2026-11-22 07:11:16\n\n> Aider v0.86.2  \n"
     store = write(tmp_path, "rubbish before\n", empty, empty, SECOND)
-    one, two, talk = found(Aider(), store)
+    one, two, talk = read_changed(Aider(), store)
     assert [each.skipped[0].why for each in (one, two)] == ["no conversation in it"] * 2
     assert one.key != two.key
     assert not talk.skipped
 
 
-def test_histories_are_found_below_the_home_folder_or_where_the_variables_say(tmp_path: Path) -> None:
+def test_histories_are_found_below_home_or_the_folders_of_the_variables(tmp_path: Path) -> None:
     near = [write(tmp_path / name, SECOND) for name in ("", "shop", "src/till")]
     for name in ("a/b/deep", ".cache/hidden"):
         write(tmp_path / name, SECOND)
@@ -131,11 +138,11 @@ def test_histories_are_found_below_the_home_folder_or_where_the_variables_say(tm
         max_size=20,
     )
 )
-def test_any_lines_make_chats(lines: list[str]) -> None:
+def test_any_lines_are_parsed(lines: list[str]) -> None:
     for chat in chats_of([*lines, "# aider chat started at 2026-11-22 07:11:16", *lines]):
         check(dialogue_of(chat, "s").build(began=chat.began))
 
 
 @pytest.mark.parametrize("day", ["2026-13-45 99:99:99", "not a time"])
-def test_what_is_no_time_begins_no_chat(day: str) -> None:
+def test_a_heading_without_a_valid_time_begins_no_chat(day: str) -> None:
     assert list(chats_of([f"# aider chat started at {day}", "#### Hi"])) == []

@@ -1,4 +1,4 @@
-"""Builds what Antigravity keeps: transcripts of numbered steps."""
+"""Build Antigravity's files: transcripts of numbered steps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Steps:
     lines: list[Record] = field(default_factory=list)
 
     def add(self, source: str, kind: str, content: str = "", **more: Any) -> Record:
-        """One step of any type."""
+        """Add a step of any type."""
         number = len(self.lines)
         at = (BEGIN + timedelta(seconds=10 * number)).strftime("%Y-%m-%dT%H:%M:%SZ")
         step = {"step_index": number, "source": source, "type": kind, "status": "DONE", "created_at": at, **more}
@@ -36,29 +36,29 @@ class Steps:
         return step
 
     def user(self, text: str, settings: str = "") -> Record:
-        """What the user sent, wrapped as the client wraps it."""
+        """Add a user message, wrapped as the client does."""
         metadata = "<ADDITIONAL_METADATA>\nThe current local time is: 2026-11-03.\n</ADDITIONAL_METADATA>"
         wrapped = f"<USER_REQUEST>\n{text}\n</USER_REQUEST>\n{metadata}{settings}"
         return self.add("USER_EXPLICIT", "USER_INPUT", wrapped)
 
     def model(self, content: str = "", *calls: Record, **more: Any) -> Record:
-        """An answer, with what it calls."""
-        told = {"tool_calls": list(calls)} if calls else {}
-        return self.add("MODEL", "PLANNER_RESPONSE", content, **told, **more)
+        """Add an answer with its calls."""
+        fields = {"tool_calls": list(calls)} if calls else {}
+        return self.add("MODEL", "PLANNER_RESPONSE", content, **fields, **more)
 
     def result(self, kind: str, output: str, **more: Any) -> Record:
-        """What came of a call."""
+        """Add the result of a call."""
         times = "Created At: 2026-11-03T09:00:30Z\nCompleted At: 2026-11-03T09:00:31Z\n\n\t\t\t\t"
         return self.add("MODEL", kind, times + output, **more)
 
 
 def call(name: str, *, is_shortened: bool = False, **args: Any) -> Record:
-    """A call; in the shortened transcript each argument is the JSON of it."""
+    """Return a call; the shortened transcript has each argument as JSON text."""
     return {"name": name, "args": {key: json.dumps(value) for key, value in args.items()} if is_shortened else args}
 
 
 def working_steps() -> Steps:
-    """A conversation with everything that is usual."""
+    """Return a conversation with all usual parts."""
     steps = Steps()
     steps.user("Why is the basket empty? 안녕", SETTINGS)
     steps.add("SYSTEM", "CONVERSATION_HISTORY")
@@ -76,7 +76,7 @@ def working_steps() -> Steps:
 
 
 def write(store: Path, steps: Steps, session: str = SESSION, name: str = "transcript_full.jsonl") -> Path:
-    """The transcript in its folder."""
+    """Write a transcript into its folder."""
     folder = store / "brain" / session / ".system_generated" / "logs"
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / name

@@ -1,4 +1,4 @@
-"""Antigravity's format for the tests of `tests/sources/test_fuzz.py`: its steps with any values in them."""
+"""Antigravity's format for `tests/sources/test_fuzz.py`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STEPS = st.fixed_dictionaries(
 
 
 def read(records: list[Record]) -> Session:
-    """The session that steps make."""
+    """Parse steps into a session."""
     transcript = AntigravityTranscript("s")
     for record in records:
         transcript.read(record)
@@ -42,7 +42,7 @@ def read(records: list[Record]) -> Session:
 
 
 def read_file(data: bytes) -> list[Session]:
-    """The session that a file holds."""
+    """Parse a file."""
     return [read(list(records_of(read_lines(io.BytesIO(data)), Damage())))]
 
 

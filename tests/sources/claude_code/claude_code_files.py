@@ -1,4 +1,4 @@
-"""Builds what Claude Code keeps in a home folder, record by record, from the description of its format."""
+"""Build Claude Code's files record by record, from the description of its format."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ CWD = "/home/ann/shop"
 
 
 def session_id(number: int) -> str:
-    """A session id that looks like the client's."""
+    """Return an id in the client's form."""
     return str(uuid.UUID(int=0x5E55_0000_0000_4000_8000_0000_0000_0000 + number))
 
 
 def folder_name(cwd: str) -> str:
-    """The name that the client gives to the folder of a project."""
+    """Return the client's folder name of a project."""
     return "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in cwd)
 
 
 @dataclass
 class Dialogue:
-    """The records of one transcript; each follows the one before unless `parent` says otherwise."""
+    """The records of one transcript; each continues the one before, or `parent`."""
 
     session_id: str
     cwd: str = CWD
@@ -40,7 +40,7 @@ class Dialogue:
     at: datetime = BEGIN
 
     def add(self, kind: str, **fields: Any) -> str:
-        """One record of the chain; its uuid."""
+        """Add a record to the chain, and return its uuid."""
         self.at += timedelta(seconds=10)
         here = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.session_id}/{len(self.records)}"))
         envelope = {
@@ -60,15 +60,15 @@ class Dialogue:
         return self.parent
 
     def aside(self, kind: str, **fields: Any) -> None:
-        """A record that is no part of the chain."""
+        """Add a record outside the chain."""
         self.records.append({"type": kind, **fields})
 
     def user(self, content: Any, **fields: Any) -> str:
-        """What the user sent, or the client in the user's name."""
+        """Add a user message, or one of the client in the user's name."""
         return self.add("user", message={"role": "user", "content": content}, **fields)
 
     def assistant(self, *blocks: Record, message_id: str, usage: Mapping[str, int] | None = None, **fields: Any) -> str:
-        """One record of an answer."""
+        """Add one record of an answer."""
         message = {
             "id": message_id,
             "type": "message",
@@ -81,26 +81,26 @@ class Dialogue:
         return self.add("assistant", message=message, requestId=f"req_{message_id}", **fields)
 
     def says(self, text: str, message_id: str, **fields: Any) -> str:
-        """An answer, or the part of one, that is text."""
+        """Add an answer, or a part of one, with text."""
         return self.assistant({"type": "text", "text": text}, message_id=message_id, **fields)
 
     def calls(self, name: str, params: Any, call_id: str, message_id: str, **fields: Any) -> str:
-        """A tool call."""
+        """Add a tool call."""
         block = {"type": "tool_use", "id": call_id, "name": name, "input": params}
         return self.assistant(block, message_id=message_id, **fields)
 
     def result(self, call_id: str, content: Any, structured: Any = None, *, is_error: bool = False) -> str:
-        """A tool's answer, as the client hands it back."""
+        """Add a tool's result."""
         block = {"type": "tool_result", "tool_use_id": call_id, "content": content, "is_error": is_error}
         return self.user([block], toolUseResult=structured)
 
     def lines(self) -> bytes:
-        """The transcript as it stands in the file."""
+        """Return the content of the transcript's file."""
         return b"".join(json.dumps(record, ensure_ascii=False).encode() + b"\n" for record in self.records)
 
 
 def write(root: Path, dialogue: Dialogue, *, stem: str | None = None, project: str = CWD) -> Path:
-    """The transcript in its place below the configuration folder."""
+    """Write a transcript to its place below the configuration folder."""
     file = root / "projects" / folder_name(project) / f"{stem or dialogue.session_id}.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(dialogue.lines())
@@ -108,7 +108,7 @@ def write(root: Path, dialogue: Dialogue, *, stem: str | None = None, project: s
 
 
 def write_agent(root: Path, dialogue: Dialogue, agent: str, meta: Record | None = None, *, under: str = "") -> Path:
-    """A sub-agent's transcript where clients since 2.1.2 keep it."""
+    """Write a sub-agent's transcript where clients since 2.1.2 store it."""
     folder = root / "projects" / folder_name(CWD) / dialogue.session_id / "subagents" / under
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"agent-{agent}.jsonl"
@@ -119,7 +119,7 @@ def write_agent(root: Path, dialogue: Dialogue, agent: str, meta: Record | None 
 
 
 def working_session(number: int = 1) -> Dialogue:
-    """A session as most are: a question, thoughts, tools, an answer in several records, an error, a second turn."""
+    """Return a usual session: a question, thoughts, tools, an answer in several records, an error, a second turn."""
     talk = Dialogue(session_id(number))
     talk.aside("file-history-snapshot", messageId="m-1", snapshot={"messageId": "m-1", "trackedFileBackups": {}})
     talk.user("Why does the basket lose its items?", promptSource="typed", permissionMode="default")

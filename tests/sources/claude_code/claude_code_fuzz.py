@@ -1,4 +1,4 @@
-"""What the records of a Claude Code transcript look like, right and wrong."""
+"""Claude Code's format for `tests/sources/test_fuzz.py`."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ RECORDS = st.fixed_dictionaries(
 
 
 def read_records(records: list[Record]) -> list[Session]:
-    """The sessions that records make."""
+    """Parse records into sessions."""
     return [transcript.session() for transcript in parse(records, session_id(1))]
 
 
 def read_file(data: bytes, damage: Damage | None = None) -> list[Session]:
-    """The sessions that a file holds."""
+    """Parse a file."""
     records = records_of(read_lines(io.BytesIO(data)), damage or Damage())
     return [transcript.session() for transcript in parse(records, session_id(1))]
 

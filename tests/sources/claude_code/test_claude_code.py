@@ -1,4 +1,4 @@
-"""What a user sees of the sessions that Claude Code keeps."""
+"""Claude Code: sessions as a user sees them."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def found(root: Path) -> dict[str, FoundSession]:
-    """All sessions of a store, by session id."""
+def read_changed(root: Path) -> dict[str, FoundSession]:
+    """Return all sessions of a store by id."""
     results = ClaudeCode().sessions(root, {})
     return {each.session.session_id: each for each in results if isinstance(each, FoundSession)}
 
 
 def read(talk: Dialogue) -> Session:
-    """The session that a transcript holds, without any file."""
+    """Parse the records of a transcript, without a file."""
     return parse(talk.records, talk.session_id)[0].session()
 
 
@@ -51,7 +51,7 @@ def only(session: Session, role: Role) -> Message:
     return message
 
 
-def test_a_session_reads_as_it_went() -> None:
+def test_a_session_is_read_in_order() -> None:
     session = read(working_session())
 
     assert [(message.role.value, message.text) for message in session.messages] == [
@@ -71,7 +71,7 @@ def test_a_session_reads_as_it_went() -> None:
     assert session.meta == {}
 
 
-def test_a_session_written_anew_on_a_resume_reads_in_the_order_of_its_file() -> None:
+def test_a_session_rewritten_on_a_resume_keeps_the_order_of_its_file() -> None:
     talk = Dialogue(session_id(1))
     for turn in range(3):
         talk.user(f"Question {turn}")
@@ -98,7 +98,7 @@ def test_a_session_written_anew_on_a_resume_reads_in_the_order_of_its_file() -> 
     assert inferred[0].timestamp == session.messages[0].timestamp
 
 
-def test_a_question_from_a_clock_that_went_wrong_takes_no_time_away() -> None:
+def test_a_question_with_a_wrong_clock_does_not_change_other_times() -> None:
     talk = working_session()
     talk.at = BEGIN - timedelta(days=400)
     talk.user("And now?")
@@ -118,7 +118,7 @@ def test_a_tool_call_keeps_its_parameters_result_and_outcome() -> None:
     assert (testing["result"], testing["status"]) == ("1 failed", "failed")
 
 
-def test_the_first_result_of_a_call_holds() -> None:
+def test_the_first_result_of_a_call_is_used() -> None:
     talk = Dialogue(session_id(1))
     talk.user("Read it")
     talk.calls("Read", {"file_path": "/a.py"}, "toolu_1", "msg_1")
@@ -128,7 +128,7 @@ def test_the_first_result_of_a_call_holds() -> None:
     assert (tool["result"], tool["status"]) == ("x = 1", "completed")
 
 
-def test_every_message_has_an_identity_a_time_and_its_model() -> None:
+def test_every_message_has_an_id_a_time_and_its_model() -> None:
     messages = read(working_session()).messages
 
     ids = [message.more["native_id"] for message in messages]
@@ -146,7 +146,7 @@ def test_the_tokens_of_an_answer_are_counted_once() -> None:
     assert len(counted) == 4
 
 
-def test_an_answer_in_many_records_is_one_message_even_with_a_tool_between() -> None:
+def test_an_answer_in_many_records_is_one_message_even_around_a_tool_call() -> None:
     talk = Dialogue(session_id(1))
     talk.user("Search and tell")
     talk.says("First part.", "msg_1")
@@ -180,7 +180,7 @@ def test_a_refused_call_a_running_call_and_a_lost_call_are_told_apart() -> None:
     ]
 
 
-def test_an_error_of_the_service_is_an_error_and_no_answer() -> None:
+def test_a_service_error_is_an_error_not_an_answer() -> None:
     talk = Dialogue(session_id(1))
     talk.user("Hello")
     talk.says("API Error: 529 overloaded", "msg_1", model="<synthetic>", isApiErrorMessage=True)
@@ -193,7 +193,7 @@ def test_an_error_of_the_service_is_an_error_and_no_answer() -> None:
     assert all("model" not in message.more for message in session.messages)
 
 
-def test_what_was_typed_is_kept_apart_from_what_was_put_around_it() -> None:
+def test_typed_text_is_separated_from_text_that_the_client_added() -> None:
     cases: list[tuple[Any, list[str], list[str]]] = [
         ("Just a question", ["Just a question"], []),
         ("<ide_opened_file>The user opened a.py</ide_opened_file>", [], ["The user opened a.py"]),
@@ -249,7 +249,7 @@ def test_what_was_typed_is_kept_apart_from_what_was_put_around_it() -> None:
 
 
 @pytest.mark.parametrize("flag", [{"isMeta": True}, {"isVisibleInTranscriptOnly": True}, {"promptSource": "system"}])
-def test_a_record_that_the_client_marks_as_its_own_is_not_the_users(flag: Record) -> None:
+def test_a_record_marked_as_the_clients_is_not_the_users(flag: Record) -> None:
     talk = Dialogue(session_id(1))
     talk.user("Base directory for this skill: /x", **flag)
 
@@ -258,7 +258,7 @@ def test_a_record_that_the_client_marks_as_its_own_is_not_the_users(flag: Record
     assert session.title is None
 
 
-def test_a_prompt_typed_while_the_client_was_busy_is_the_users() -> None:
+def test_a_queued_prompt_is_the_users() -> None:
     talk = Dialogue(session_id(1))
     talk.user("Start")
     talk.add("attachment", attachment={"type": "queued_command", "prompt": "And add a test"})
@@ -268,7 +268,7 @@ def test_a_prompt_typed_while_the_client_was_busy_is_the_users() -> None:
     assert said(read(talk)) == ["Start", "And add a test"]
 
 
-def test_pictures_and_files_are_attached_by_name() -> None:
+def test_images_and_files_are_attached_by_name() -> None:
     talk = Dialogue(session_id(1))
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk=" * 1000}}
     talk.user([{"type": "text", "text": "What is wrong here?"}, picture])
@@ -280,7 +280,7 @@ def test_pictures_and_files_are_attached_by_name() -> None:
     assert (second.text, second.more["attachments"]) == ("[image/png]", ["image/png"])
 
 
-def test_a_compaction_is_context_and_repeats_nothing() -> None:
+def test_a_compaction_is_a_system_message_and_repeats_nothing() -> None:
     talk = Dialogue(session_id(1))
     talk.user("Long story")
     talk.says("Longer answer", "msg_1")
@@ -300,7 +300,7 @@ def test_a_compaction_is_context_and_repeats_nothing() -> None:
     assert boundary.more["injected"] is summary.more["injected"] is True
 
 
-def test_a_prompt_that_was_taken_back_is_kept_and_marked() -> None:
+def test_a_rewound_prompt_is_kept_and_marked() -> None:
     talk = Dialogue(session_id(1))
     talk.user("Hello")
     fork = talk.says("Hi", "msg_1")
@@ -323,7 +323,7 @@ def test_a_prompt_that_was_taken_back_is_kept_and_marked() -> None:
     }
 
 
-def test_the_results_of_parallel_tools_stand_though_they_are_beside_the_chain_to_the_last_record() -> None:
+def test_results_of_parallel_tools_outside_the_last_chain_are_kept() -> None:
     talk = Dialogue(session_id(1))
     talk.user("Read both")
     one = talk.calls("Read", {"file_path": "a"}, "toolu_1", "msg_1")
@@ -363,7 +363,7 @@ def test_a_message_without_a_time_takes_the_one_before_and_says_so() -> None:
     assert [message.more.get("time") for message in (first, second, third)] == ["inferred", None, "inferred"]
 
 
-def test_titles_are_taken_in_the_order_of_trust() -> None:
+def test_the_most_reliable_title_is_used() -> None:
     talk = Dialogue(session_id(1))
     talk.user("/x")
     leaf = talk.user("First words")
@@ -382,7 +382,7 @@ def test_titles_are_taken_in_the_order_of_trust() -> None:
         assert read(talk).title == expected
 
 
-def test_a_session_renamed_by_command_has_that_name() -> None:
+def test_a_session_renamed_by_command_has_the_new_name() -> None:
     talk = working_session()
     talk.add("system", subtype="local_command", content="<command-name>/rename</command-name>\n"
              "<command-message>rename</command-message>\n<command-args>Basket bug</command-args>")  # fmt: skip
@@ -391,19 +391,19 @@ def test_a_session_renamed_by_command_has_that_name() -> None:
     assert read(talk).title == "Basket bug"
 
 
-def test_a_summary_in_another_file_names_the_session_it_ends(root: Path) -> None:
+def test_a_summary_in_another_file_is_the_title_of_its_session(root: Path) -> None:
     talk = working_session()
     write(root, talk)
     later = Dialogue(session_id(2))
     later.aside("summary", summary="Basket bug found", leafUuid=talk.parent)
     write(root, later)
 
-    sessions = found(root)
+    sessions = read_changed(root)
     assert sessions[talk.session_id].session.title == "Basket bug found"
     assert sessions[later.session_id].session.messages == ()
 
 
-def test_the_project_is_where_the_work_began_or_was_moved_to() -> None:
+def test_the_project_is_the_first_folder_or_the_one_moved_to() -> None:
     talk = Dialogue(session_id(1), cwd=f"{CWD}/.claude/worktrees/brave-otter")
     talk.user("In a worktree")
     assert read(talk).project == CWD
@@ -418,7 +418,7 @@ def test_the_project_is_where_the_work_began_or_was_moved_to() -> None:
     assert read(talk).project == "/home/ann/moved"
 
 
-def test_a_fork_of_today_names_its_origin() -> None:
+def test_a_fork_of_a_current_version_names_its_origin() -> None:
     talk = working_session()
     fork = Dialogue(session_id(2), common={"forkedFrom": {"sessionId": talk.session_id, "messageUuid": talk.parent}})
     fork.user("Another way")
@@ -427,7 +427,7 @@ def test_a_fork_of_today_names_its_origin() -> None:
     assert (session.parent, session.meta["relation"]) == (session_id(1), "fork")
 
 
-def test_what_a_fork_of_old_shares_with_its_origin_has_the_same_ids(root: Path) -> None:
+def test_a_fork_of_an_old_version_shares_message_ids_with_its_origin(root: Path) -> None:
     origin = working_session()
     fork = Dialogue(session_id(2))
     fork.records = [{**record, "sessionId": fork.session_id} for record in origin.records]
@@ -435,11 +435,11 @@ def test_what_a_fork_of_old_shares_with_its_origin_has_the_same_ids(root: Path) 
     write(root, origin)
     write(root, fork)
 
-    first, second = (found(root)[each.session_id].session.messages[:8] for each in (origin, fork))
+    first, second = (read_changed(root)[each.session_id].session.messages[:8] for each in (origin, fork))
     assert [message.more["native_id"] for message in first] == [message.more["native_id"] for message in second]
 
 
-def test_a_session_that_an_old_client_resumed_in_a_new_file_goes_on_from_the_one_before() -> None:
+def test_a_session_resumed_by_an_old_version_in_a_new_file_names_the_one_before() -> None:
     talk = Dialogue(session_id(1))
     talk.user("Before")
     talk.common = {"sessionId": session_id(2)}
@@ -450,14 +450,14 @@ def test_a_session_that_an_old_client_resumed_in_a_new_file_goes_on_from_the_one
 
 
 def sub_agent(name: str) -> Dialogue:
-    """A sub-agent's records: they carry the session id of the one that called it."""
+    """Return a sub-agent's records, which have the session id of their caller."""
     talk = Dialogue(session_id(1), common={"isSidechain": True, "agentId": name})
     talk.user("Find all baskets")
     talk.says("There are three.", f"msg_{name}")
     return talk
 
 
-def test_a_sub_agent_is_a_session_of_its_own_with_a_link_to_its_caller(root: Path) -> None:
+def test_a_sub_agent_is_its_own_session_linked_to_its_caller(root: Path) -> None:
     talk = working_session()
     talk.calls("Task", {"description": "Find baskets", "prompt": "Find all baskets"}, "toolu_9", "msg_9")
     talk.result("toolu_9", "There are three.", {"status": "completed", "agentId": "a1"})
@@ -467,7 +467,7 @@ def test_a_sub_agent_is_a_session_of_its_own_with_a_link_to_its_caller(root: Pat
     journal = write_agent(root, sub_agent("a2"), "a2", under="workflows/wf_7").with_name("journal.jsonl")
     journal.write_text('{"type":"user","message":{"content":"no conversation"}}\n', encoding="utf-8")
 
-    sessions = found(root)
+    sessions = read_changed(root)
     assert sorted(sessions) == [talk.session_id, "agent-a1", "agent-a2"]
     agent = sessions["agent-a1"].session
     assert said(agent) == ["Find all baskets", "There are three."]
@@ -477,15 +477,15 @@ def test_a_sub_agent_is_a_session_of_its_own_with_a_link_to_its_caller(root: Pat
     assert sessions["agent-a2"].session.parent == talk.session_id
 
 
-def test_a_sub_agent_of_an_older_client_lies_beside_its_caller(root: Path) -> None:
+def test_a_sub_agents_file_next_to_its_callers_is_read(root: Path) -> None:
     write(root, working_session())
     write(root, sub_agent("b1"), stem="agent-b1")
 
-    session = found(root)["agent-b1"].session
+    session = read_changed(root)["agent-b1"].session
     assert (session.parent, session.title) == (session_id(1), "Find all baskets")
 
 
-def test_a_sub_agent_written_between_the_records_of_its_caller_is_taken_out(root: Path) -> None:
+def test_a_sub_agent_written_between_the_records_of_its_caller_is_split_off(root: Path) -> None:
     talk = working_session()
     main = read(talk)
     for name in ("first", "second"):
@@ -494,13 +494,13 @@ def test_a_sub_agent_written_between_the_records_of_its_caller_is_taken_out(root
         talk.says(f"Answer of {name}", f"msg_{name}")
     write(root, talk)
 
-    sessions = found(root)
+    sessions = read_changed(root)
     assert sessions[talk.session_id].session.messages == main.messages
     assert said(sessions["agent-first"].session) == ["Prompt of first", "Answer of first"]
     assert sessions["agent-second"].session.parent == talk.session_id
 
 
-def test_a_large_output_that_lies_in_a_file_of_its_own_is_read_from_there(root: Path) -> None:
+def test_a_large_output_is_read_from_its_own_file(root: Path) -> None:
     talk = Dialogue(session_id(1))
     talk.calls("Bash", {"command": "make"}, "toolu_1", "msg_1")
     stub = f"<persisted-output>\nFull output saved to: /h/{talk.session_id}/tool-results/b1.txt\nPreview: …"
@@ -512,12 +512,12 @@ def test_a_large_output_that_lies_in_a_file_of_its_own_is_read_from_there(root: 
     outputs.mkdir(parents=True)
     (outputs / "b1.txt").write_text("the whole output", encoding="utf-8")
 
-    whole, purged = found(root)[talk.session_id].session.messages
+    whole, purged = read_changed(root)[talk.session_id].session.messages
     assert whole.more["tool"]["result"] == "the whole output"
     assert purged.more["tool"]["result"].startswith("<persisted-output>")
 
 
-def test_what_this_reader_does_not_know_is_counted_and_the_rest_is_read() -> None:
+def test_unknown_records_are_counted_and_the_rest_is_read() -> None:
     talk = working_session()
     known = read(talk).messages
     talk.aside("brand-new", payload={})

@@ -1,4 +1,4 @@
-"""Whatever a transcript of Claude Code holds, beyond what holds of every client's files (`test_fuzz`)."""
+"""Arbitrary and extreme transcripts of Claude Code, beyond `tests/sources/test_fuzz.py`."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ WHOLE = working_session().lines()
 
 
 @given(st.integers(0, len(WHOLE)))
-def test_a_transcript_cut_anywhere_tells_of_one_damage_at_most(length: int) -> None:
+def test_a_transcript_cut_anywhere_reports_at_most_one_damage(length: int) -> None:
     damage = Damage()
     read_file(WHOLE[:length], damage)
     assert len(damage.found) <= 1
 
 
 @given(st.lists(WRAPPED | st.text()))
-def test_any_text_falls_into_pieces_that_say_something(texts: list[str]) -> None:
+def test_any_text_is_split_into_non_empty_pieces(texts: list[str]) -> None:
     assert all(piece.text for piece in pieces_of(texts))
 
 
-def test_a_text_of_nothing_but_wrappers_takes_no_time() -> None:
+def test_a_text_of_many_wrappers_is_parsed_fast() -> None:
     for text in ("<bash-stdout></bash-stdout>" * 100_000, "<system-reminder>x</system-reminder>" * 100_000):
         assert list(pieces_of([text])) is not None
     assert next(pieces_of(["<bash-stdout>" * 100_000])).role is Role.SYSTEM
 
 
-def test_an_answer_in_twenty_thousand_records_takes_no_time() -> None:
+def test_an_answer_in_twenty_thousand_records_is_parsed_fast() -> None:
     talk = Dialogue(session_id(1))
     for number in range(20_000):
         message = {"id": "msg_1", "content": [{"type": "text", "text": f"{number}"}]}
@@ -42,13 +42,13 @@ def test_an_answer_in_twenty_thousand_records_takes_no_time() -> None:
     assert len(parse(talk.records, talk.session_id)[0].session().messages) == 1
 
 
-def test_a_number_beyond_all_numbers_and_a_bottomless_parameter_do_no_harm() -> None:
+def test_infinite_numbers_and_deeply_nested_parameters_are_parsed() -> None:
     line = b'{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":"X","input":{"n":1e999,"d":'
     [session] = read_file(line + b"[" * 400 + b"]" * 400 + b"}}]}}\n")
     check_all([session])
 
 
-def test_a_chain_of_fifty_thousand_records_takes_no_time() -> None:
+def test_a_chain_of_fifty_thousand_records_is_parsed_fast() -> None:
     talk = Dialogue(session_id(1))
     for number in range(50_000):
         talk.records.append({"type": "user", "uuid": f"u{number}", "parentUuid": f"u{number - 1}", "message": {}})

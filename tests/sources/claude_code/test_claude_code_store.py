@@ -75,7 +75,7 @@ def test_a_torn_last_line_costs_only_itself(root: Path) -> None:
         (b'{"n":' + b"9" * 5000 + b"}\n", ("line 2", "not JSON")),
     ],
 )
-def test_damage_in_the_middle_is_told_and_the_rest_is_read(
+def test_damage_in_the_middle_is_reported_and_the_rest_is_read(
     root: Path, damage: bytes, reported: tuple[str, str] | None
 ) -> None:
     file = write(root, working_session())
@@ -116,7 +116,7 @@ def test_a_line_with_a_large_picture_is_read_and_an_endless_one_is_passed_over(
     assert found.skipped[0].what == "line 2"
 
 
-def test_a_file_without_a_conversation_is_told_once_and_not_read_again(root: Path) -> None:
+def test_a_file_without_a_conversation_is_reported_once_and_not_read_again(root: Path) -> None:
     snapshots = Dialogue(session_id(2))
     snapshots.aside("file-history-snapshot", messageId="m-1", snapshot={})
     titles = Dialogue(session_id(3))
@@ -146,7 +146,7 @@ def test_a_folder_a_pipe_and_a_broken_link_are_passed_over(root: Path) -> None:
     }
 
 
-def test_a_file_that_goes_during_the_pass_is_told_and_the_others_are_read(root: Path) -> None:
+def test_a_file_that_goes_during_the_pass_is_reported_and_the_others_are_read(root: Path) -> None:
     files = {str(write(root, working_session(number))) for number in (1, 2, 3)}
     results = ClaudeCode().sessions(root, {})
     first = next(results)
@@ -157,7 +157,7 @@ def test_a_file_that_goes_during_the_pass_is_told_and_the_others_are_read(root: 
     assert [each for each in results if isinstance(each, Skipped)] == [Skipped(gone, "no such file or directory")]
 
 
-def test_a_file_that_may_not_be_read_is_told_and_the_others_are_read(
+def test_a_file_that_may_not_be_read_is_reported_and_the_others_are_read(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     locked = str(write(root, working_session(2)))
@@ -184,7 +184,7 @@ def test_a_store_that_may_not_be_read_is_an_error_of_the_store(root: Path, monke
     assert raised.value.details == "permission denied"
 
 
-def test_a_project_that_may_not_be_listed_is_told_and_the_others_are_read(
+def test_a_project_that_may_not_be_listed_is_reported_and_the_others_are_read(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     locked = str(write(root, working_session(2), project="/home/ann/other").parent)

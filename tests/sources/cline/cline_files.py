@@ -1,4 +1,4 @@
-"""Builds what Cline and Roo Code keep: tasks of their extensions, sessions of the command line."""
+"""Build the files of Cline and Roo Code: tasks of their extensions, sessions of the command line."""
 
 from __future__ import annotations
 
@@ -14,47 +14,47 @@ TASK = "1795331194000"
 SESSION = "1795331193027_f6538"
 
 
-def said(kind: str, text: str = "", seconds: int = 0, *, ask: bool = False, **more: Any) -> Record:
-    """One message of a task's view."""
+def shown(kind: str, text: str = "", seconds: int = 0, *, ask: bool = False, **more: Any) -> Record:
+    """Return a message as the task's view shows it."""
     key = "ask" if ask else "say"
     return {"ts": BEGIN + 1000 * seconds, "type": key, key: kind, "text": text, **more}
 
 
 def working_view() -> list[Record]:
-    """A task with everything that is usual, as its user saw it."""
+    """Return a task with all usual parts, as its user saw it."""
     request = json.dumps({"request": "…", "tokensIn": 90, "tokensOut": 4, "cacheReads": 3, "cacheWrites": 2})
     return [
-        said("task", "Why is the basket empty? 안녕", 0, images=["data:image/png;base64,AA"]),
-        said("api_req_started", request, 1),
-        said("reasoning", "It returns a new list.", 2),
-        said("text", "I will look.", 3, modelInfo={"modelId": "claude-sonnet-4-6", "providerId": "anthropic"}),
-        said("tool", json.dumps({"tool": "readFile", "path": "basket.py", "content": "return []"}), 4),
-        said("command", "pytest", 5, ask=True),
-        said("command", "pytest", 5),
-        said("command_output", "1 failed", 6),
-        said("command_output", "in 0.1 s", 7),
-        said("text", "half", 8, partial=True),
-        said("followup", json.dumps({"question": "Shall I mend it?", "options": ["Yes"]}), 9, ask=True),
-        said("user_feedback", "Yes", 10),
-        said("error", "quota", 11),
-        said("completion_result", "It makes a new list.", 12),
-        said("completion_result", "", 13, ask=True),
+        shown("task", "Why is the basket empty? 안녕", 0, images=["data:image/png;base64,AA"]),
+        shown("api_req_started", request, 1),
+        shown("reasoning", "It returns a new list.", 2),
+        shown("text", "I will look.", 3, modelInfo={"modelId": "claude-sonnet-4-6", "providerId": "anthropic"}),
+        shown("tool", json.dumps({"tool": "readFile", "path": "basket.py", "content": "return []"}), 4),
+        shown("command", "pytest", 5, ask=True),
+        shown("command", "pytest", 5),
+        shown("command_output", "1 failed", 6),
+        shown("command_output", "in 0.1 s", 7),
+        shown("text", "half", 8, partial=True),
+        shown("followup", json.dumps({"question": "Shall I mend it?", "options": ["Yes"]}), 9, ask=True),
+        shown("user_feedback", "Yes", 10),
+        shown("error", "quota", 11),
+        shown("completion_result", "It makes a new list.", 12),
+        shown("completion_result", "", 13, ask=True),
     ]
 
 
 def message(role: str, *content: Record, seconds: int = 0, **more: Any) -> Record:
-    """One message as the model was sent it."""
+    """Return a message as the model got it."""
     at = BEGIN + 1000 * seconds
     return {"id": f"m{seconds}", "role": role, "content": list(content), "ts": at, **more}
 
 
 def text(words: str) -> Record:
-    """A block of words."""
+    """Return a text block."""
     return {"type": "text", "text": words}
 
 
 def working_session() -> list[Record]:
-    """A session with everything that is usual, as the model was sent it."""
+    """Return a session with all usual parts, as the model got it."""
     model = {"modelInfo": {"id": "fake", "provider": "any"}, "metrics": {"inputTokens": 90, "outputTokens": 4}}
     return [
         message("user", text('<user_input mode="act">Why is the basket empty? 안녕</user_input>')),
@@ -80,7 +80,7 @@ def working_session() -> list[Record]:
 
 
 def write_task(store: Path, view: list[Record], *, task: str = TASK) -> Path:
-    """A task in its folder, and in the list of tasks."""
+    """Write a task into its folder and into the list of tasks."""
     folder = store / "tasks" / task
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "ui_messages.json").write_text(json.dumps(view), encoding="utf-8")
@@ -91,12 +91,12 @@ def write_task(store: Path, view: list[Record], *, task: str = TASK) -> Path:
 
 
 def write_session(store: Path, messages: list[Record], *, agent: str = "", **described: Any) -> Path:
-    """A session of the command line in its folder; that of an agent beside the one it worked for."""
+    """Write a session of the command line; an agent's is written next to its caller's."""
     folder = store / "sessions" / SESSION
     folder.mkdir(parents=True, exist_ok=True)
     name = agent or SESSION
-    told = {"version": 1, "session_id": name, "cwd": SHOP, "started_at": "2026-11-22T07:06:33.074Z", **described}
-    (folder / f"{name}.json").write_text(json.dumps(told), encoding="utf-8")
-    held = {"version": 1, "sessionId": name, "messages": messages}
-    (folder / f"{name}.messages.json").write_text(json.dumps(held), encoding="utf-8")
+    description = {"version": 1, "session_id": name, "cwd": SHOP, "started_at": "2026-11-22T07:06:33.074Z", **described}
+    (folder / f"{name}.json").write_text(json.dumps(description), encoding="utf-8")
+    content = {"version": 1, "sessionId": name, "messages": messages}
+    (folder / f"{name}.messages.json").write_text(json.dumps(content), encoding="utf-8")
     return folder

@@ -1,4 +1,4 @@
-"""Cline's two formats for the tests of `tests/sources/test_fuzz.py`: their records with any values in them."""
+"""Cline's two formats for `tests/sources/test_fuzz.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user sees of the conversations that Cline and Roo Code keep."""
+"""Cline and Roo Code: conversations as a user sees them."""
 
 from __future__ import annotations
 
@@ -14,30 +14,29 @@ from tests.sources.cline.cline_files import (
     SHOP,
     TASK,
     message,
-    said,
+    shown,
     text,
     working_session,
     working_view,
     write_session,
     write_task,
 )
-from tests.sources.reading import found, seen_of
-from tests.sources.reading import said as told
+from tests.sources.reading import fingerprints_of, read_changed, texts_of
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """The client's folder, with nothing in it."""
+    """The client's empty folder."""
     folder = tmp_path / ".cline" / "data"
     folder.mkdir(parents=True)
     return folder
 
 
-def test_a_task_reads_as_its_user_saw_it(store: Path) -> None:
+def test_a_task_is_read_as_its_user_saw_it(store: Path) -> None:
     write_task(store, working_view())
-    [each] = found(Cline(), store)
+    [each] = read_changed(Cline(), store)
 
-    assert told(each.session) == [
+    assert texts_of(each.session) == [
         ("user", "Why is the basket empty? 안녕"),
         ("thinking", "It returns a new list."),
         ("assistant", "I will look."),
@@ -63,11 +62,11 @@ def test_a_task_reads_as_its_user_saw_it(store: Path) -> None:
     assert not any("time" in each.more for each in each.session.messages)
 
 
-def test_a_session_of_the_command_line_reads_as_it_went(store: Path) -> None:
+def test_a_session_of_the_command_line_is_read_in_order(store: Path) -> None:
     write_session(store, working_session(), metadata={"title": "The empty basket"})
-    [each] = found(Cline(), store)
+    [each] = read_changed(Cline(), store)
 
-    assert told(each.session) == [
+    assert texts_of(each.session) == [
         ("user", "Why is the basket empty? 안녕"),
         ("thinking", "It returns a new list."),
         ("assistant", "I will look."),
@@ -86,37 +85,39 @@ def test_a_session_of_the_command_line_reads_as_it_went(store: Path) -> None:
     assert [call.more["tool"]["status"] for call in (looked, ran)] == ["completed", "failed"]
 
 
-def test_the_messages_of_an_agent_belong_to_the_session_it_worked_for(store: Path) -> None:
+def test_an_agents_messages_are_linked_to_its_callers_session(store: Path) -> None:
     write_session(store, working_session())
     write_session(store, [message("user", text("Look around"))], agent="scout")
-    agent = next(each for each in found(Cline(), store) if each.session.session_id == "scout")
+    agent = next(each for each in read_changed(Cline(), store) if each.session.session_id == "scout")
     assert (agent.session.parent, agent.session.meta["relation"]) == (SESSION, "sub-agent")
 
 
-def test_only_changed_tasks_are_read_again_and_a_new_name_is_a_change(store: Path) -> None:
+def test_only_changed_and_renamed_tasks_are_read_again(store: Path) -> None:
     write_task(store, working_view())
     write_session(store, working_session())
-    seen = seen_of(Cline(), store)
-    assert found(Cline(), store, seen) == []
+    seen = fingerprints_of(Cline(), store)
+    assert read_changed(Cline(), store, seen) == []
 
     write_session(store, working_session(), metadata={"title": "Another name"})
-    assert [each.session.title for each in found(Cline(), store, seen)] == ["Another name"]
+    assert [each.session.title for each in read_changed(Cline(), store, seen)] == ["Another name"]
 
 
-def test_damaged_tasks_are_told_and_stop_nothing(store: Path) -> None:
-    write_task(store, [*working_view(), said("poem", "Roses", 20)])
+def test_damaged_tasks_are_reported_and_stop_nothing(store: Path) -> None:
+    write_task(store, [*working_view(), shown("poem", "Roses", 20)])
     broken = store / "tasks" / "2"
     broken.mkdir()
     (broken / "ui_messages.json").write_text('[{"ts": 1', encoding="utf-8")
     (store / "tasks" / "3").mkdir()
 
-    by_id = {each.session.session_id: each for each in found(Cline(), store)}
+    by_id = {each.session.session_id: each for each in read_changed(Cline(), store)}
     assert by_id[TASK].session.messages[-1].text == "Roses"
-    assert [(told.what, told.why) for told in by_id[TASK].skipped] == [("1 x message poem", "unknown to this reader")]
+    assert [(skipped.what, skipped.why) for skipped in by_id[TASK].skipped] == [
+        ("1 x message poem", "unknown to this reader")
+    ]
     assert by_id["2"].skipped[0].why == "no list of messages in it"
 
 
-def test_the_stores_of_the_editors_are_found_each_under_its_own_client(tmp_path: Path) -> None:
+def test_the_stores_of_all_editors_are_found_under_their_client(tmp_path: Path) -> None:
     editor = tmp_path / ".config" / "Code" / "User" / "globalStorage"
     for name in ("saoudrizwan.claude-dev", "rooveterinaryinc.roo-cline"):
         write_task(editor / name, working_view())
@@ -129,10 +130,10 @@ def test_the_stores_of_the_editors_are_found_each_under_its_own_client(tmp_path:
     assert list(RooCode().find(Paths(tmp_path / "other", {"CTXR_ROO_CODE_DIR": str(roo)}))) == [roo]
 
 
-def test_what_roo_code_says_first_is_its_users_question(tmp_path: Path) -> None:
-    folder = write_task(tmp_path, [said("text", "Why?"), said("text", "Because.", 1)])
+def test_roo_codes_first_text_is_the_users_question(tmp_path: Path) -> None:
+    folder = write_task(tmp_path, [shown("text", "Why?"), shown("text", "Because.", 1)])
     (folder / "history_item.json").write_text('{"id": "1", "workspace": "/home/ann/till"}', encoding="utf-8")
-    [each] = found(RooCode(), tmp_path)
-    assert told(each.session) == [("user", "Why?"), ("assistant", "Because.")]
+    [each] = read_changed(RooCode(), tmp_path)
+    assert texts_of(each.session) == [("user", "Why?"), ("assistant", "Because.")]
     assert each.session.project == "/home/ann/till"
-    assert found(RooCode(), tmp_path, seen_of(RooCode(), tmp_path)) == []
+    assert read_changed(RooCode(), tmp_path, fingerprints_of(RooCode(), tmp_path)) == []

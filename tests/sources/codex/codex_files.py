@@ -1,4 +1,4 @@
-"""Builds what Codex keeps in a home folder, in the shapes of its three generations."""
+"""Build Codex's files in the formats of its three generations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CWD = "/home/ann/shop"
 
 
 def thread_id(number: int) -> str:
-    """A thread id that looks like the client's."""
+    """Return an id in the client's form."""
     return str(uuid.UUID(int=0x0197_0000_0000_7000_8000_0000_0000_0000 + number))
 
 
@@ -30,48 +30,48 @@ class Rollout:
     ordinals: bool = False
 
     def add(self, kind: str, **payload: Any) -> None:
-        """One line in its envelope."""
+        """Add a line in its envelope."""
         self.at += timedelta(seconds=10)
         record = {"timestamp": self.at.isoformat().replace("+00:00", "Z"), "type": kind, "payload": payload}
         self.records.append(record | ({"ordinal": len(self.records)} if self.ordinals else {}))
 
     def meta(self, **more: Any) -> None:
-        """What stands first."""
+        """Add the first line."""
         given = {"id": self.thread, "cwd": CWD, "originator": "codex_cli_rs", "cli_version": "0.118.0", "source": "cli"}
         self.add("session_meta", **(given | {"git": {"branch": "main"}} | more))
 
     def turn(self, turn_id: str, **more: Any) -> None:
-        """The beginning of a turn."""
+        """Add the beginning of a turn."""
         self.add("turn_context", **({"turn_id": turn_id, "cwd": CWD, "model": "gpt-5.2-codex"} | more))
 
     def event(self, kind: str, **payload: Any) -> None:
-        """An event of the user interface."""
+        """Add an event of the user interface."""
         self.add("event_msg", type=kind, **payload)
 
     def item(self, kind: str, item_id: str, turn_id: str = "t1", **fields: Any) -> None:
-        """A completed item of paginated history."""
+        """Add a completed item of paginated history."""
         item = {"type": kind, "id": item_id, **fields}
         self.event("item_completed", thread_id=self.thread, turn_id=turn_id, item=item, completed_at_ms=1)
 
     def message(self, role: str, text: str, **more: Any) -> None:
-        """Model traffic: a message."""
+        """Add a message of the model traffic."""
         kind = "output_text" if role == "assistant" else "input_text"
         self.add("response_item", type="message", role=role, content=[{"type": kind, "text": text}], **more)
 
     def call(self, name: str, arguments: Any, call_id: str, output: Any = None) -> None:
-        """Model traffic: a call, and its output if there is one."""
+        """Add a call of the model traffic, and its output if given."""
         given = json.dumps(arguments)
         self.add("response_item", type="function_call", name=name, arguments=given, call_id=call_id)
         if output is not None:
             self.add("response_item", type="function_call_output", call_id=call_id, output=output)
 
     def lines(self) -> bytes:
-        """The rollout as it stands in the file."""
+        """Return the content of the rollout's file."""
         return b"".join(json.dumps(record, ensure_ascii=False).encode() + b"\n" for record in self.records)
 
 
 def write(root: Path, rollout: Rollout, *, day: str = "2026/05/04", suffix: str = "", segment: str = "") -> Path:
-    """The rollout in its dated folder, or with `day=""` among the archived ones."""
+    """Write a rollout into its dated folder, or with `day=""` to the archive."""
     folder = root / "sessions" / day if day else root / "archived_sessions"
     folder.mkdir(parents=True, exist_ok=True)
     time = rollout.at.strftime("%Y-%m-%dT%H-%M-%S")
@@ -81,7 +81,7 @@ def write(root: Path, rollout: Rollout, *, day: str = "2026/05/04", suffix: str 
 
 
 def legacy(number: int = 1) -> Rollout:
-    """A thread with its texts in events and once more in the model traffic."""
+    """Return a thread with its texts in events and again in the model traffic."""
     rollout = Rollout(thread_id(number))
     rollout.meta()
     rollout.message("developer", "<permissions instructions>Ask first</permissions instructions>")
@@ -105,7 +105,7 @@ def legacy(number: int = 1) -> Rollout:
 
 
 def flat(number: int = 2) -> Rollout:
-    """A thread of before mid-2025: no envelopes, the first line is the description."""
+    """Return a thread of before mid-2025: no envelopes, and a header line."""
     rollout = Rollout(thread_id(number))
     content = [{"type": "input_text", "text": "Hello, 안녕"}]
     rollout.records = [
@@ -120,7 +120,7 @@ def flat(number: int = 2) -> Rollout:
 
 
 def paginated(number: int = 3) -> Rollout:
-    """A thread of today, from a build that writes items and the older events both."""
+    """Return a thread of a version that writes items and the older events."""
     rollout = Rollout(thread_id(number), ordinals=True)
     rollout.meta(history_mode="paginated", cli_version="0.153.0")
     rollout.turn("t1")

@@ -1,4 +1,4 @@
-"""What the records of a Codex rollout look like, right and wrong."""
+"""Codex's format for `tests/sources/test_fuzz.py`."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ RECORD = st.fixed_dictionaries(
 
 
 def read_records(records: list[Record], inherited: tuple[str, ...] = ()) -> list[Session]:
-    """The thread that records make."""
+    """Parse the records of a thread."""
     rollout = codex_rollout.Rollout(thread_id(1), is_agent=True, copied=inherited)
     for record in records:
         rollout.read(record)
@@ -81,7 +81,7 @@ def read_records(records: list[Record], inherited: tuple[str, ...] = ()) -> list
 
 
 def read_file(data: bytes) -> list[Session]:
-    """The thread that a file holds."""
+    """Parse a file."""
     return read_records(list(records_of(read_lines(io.BytesIO(data)), Damage())))
 
 

@@ -1,4 +1,4 @@
-"""What a user sees of the threads that Codex keeps."""
+"""Codex: threads as a user sees them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from sources.codex import rollout as codex_rollout
 from sources.codex.reader import Codex
 from sources.kit import zst
 from tests.sources.codex.codex_files import CWD, Rollout, flat, legacy, paginated, thread_id, write
+from tests.sources.reading import texts_of
 from tests.sources.untouched import opened_files, state_of
 
 
@@ -31,26 +32,22 @@ def root(tmp_path: Path) -> Path:
 
 
 def read(rollout: Rollout, inherited: tuple[str, ...] = ()) -> Session:
-    """The session that a rollout holds, without any file."""
+    """Parse the records of a rollout, without a file."""
     reading = codex_rollout.Rollout(rollout.thread, copied=inherited, is_agent=True)
     for record in rollout.records:
         reading.read(record)
     return reading.session()
 
 
-def found(root: Path, seen: Mapping[str, str] | None = None) -> dict[str, FoundSession]:
-    """The changed threads of a store."""
+def read_changed(root: Path, seen: Mapping[str, str] | None = None) -> dict[str, FoundSession]:
+    """Return the store's changed threads by id."""
     return {each.key: each for each in Codex().sessions(root, seen or {}) if isinstance(each, FoundSession)}
 
 
-def said(session: Session, *roles: Role) -> list[tuple[str, str]]:
-    return [(each.role.value, each.text) for each in session.messages if not roles or each.role in roles]
-
-
-def test_a_legacy_thread_reads_as_it_went_each_text_once() -> None:
+def test_a_legacy_thread_is_read_in_order_each_text_once() -> None:
     session = read(legacy())
 
-    assert said(session) == [
+    assert texts_of(session) == [
         ("system", "<permissions instructions>Ask first</permissions instructions>"),
         ("system", f"# AGENTS.md instructions for {CWD}\n\nUse tabs"),
         ("system", f"<environment_context>\n  <cwd>{CWD}</cwd>\n</environment_context>"),
@@ -80,26 +77,30 @@ def test_a_tool_call_keeps_its_parameters_result_and_outcome() -> None:
     assert (second["result"], second["status"]) == ("1 failed", "failed")
 
 
-def test_a_flat_thread_reads_as_it_went() -> None:
+def test_a_flat_thread_is_read_in_order() -> None:
     session = read(flat())
 
-    assert said(session) == [("user", "Hello, 안녕"), ("tool", "shell ls\n\nbasket.py"), ("assistant", "One file.")]
+    assert texts_of(session) == [
+        ("user", "Hello, 안녕"),
+        ("tool", "shell ls\n\nbasket.py"),
+        ("assistant", "One file."),
+    ]
     assert session.session_id == thread_id(2)
 
 
 def dates_of(root: Path) -> set[tuple[datetime | None, str | None]]:
-    """When the messages of the only thread were said, and what is known of that."""
-    (only,) = found(root).values()
+    """Return (time, how it is known) of the only thread's messages."""
+    (only,) = read_changed(root).values()
     return {(message.timestamp, message.more.get("time")) for message in only.session.messages}
 
 
-def test_a_flat_thread_is_of_the_day_its_header_names(root: Path) -> None:
+def test_a_flat_thread_has_the_time_of_its_header(root: Path) -> None:
     write(root, flat())
 
     assert dates_of(root) == {(datetime(2025, 5, 4, 9, tzinfo=UTC), "inferred")}
 
 
-def test_a_flat_thread_without_a_time_in_its_header_is_of_the_local_time_in_its_name(root: Path) -> None:
+def test_a_flat_thread_without_a_header_time_has_the_local_time_of_its_file_name(root: Path) -> None:
     rollout = flat()
     del rollout.records[0]["timestamp"]
     write(root, rollout)
@@ -108,7 +109,7 @@ def test_a_flat_thread_without_a_time_in_its_header_is_of_the_local_time_in_its_
 
 
 @pytest.mark.parametrize("time", ["", "2026-13-77T09-00-00-"])
-def test_a_flat_thread_that_tells_no_time_at_all_is_as_old_as_its_file(root: Path, time: str) -> None:
+def test_a_flat_thread_without_any_time_has_the_time_of_its_file(root: Path, time: str) -> None:
     rollout = flat()
     del rollout.records[0]["timestamp"]
     file = write(root, rollout)
@@ -118,10 +119,10 @@ def test_a_flat_thread_that_tells_no_time_at_all_is_as_old_as_its_file(root: Pat
     assert dates_of(root) == {(datetime.fromtimestamp(1_746_000_000, UTC), "inferred")}
 
 
-def test_a_paginated_thread_reads_as_it_went_each_text_and_command_once() -> None:
+def test_a_paginated_thread_is_read_in_order_each_text_and_command_once() -> None:
     session = read(paginated())
 
-    assert said(session) == [
+    assert texts_of(session) == [
         ("user", "Fix the basket"),
         ("thinking", "Thinking about lists"),
         ("tool", "exec ls\n\nbasket.py"),
@@ -137,25 +138,25 @@ def test_a_paginated_thread_reads_as_it_went_each_text_and_command_once() -> Non
     assert statuses == ["completed", "failed", "completed", "completed", "completed"]
 
 
-def test_a_thread_with_model_traffic_only_reads_as_it_went() -> None:
+def test_a_thread_with_model_traffic_only_is_read_in_order() -> None:
     rollout = legacy()
     rollout.records = [record for record in rollout.records if record["type"] != "event_msg"]
 
-    assert said(read(rollout)) == said(read(legacy()))
+    assert texts_of(read(rollout)) == texts_of(read(legacy()))
 
 
-def test_what_an_editor_puts_before_the_request_is_kept_apart() -> None:
+def test_text_that_an_editor_adds_before_the_request_is_separated() -> None:
     rollout = Rollout(thread_id(1))
     rollout.event(
         "user_message", message="# Context from my IDE\n## Open tabs\n- a.py\n## My request for Codex:\nFix it\n"
     )
 
     session = read(rollout)
-    assert said(session) == [("system", "# Context from my IDE\n## Open tabs\n- a.py"), ("user", "Fix it")]
+    assert texts_of(session) == [("system", "# Context from my IDE\n## Open tabs\n- a.py"), ("user", "Fix it")]
     assert session.title == "Fix it"
 
 
-def test_a_compaction_an_abort_and_an_error_are_told() -> None:
+def test_a_compaction_an_abort_and_an_error_become_messages() -> None:
     rollout = legacy()
     rollout.add("compacted", message="We looked at baskets.", replacement_history=[{"type": "message"}])
     rollout.event("turn_aborted", reason="interrupted")
@@ -167,7 +168,7 @@ def test_a_compaction_an_abort_and_an_error_are_told() -> None:
     assert (error.role, error.text) == (Role.ERROR, "stream disconnected")
 
 
-def test_turns_that_were_rolled_back_are_kept_and_marked() -> None:
+def test_rolled_back_turns_are_kept_and_marked() -> None:
     rollout = Rollout(thread_id(1))
     for text in ("one", "two", "three"):
         rollout.event("user_message", message=text)
@@ -191,7 +192,7 @@ def test_a_call_without_a_result_and_a_result_without_a_call_are_kept() -> None:
     assert tools == [("view_image", "pending"), ("tool", "failed")]
 
 
-def test_times_are_read_in_every_form_they_had() -> None:
+def test_times_are_read_in_every_format() -> None:
     rollout = Rollout(thread_id(1))
     for written in ("2026-05-04T09:00:00Z", 1777885200, 1777885200000, None):
         rollout.event("user_message", message=str(written))
@@ -202,26 +203,26 @@ def test_times_are_read_in_every_form_they_had() -> None:
     assert [message.more.get("time") for message in messages] == [None, None, None, "inferred"]
 
 
-def test_a_thread_has_the_name_that_the_user_gave_it(root: Path) -> None:
+def test_a_thread_has_its_name_given_by_the_user(root: Path) -> None:
     write(root, legacy())
     names = [{"id": thread_id(1), "thread_name": "Old name"}, {"id": thread_id(1), "thread_name": "Basket bug"}]
     (root / "session_index.jsonl").write_text("\n".join(map(json.dumps, names)) + '\n{"torn', encoding="utf-8")
-    assert found(root)[thread_id(1)].session.title == "Basket bug"
+    assert read_changed(root)[thread_id(1)].session.title == "Basket bug"
 
     rollout = legacy()
     rollout.event("thread_name_updated", thread_name="Newest name")
     write(root, rollout, day="2026/05/05")
-    assert found(root)[thread_id(1)].session.title == "Newest name"
+    assert read_changed(root)[thread_id(1)].session.title == "Newest name"
 
 
-def test_a_thread_that_names_itself_as_its_origin_comes_from_nowhere() -> None:
+def test_a_thread_that_names_itself_as_its_origin_has_none() -> None:
     thread = Rollout(thread_id(5))
     thread.meta(forked_from_id=thread_id(5))
     assert read(thread).parent is None
     assert "relation" not in read(thread).meta
 
 
-def test_a_fork_and_a_sub_agent_name_where_they_come_from() -> None:
+def test_a_fork_and_a_sub_agent_name_their_origin() -> None:
     fork = Rollout(thread_id(5))
     fork.meta(forked_from_id=thread_id(1))
     agent = Rollout(thread_id(6))
@@ -232,7 +233,7 @@ def test_a_fork_and_a_sub_agent_name_where_they_come_from() -> None:
 
 
 @pytest.mark.parametrize("by_ordinal", [True, False])
-def test_a_sub_agents_thread_leaves_out_what_it_copied_from_its_caller(root: Path, by_ordinal: bool) -> None:
+def test_a_sub_agents_thread_omits_records_copied_from_its_caller(root: Path, by_ordinal: bool) -> None:
     caller = legacy()
     write(root, caller)
     agent = Rollout(thread_id(6), ordinals=True)
@@ -244,12 +245,12 @@ def test_a_sub_agents_thread_leaves_out_what_it_copied_from_its_caller(root: Pat
     agent.event("agent_message", message="Three.")
     write(root, agent)
 
-    session = found(root)[agent.thread].session
-    assert said(session) == [("user", "Find baskets"), ("assistant", "Three.")]
+    session = read_changed(root)[agent.thread].session
+    assert texts_of(session) == [("user", "Find baskets"), ("assistant", "Three.")]
     assert session.session_id == agent.thread
 
 
-def test_the_very_first_record_that_a_sub_agent_has_not_copied_is_its_own(root: Path) -> None:
+def test_a_sub_agents_first_record_that_is_not_copied_is_kept(root: Path) -> None:
     caller = legacy()
     write(root, caller)
     agent = Rollout(thread_id(6), ordinals=True)
@@ -257,10 +258,10 @@ def test_the_very_first_record_that_a_sub_agent_has_not_copied_is_its_own(root: 
     agent.records += [{**record, "ordinal": number} for number, record in enumerate(caller.records, 1)]
     agent.event("user_message", message="Find baskets")
     write(root, agent)
-    assert said(found(root)[agent.thread].session) == [("user", "Find baskets")]
+    assert texts_of(read_changed(root)[agent.thread].session) == [("user", "Find baskets")]
 
 
-def test_a_review_and_a_helper_are_told_once(root: Path) -> None:
+def test_a_review_and_a_helper_thread_are_read_once(root: Path) -> None:
     turn: dict[str, Any] = {"turn_id": "t-review"}
     asker, reviewer = Rollout(thread_id(1)), Rollout(thread_id(6))
     asker.meta()
@@ -277,10 +278,10 @@ def test_a_review_and_a_helper_are_told_once(root: Path) -> None:
     for thread in (asker, reviewer):
         write(root, thread)
 
-    threads = found(root)
-    assert said(threads[reviewer.thread].session) == []
+    threads = read_changed(root)
+    assert texts_of(threads[reviewer.thread].session) == []
     assert threads[asker.thread].skipped == ()
-    assert said(threads[asker.thread].session) == [
+    assert texts_of(threads[asker.thread].session) == [
         ("tool", "spawn_agent\n\nstarted"),
         ("user", "Review the changes"),
         ("tool", "exec git diff\n\n+ a"),
@@ -289,47 +290,47 @@ def test_a_review_and_a_helper_are_told_once(root: Path) -> None:
 
 
 def continued(number: int, base: str, end: int) -> Rollout:
-    """A thread whose file holds only its new part."""
+    """Return a thread whose file has only its new part."""
     rollout = Rollout(thread_id(number), ordinals=True)
     rollout.meta(history_base={"thread_id": base, "end_ordinal_exclusive": end, "end_byte_offset": 1})
     rollout.item("UserMessage", "i1", "t9", content=[{"type": "text", "text": "Another way"}])
     return rollout
 
 
-def test_a_thread_that_holds_only_its_new_part_is_read_with_the_part_before(root: Path) -> None:
+def test_a_thread_with_only_its_new_part_is_read_with_the_part_before(root: Path) -> None:
     write(root, paginated())
     write(root, continued(7, thread_id(3), 3))
     write(root, continued(8, thread_id(8), 3))
 
-    threads = found(root)
-    assert said(threads[thread_id(7)].session) == [("user", "Fix the basket"), ("user", "Another way")]
+    threads = read_changed(root)
+    assert texts_of(threads[thread_id(7)].session) == [("user", "Fix the basket"), ("user", "Another way")]
     assert threads[thread_id(7)].session.parent == thread_id(3)
-    assert said(threads[thread_id(8)].session) == [("user", "Another way")]
+    assert texts_of(threads[thread_id(8)].session) == [("user", "Another way")]
 
 
-def test_the_part_before_ends_with_the_record_before_its_end(root: Path) -> None:
+def test_records_after_the_end_of_the_part_before_are_omitted(root: Path) -> None:
     base = Rollout(thread_id(3), ordinals=True)
     base.meta(history_mode="paginated")
     for number, word in enumerate(("one", "two", "three"), 1):
         base.item("UserMessage", f"i{number}", f"t{number}", content=[{"type": "text", "text": word}])
     write(root, base)
     write(root, continued(7, base.thread, 3))
-    assert [text for _, text in said(found(root)[thread_id(7)].session)] == ["one", "two", "Another way"]
+    assert [text for _, text in texts_of(read_changed(root)[thread_id(7)].session)] == ["one", "two", "Another way"]
 
 
-def test_a_thread_whose_beginning_is_not_here_is_told_and_read_again_when_it_comes(root: Path) -> None:
+def test_a_thread_without_its_beginning_is_reported_and_read_again_when_it_arrives(root: Path) -> None:
     write(root, continued(7, thread_id(3), 3))
-    [partial] = found(root).values()
-    assert said(partial.session) == [("user", "Another way")]
+    [partial] = read_changed(root).values()
+    assert texts_of(partial.session) == [("user", "Another way")]
     assert partial.skipped == (
         Skipped(f"the beginning of {thread_id(7)}", f"it is in thread {thread_id(3)}, which is not here"),
     )
-    assert found(root, {partial.key: partial.fingerprint}) == {}
+    assert read_changed(root, {partial.key: partial.fingerprint}) == {}
 
     write(root, paginated())
-    again = found(root, {partial.key: partial.fingerprint})
-    assert len(said(again[thread_id(7)].session)) == 2
-    assert found(root, {key: each.fingerprint for key, each in again.items()}) == {}
+    again = read_changed(root, {partial.key: partial.fingerprint})
+    assert len(texts_of(again[thread_id(7)].session)) == 2
+    assert read_changed(root, {key: each.fingerprint for key, each in again.items()}) == {}
 
 
 def test_the_files_of_a_long_thread_are_one_conversation(root: Path) -> None:
@@ -339,8 +340,8 @@ def test_the_files_of_a_long_thread_are_one_conversation(root: Path) -> None:
     second.event("user_message", message="Next")
     write(root, second, segment=f"_{thread_id(99)}")
 
-    [thread] = found(root).values()
-    assert [text for _, text in said(thread.session, Role.USER)][-1] == "Next"
+    [thread] = read_changed(root).values()
+    assert [text for _, text in texts_of(thread.session, Role.USER)][-1] == "Next"
 
 
 def test_a_thread_that_was_rewound_into_a_new_file_marks_the_turns_behind_the_point(root: Path) -> None:
@@ -353,7 +354,7 @@ def test_a_thread_that_was_rewound_into_a_new_file_marks_the_turns_behind_the_po
     second.at = first.at + timedelta(minutes=1)
     write(root, second, segment=f"_{thread_id(99)}")
 
-    [thread] = found(root).values()
+    [thread] = read_changed(root).values()
     assert [(each.text, "superseded" in each.more) for each in thread.session.messages] == [
         ("one", False),
         ("two", False),
@@ -363,7 +364,7 @@ def test_a_thread_that_was_rewound_into_a_new_file_marks_the_turns_behind_the_po
 
 
 def compress(file: Path) -> Path:
-    """A compressed copy beside the file."""
+    """Compress a file, and return the copy."""
     compressed = file.with_name(file.name + ".zst")
     compressed.write_bytes(zstandard.compress(file.read_bytes()))
     return compressed
@@ -371,28 +372,28 @@ def compress(file: Path) -> Path:
 
 def test_a_compressed_thread_is_the_same_thread(root: Path) -> None:
     file = write(root, legacy())
-    plain = found(root)
+    plain = read_changed(root)
     compress(file)
-    assert found(root) == plain  # both stand there for a moment
+    assert read_changed(root) == plain  # both exist for a moment
 
     file.unlink()
-    [thread] = found(root).values()
+    [thread] = read_changed(root).values()
     assert (thread.key, thread.session) == (thread_id(1), plain[thread_id(1)].session)
 
 
 @pytest.mark.parametrize("damage", [b"", b"(\xb5/\xfd", b"garbage" * 10, zstandard.compress(b"{}" * 10)[:-5]])
-def test_a_damaged_compressed_thread_is_told_and_the_others_are_read(root: Path, damage: bytes) -> None:
+def test_a_damaged_compressed_thread_is_reported_and_the_others_are_read(root: Path, damage: bytes) -> None:
     file = write(root, legacy())
     write(root, flat())
     compress(file).write_bytes(damage)
     file.unlink()
 
-    threads = found(root)
+    threads = read_changed(root)
     assert threads[thread_id(2)].session.messages
     assert threads[thread_id(1)].skipped
 
 
-def test_without_the_library_a_compressed_thread_is_told_and_the_others_are_read(
+def test_without_the_library_a_compressed_thread_is_reported_and_the_others_are_read(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(zst, "HAS_ZST", False)
@@ -406,29 +407,29 @@ def test_without_the_library_a_compressed_thread_is_told_and_the_others_are_read
     assert [each.key for each in results if isinstance(each, FoundSession)] == [thread_id(2)]
 
 
-def test_archiving_a_thread_makes_no_second_one(root: Path) -> None:
+def test_an_archived_thread_is_not_read_twice(root: Path) -> None:
     file = write(root, legacy())
-    before = found(root)[thread_id(1)].session
+    before = read_changed(root)[thread_id(1)].session
     file.unlink()
     write(root, legacy(), day="")
 
-    [thread] = found(root).values()
+    [thread] = read_changed(root).values()
     assert (thread.key, thread.session) == (thread_id(1), before)
 
 
-def test_a_second_pass_finds_only_what_has_changed(root: Path) -> None:
+def test_only_changed_threads_are_read_again(root: Path) -> None:
     write(root, legacy())
     file = write(root, flat())
-    seen = {key: each.fingerprint for key, each in found(root).items()}
-    assert found(root, seen) == {}
+    seen = {key: each.fingerprint for key, each in read_changed(root).items()}
+    assert read_changed(root, seen) == {}
 
     file.write_bytes(file.read_bytes() + b'{"type":"message","role":"user","content":[{"text":"More"}]}\n{"torn')
-    [changed] = found(root, seen).values()
+    [changed] = read_changed(root, seen).values()
     assert changed.session.messages[-1].text == "More"
     assert changed.skipped == (Skipped("line 8", "incomplete line"),)
 
 
-def test_a_thread_without_a_conversation_is_told_once(root: Path) -> None:
+def test_a_thread_without_a_conversation_is_reported_once(root: Path) -> None:
     rollout = Rollout(thread_id(4))
     rollout.meta()
     file = write(root, rollout)
@@ -440,7 +441,7 @@ def test_a_thread_without_a_conversation_is_told_once(root: Path) -> None:
     assert (thread.session.messages, thread.skipped) == ((), (Skipped(str(file), "no conversation in it"),))
 
 
-def test_a_file_that_goes_during_the_pass_is_told_and_the_others_are_read(root: Path) -> None:
+def test_a_file_deleted_while_reading_is_reported_and_the_others_are_read(root: Path) -> None:
     files = {thread_id(number): write(root, legacy(number)) for number in (1, 2, 3)}
     results = Codex().sessions(root, {})
     first = next(results)
@@ -461,10 +462,10 @@ def test_a_task_that_one_agent_gave_another_is_known() -> None:
         reading.read(record)
 
     assert reading.skipped() == ()
-    assert said(reading.session()) == [("system", "Count")]
+    assert texts_of(reading.session()) == [("system", "Count")]
 
 
-def test_what_this_reader_does_not_know_is_counted_and_its_text_is_kept() -> None:
+def test_unknown_records_are_counted_and_their_text_is_kept() -> None:
     reading = codex_rollout.Rollout(thread_id(1))
     rollout = Rollout(thread_id(1))
     rollout.add("brand_new")
@@ -480,7 +481,7 @@ def test_what_this_reader_does_not_know_is_counted_and_its_text_is_kept() -> Non
         "1 x response brand_new",
         "1 x item BrandNew",
     }
-    assert said(reading.session()) == [("system", "A task"), ("system", "A result")]
+    assert texts_of(reading.session()) == [("system", "A task"), ("system", "A result")]
 
 
 def test_nothing_in_the_clients_folder_changes_and_no_secret_is_opened(empty_home: Path) -> None:
@@ -493,15 +494,15 @@ def test_nothing_in_the_clients_folder_changes_and_no_secret_is_opened(empty_hom
     before = state_of(empty_home)
     with opened_files() as opened:
         [store] = Codex().find(Paths(empty_home, {}))
-        assert len(found(store)) == 4
+        assert len(read_changed(store)) == 4
 
     assert state_of(empty_home) == before
     inside = {Path(path).name for path in opened if path.startswith(str(root))}
     assert all(name.startswith("rollout-") or name == "session_index.jsonl" for name in inside)
 
 
-def test_what_a_response_has_cost_stands_with_the_next_answer_and_is_counted_once() -> None:
-    def counted(given: int, output: int) -> dict[str, Any]:
+def test_a_responses_tokens_are_stored_once_with_the_next_answer() -> None:
+    def token_count(given: int, output: int) -> dict[str, Any]:
         total = {"input_tokens": given, "cached_input_tokens": given * 2 // 5, "output_tokens": output}
         return {"type": "event_msg", "payload": {"type": "token_count", "info": {"total_token_usage": total}}}
 
@@ -510,12 +511,12 @@ def test_what_a_response_has_cost_stands_with_the_next_answer_and_is_counted_onc
     rollout = codex_rollout.Rollout("id")
     for record in (
         {"type": "response_item", "payload": call},
-        counted(100, 50),
-        counted(100, 50),
+        token_count(100, 50),
+        token_count(100, 50),
         {"type": "response_item", "payload": said},
         {"type": "event_msg", "payload": {"type": "agent_message", "message": "Done."}},
         {"type": "event_msg", "payload": {"type": "token_count", "info": None}},
-        counted(200, 60),
+        token_count(200, 60),
     ):
         rollout.read(record)
     [usage] = [message.more["usage"] for message in rollout.session().messages if "usage" in message.more]

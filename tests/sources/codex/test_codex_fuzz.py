@@ -1,4 +1,4 @@
-"""Whatever a rollout of Codex holds, beyond what holds of every client's files (`test_fuzz`)."""
+"""Arbitrary and extreme rollouts of Codex, beyond `tests/sources/test_fuzz.py`."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from tests.sources.codex.codex_fuzz import PAYLOAD, RECORD, TEXTS, read_records
 
 
 @given(st.lists(RECORD | PAYLOAD, max_size=12))
-def test_any_records_make_the_session_of_a_sub_agent(records: list[Record]) -> None:
+def test_any_records_of_a_sub_agent_are_parsed(records: list[Record]) -> None:
     check_all(read_records(records, ("t1",)))
 
 
 @given(TEXTS | st.text())
-def test_any_text_falls_into_pieces_that_say_something(text: str) -> None:
+def test_any_text_is_split_into_non_empty_pieces(text: str) -> None:
     assert all(piece for _, piece in pieces_of(text))
 
 
 @given(ANYTHING | st.text().map(lambda text: json.dumps({"output": text})))
-def test_any_output_of_a_tool_is_text(output: object) -> None:
+def test_any_tool_output_becomes_text(output: object) -> None:
     result, status = parse_output(output)
     assert isinstance(result, str)
     assert status in ("completed", "failed")
 
 
-def test_a_thread_of_twenty_thousand_rolled_back_turns_takes_no_time() -> None:
+def test_twenty_thousand_rolled_back_turns_are_parsed_fast() -> None:
     rollout = codex_rollout.Rollout(thread_id(1))
     for number in range(20_000):
         rollout.read({"type": "event_msg", "payload": {"type": "user_message", "message": f"{number}"}})

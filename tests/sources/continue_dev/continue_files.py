@@ -1,4 +1,4 @@
-"""Builds what Continue keeps: a document for each session, and a list of them."""
+"""Build Continue's files: a document for each session, and their list."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ SESSION = "058a46b9-21f6-49f2-bce9-0ff8ac335a59"
 
 
 def item(role: str, content: Any, *, states: list[Record] | None = None, beside: Any = None, **message: Any) -> Record:
-    """One item of a history."""
+    """Return an item of a history."""
     found = {"message": {"role": role, "content": content, **message}, "contextItems": []}
     return found | ({"toolCallStates": states} if states else {}) | (beside or {})
 
 
 def tool_state(key: str, name: str, params: Record, output: str, status: str = "done") -> Record:
-    """What became of a call."""
+    """Return the state of a call."""
     call = {"id": key, "type": "function", "function": {"name": name, "arguments": json.dumps(params)}}
     shown = [{"name": "Tool Result", "description": "", "content": output}] if output else []
     return {"toolCallId": key, "toolCall": call, "status": status, "parsedArgs": params, "output": shown}
 
 
 def working_history() -> list[Record]:
-    """A history with everything that is usual."""
+    """Return a history with all usual parts."""
     usage = {"prompt_tokens": 90, "completion_tokens": 4, "total_tokens": 94, "model": "gpt-4o"}
     picture = [
         {"type": "text", "text": "Why is the basket empty? 안녕"},
@@ -46,11 +46,11 @@ def working_history() -> list[Record]:
 
 
 def write(store: Path, history: list[Record], session: str = SESSION, **described: Any) -> Path:
-    """The session and its line in the list."""
-    told = {"sessionId": session, "title": "Untitled Session", "workspaceDirectory": SHOP, **described}
+    """Write a session and its entry in the list."""
+    record = {"sessionId": session, "title": "Untitled Session", "workspaceDirectory": SHOP, **described}
     file = store / "sessions" / f"{session}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps({**told, "history": history}), encoding="utf-8")
+    file.write_text(json.dumps({**record, "history": history}), encoding="utf-8")
     listed = [{"sessionId": session, "title": "Untitled Session", "dateCreated": str(BEGAN)}]
     (store / "sessions" / "sessions.json").write_text(json.dumps(listed), encoding="utf-8")
     return file

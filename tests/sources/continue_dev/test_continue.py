@@ -1,4 +1,4 @@
-"""What a user sees of the sessions that Continue keeps."""
+"""Continue: sessions as a user sees them."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import pytest
 from registry.domain import Role
 from sources.continue_dev.reader import Continue
 from tests.sources.continue_dev.continue_files import BEGAN, SESSION, SHOP, item, tool_state, working_history, write
-from tests.sources.reading import found, results, said, seen_of
+from tests.sources.reading import fingerprints_of, read_changed, scan, texts_of
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """The client's folder, with nothing in it."""
+    """The client's empty folder."""
     (tmp_path / ".continue" / "sessions").mkdir(parents=True)
     return tmp_path / ".continue"
 
 
-def test_a_session_reads_as_it_went(store: Path) -> None:
+def test_a_session_is_read_in_order(store: Path) -> None:
     write(store, working_history())
-    [each] = found(Continue(), store)
+    [each] = read_changed(Continue(), store)
 
-    assert said(each.session) == [
+    assert texts_of(each.session) == [
         ("user", "Why is the basket empty? 안녕"),
         ("system", "basket.py\nreturn []"),
         ("thinking", "It returns a new list."),
@@ -38,9 +38,9 @@ def test_a_session_reads_as_it_went(store: Path) -> None:
     assert each.session.title == "Why is the basket empty? 안녕"
 
 
-def test_messages_keep_calls_models_tokens_and_say_where_their_time_is_from(store: Path) -> None:
+def test_messages_keep_calls_models_tokens_and_the_origin_of_their_time(store: Path) -> None:
     write(store, working_history())
-    asked, _, thought, answer, looked, ran, _ = found(Continue(), store)[0].session.messages
+    asked, _, thought, answer, looked, ran, _ = read_changed(Continue(), store)[0].session.messages
 
     assert asked.timestamp == datetime.fromtimestamp(BEGAN / 1000, UTC)
     assert asked.more == {"attachments": ["image"], "time": "inferred"}
@@ -50,24 +50,24 @@ def test_messages_keep_calls_models_tokens_and_say_where_their_time_is_from(stor
     assert [call.more["tool"]["status"] for call in (looked, ran)] == ["completed", "failed"]
 
 
-def test_an_answer_that_was_thought_about_has_the_time_of_that_and_a_stopped_call_was_rejected(store: Path) -> None:
+def test_an_answer_has_the_time_of_its_thoughts_and_a_stopped_call_is_rejected(store: Path) -> None:
     thought = {"reasoning": {"active": False, "text": "Hm.", "startAt": BEGAN + 5000}}
     stopped = tool_state("c1", "Bash", {"command": "make"}, "stopped", "canceled")
     write(store, [item("user", "Build it."), item("assistant", "I will.", states=[stopped], beside=thought)])
-    own = found(Continue(), store)[0].session.messages[1:]
+    own = read_changed(Continue(), store)[0].session.messages[1:]
     assert [each.role for each in own] == [Role.THINKING, Role.ASSISTANT, Role.TOOL]
     assert {each.timestamp for each in own} == {datetime.fromtimestamp(BEGAN / 1000 + 5, UTC)}
     assert not any("time" in each.more for each in own)
     assert own[-1].more["tool"]["status"] == "rejected"
 
 
-def test_a_session_that_was_given_a_name_has_it(store: Path) -> None:
+def test_a_session_has_its_name_given_by_the_user(store: Path) -> None:
     write(store, working_history(), title="The empty basket", workspaceDirectory=f"file://{SHOP}")
-    [each] = found(Continue(), store)
+    [each] = read_changed(Continue(), store)
     assert (each.session.title, each.session.project) == ("The empty basket", SHOP)
 
 
-def test_the_result_of_an_older_version_stands_in_a_message_of_its_own(store: Path) -> None:
+def test_the_separate_result_message_of_an_older_version_is_read(store: Path) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "Read", "arguments": "{}"}}
     history = [
         item("assistant", "", toolCalls=[call]),
@@ -75,35 +75,35 @@ def test_the_result_of_an_older_version_stands_in_a_message_of_its_own(store: Pa
         item("thinking", "Hm."),
     ]
     write(store, history)
-    [each] = found(Continue(), store)
-    assert said(each.session) == [("tool", "Read\n\nreturn []"), ("thinking", "Hm.")]
+    [each] = read_changed(Continue(), store)
+    assert texts_of(each.session) == [("tool", "Read\n\nreturn []"), ("thinking", "Hm.")]
 
 
-def test_a_call_that_still_runs_is_pending(store: Path) -> None:
+def test_a_running_call_is_pending(store: Path) -> None:
     write(store, [item("assistant", "Wait.", states=[tool_state("c1", "Bash", {"command": "make"}, "", "calling")])])
-    assert found(Continue(), store)[0].session.messages[-1].more["tool"]["status"] == "pending"
+    assert read_changed(Continue(), store)[0].session.messages[-1].more["tool"]["status"] == "pending"
 
 
 def test_only_changed_sessions_are_read_again(store: Path) -> None:
     write(store, working_history())
     write(store, [item("user", "Hi")], session="other")
-    seen = seen_of(Continue(), store)
-    assert found(Continue(), store, seen) == []
+    seen = fingerprints_of(Continue(), store)
+    assert read_changed(Continue(), store, seen) == []
     write(store, [item("user", "Hi"), item("assistant", "Hello")], session="other")
-    assert [said(each.session)[-1] for each in found(Continue(), store, seen)] == [("assistant", "Hello")]
+    assert [texts_of(each.session)[-1] for each in read_changed(Continue(), store, seen)] == [("assistant", "Hello")]
 
 
 @pytest.mark.parametrize("content", ["", "[1]", '{"history": [', "\0"])
-def test_damaged_sessions_are_told_and_stop_nothing(store: Path, content: str) -> None:
+def test_damaged_sessions_are_reported_and_stop_nothing(store: Path, content: str) -> None:
     write(store, [*working_history(), item("poem", "Roses")])
     (store / "sessions" / "broken.json").write_text(content, encoding="utf-8")
-    by_id = {each.session.session_id: each for each in found(Continue(), store)}
+    by_id = {each.session.session_id: each for each in read_changed(Continue(), store)}
     assert by_id["broken"].skipped[0].why == "not a JSON object"
-    assert [told.what for told in by_id[SESSION].skipped] == ["1 x message poem"]
+    assert [skipped.what for skipped in by_id[SESSION].skipped] == ["1 x message poem"]
     assert len(by_id[SESSION].session.messages) == 7
 
 
-def test_the_list_is_no_session(store: Path) -> None:
+def test_the_list_is_not_read_as_a_session(store: Path) -> None:
     write(store, working_history())
     assert json.loads((store / "sessions" / "sessions.json").read_text())[0]["sessionId"] == SESSION
-    assert len(results(Continue(), store)) == 1
+    assert len(scan(Continue(), store)) == 1

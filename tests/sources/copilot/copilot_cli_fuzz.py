@@ -1,4 +1,4 @@
-"""Copilot CLI's format for the tests of `tests/sources/test_fuzz.py`: its events with any values in them."""
+"""Copilot CLI's format for `tests/sources/test_fuzz.py`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ EVENT = st.fixed_dictionaries(
 
 
 def read(events: list[Record]) -> list[Session]:
-    """The sessions that events make."""
+    """Parse events into sessions."""
     reading = EventLog("s", described={"name": "  "})
     for event in events:
         reading.read(event)
@@ -53,7 +53,7 @@ def read(events: list[Record]) -> list[Session]:
 
 
 def read_file(data: bytes) -> list[Session]:
-    """The sessions that a log holds."""
+    """Parse a log."""
     return read(list(records_of(read_lines(io.BytesIO(data)), Damage())))
 
 

@@ -1,4 +1,4 @@
-"""Builds what Copilot keeps: the event logs of its command line, and the sessions of its chat in VS Code."""
+"""Build Copilot's files: event logs of its command line, and chat sessions of VS Code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHOP = "/home/ann/shop"
 
 
 def session_id(number: int) -> str:
-    """A session id that looks like the client's."""
+    """Return an id in the client's form."""
     return f"6f0c1a2e-0f3b-4c55-9d2a-{number:012}"
 
 
@@ -33,7 +33,7 @@ class Log:
     at: datetime = BEGIN
 
     def add(self, kind: str, **data: Any) -> str:
-        """One event; its id."""
+        """Add an event, and return its id."""
         self.at += timedelta(seconds=10)
         before = self.events[-1]["id"] if self.events else None
         time = self.at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -42,23 +42,23 @@ class Log:
         return str(event["id"])
 
     def start(self, **more: Any) -> None:
-        """What stands first."""
+        """Add the first event."""
         context = {"cwd": SHOP, "gitRoot": SHOP, "branch": "main", "repository": "ann/shop"}
         known = {"sessionId": self.session, "version": 1, "copilotVersion": "1.0.68", "context": context}
         self.add("session.start", **(known | more))
 
     def user(self, text: str, **more: Any) -> str:
-        """What was typed, and what was made of it."""
+        """Add a prompt as typed and as transformed by the client."""
         transformed = f"<current_datetime>2026-03-18</current_datetime>\n\n{text}"
         return self.add("user.message", content=text, transformedContent=transformed, attachments=[], **more)
 
     def answer(self, text: str, *requests: Record, **more: Any) -> str:
-        """An answer, perhaps with calls."""
+        """Add an answer, optionally with calls."""
         known = {"messageId": f"m{len(self.events)}", "content": text, "model": "claude-sonnet-4.6"}
         return self.add("assistant.message", **known, toolRequests=list(requests), **more)
 
     def run(self, request: Record, output: str, *, success: bool = True, **more: Any) -> None:
-        """A call as it ran."""
+        """Add the execution of a call."""
         named = {key: request[key] for key in ("toolCallId", "arguments")}
         self.add("tool.execution_start", toolName=request["name"], **named, **more)
         outcome: Record = {"result": {"content": output, "detailedContent": output}}
@@ -67,17 +67,17 @@ class Log:
         self.add("tool.execution_complete", toolCallId=request["toolCallId"], success=success, **(outcome | more))
 
     def lines(self) -> bytes:
-        """The log as it stands in the file."""
+        """Return the content of the log's file."""
         return b"".join(json.dumps(event, ensure_ascii=False).encode() + b"\n" for event in self.events)
 
 
 def request(call_id: str, name: str, arguments: Any) -> Record:
-    """A call that an answer asks for."""
+    """Return a call of an answer."""
     return {"toolCallId": call_id, "name": name, "arguments": arguments, "type": "function"}
 
 
 def working_log(number: int = 1) -> Log:
-    """A session with everything that is usual, a sub-agent too."""
+    """Return a session with all usual parts and a sub-agent."""
     log = Log(session_id(number))
     log.start()
     log.add("session.info", infoType="folder_trust", message="Folder has been added to trusted folders.")
@@ -109,7 +109,7 @@ def working_log(number: int = 1) -> Log:
 
 
 def write_log(root: Path, log: Log, note: str = "", *, form: str = "folder") -> Path:
-    """The log in its folder with the note about it, or as a file of its own as before."""
+    """Write a log into its folder with its note, or as a single file like older versions."""
     folder = root / "session-state"
     file = folder / log.session / "events.jsonl" if form == "folder" else folder / f"{log.session}.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ def write_log(root: Path, log: Log, note: str = "", *, form: str = "folder") -> 
 
 
 def old_history(number: int = 9) -> Record:
-    """A session of the first versions: one document."""
+    """Return a session of the first versions: one document."""
     function = {"name": "bash", "arguments": '{"command": "ls"}'}
     return {
         "sessionId": session_id(number),
@@ -140,14 +140,14 @@ def old_history(number: int = 9) -> Record:
 
 
 def chat(number: int, *requests: Record, **more: Any) -> Record:
-    """A session of the chat as one document."""
+    """Return a chat session as one document."""
     names = {"requesterUsername": "ann", "responderUsername": "GitHub Copilot"}
     times = {"creationDate": BEGIN_MS, "lastMessageDate": BEGIN_MS + 60_000}
     return {"version": 3, "sessionId": session_id(number), **names, **times, "requests": list(requests), **more}
 
 
 def asked(request_id: str, text: str, *response: Any, **more: Any) -> Record:
-    """A question with the parts of its answer."""
+    """Return a question with the parts of its answer."""
     known = {
         "requestId": request_id,
         "timestamp": BEGIN_MS + 10_000,
@@ -162,18 +162,18 @@ def asked(request_id: str, text: str, *response: Any, **more: Any) -> Record:
 
 
 def tool(call_id: str, tool_id: str, message: str, **more: Any) -> Record:
-    """A tool call as a part of an answer."""
+    """Return a tool call as a part of an answer."""
     words = {"invocationMessage": {"value": message}, "pastTenseMessage": {"value": message.replace("Reading", "Read")}}
     known = {"kind": "toolInvocationSerialized", "toolId": tool_id, "toolCallId": call_id, "isComplete": True}
     return known | {"isConfirmed": {"type": 1}} | words | more
 
 
 def working_chat(number: int = 1) -> Record:
-    """A session with everything that is usual."""
+    """Return a session with all usual parts."""
     call = {"id": "call_1", "name": "read_file", "arguments": json.dumps({"filePath": f"{SHOP}/basket.py"})}
     rounds = [{"response": "I will look.", "toolCalls": [call], "thinking": {"text": "The basket first."}}]
-    told = {"$mid": 20, "content": [{"$mid": 21, "value": "return []"}]}
-    metadata = {"toolCallRounds": rounds, "toolCallResults": {"call_1": told}, "resolvedModel": "claude-sonnet-4-6"}
+    result = {"$mid": 20, "content": [{"$mid": 21, "value": "return []"}]}
+    metadata = {"toolCallRounds": rounds, "toolCallResults": {"call_1": result}, "resolvedModel": "claude-sonnet-4-6"}
     uri = {"scheme": "file", "path": f"{SHOP}/basket.py", "fsPath": f"{SHOP}/basket.py"}
     files = [{"kind": "file", "name": "basket.py", "value": uri}]
     terminal = {"kind": "terminal", "commandLine": {"original": "pytest"}, "terminalCommandState": {"exitCode": 1}}
@@ -202,7 +202,7 @@ def working_chat(number: int = 1) -> Record:
 
 
 def as_log(session: Record) -> list[Record]:
-    """The same session as the lines that make it: an empty one first, then what came bit by bit."""
+    """Return a session as log lines: an empty session, then its changes."""
     lines: list[Record] = [{"kind": 0, "v": session | {"requests": []}}]
     for place, given in enumerate(copy.deepcopy(session["requests"])):
         parts, result = given["response"], given.pop("result")
@@ -216,12 +216,12 @@ def as_log(session: Record) -> list[Record]:
 
 
 def lines_of(records: list[Record]) -> bytes:
-    """JSON lines."""
+    """Return records as JSON lines."""
     return b"".join(json.dumps(record, ensure_ascii=False).encode() + b"\n" for record in records)
 
 
 def write_chat(user: Path, session: Record, *, workspace: str = "w1", form: str = "jsonl") -> Path:
-    """The session in its workspace, or with `workspace=""` among those that have none."""
+    """Write a session into its workspace, or with `workspace=""` to those without one."""
     folder = user / "workspaceStorage" / workspace / "chatSessions"
     folder = folder if workspace else user / "globalStorage" / "emptyWindowChatSessions"
     folder.mkdir(parents=True, exist_ok=True)
@@ -231,7 +231,7 @@ def write_chat(user: Path, session: Record, *, workspace: str = "w1", form: str 
 
 
 def note_workspace(user: Path, workspace: str = "w1", folder: str = f"file://{SHOP}") -> None:
-    """Which folder a workspace is of."""
+    """Write the folder of a workspace."""
     place = user / "workspaceStorage" / workspace
     place.mkdir(parents=True, exist_ok=True)
     (place / "workspace.json").write_text(json.dumps({"folder": folder}), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What a user sees of the sessions that Copilot's command line keeps."""
+"""Copilot's command line: sessions as a user sees them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from registry.domain import Role, Session
 from sources.base import FoundSession, Paths, Skipped
 from sources.copilot.cli import CopilotCli, EventLog, events_of
 from tests.sources.copilot.copilot_files import SHOP, Log, old_history, request, session_id, working_log, write_log
+from tests.sources.reading import texts_of
 from tests.sources.untouched import opened_files, state_of
 
 
@@ -24,30 +25,26 @@ def root(tmp_path: Path) -> Path:
 
 
 def read(log: Log) -> list[Session]:
-    """The session in a log and those of its sub-agents, without any file."""
+    """Parse a log into its session and those of its sub-agents, without a file."""
     reading = EventLog(log.session)
     for event in log.events:
         reading.read(event)
     return list(reading.sessions())
 
 
-def results(root: Path, seen: Mapping[str, str] | None = None) -> list[FoundSession | Skipped]:
+def scan(root: Path, seen: Mapping[str, str] | None = None) -> list[FoundSession | Skipped]:
     return list(CopilotCli().sessions(root, seen or {}))
 
 
-def found(root: Path, seen: Mapping[str, str] | None = None) -> dict[str, FoundSession]:
-    """The changed sessions of a store by id."""
-    return {each.session.session_id: each for each in results(root, seen) if isinstance(each, FoundSession)}
+def read_changed(root: Path, seen: Mapping[str, str] | None = None) -> dict[str, FoundSession]:
+    """Return the store's changed sessions by id."""
+    return {each.session.session_id: each for each in scan(root, seen) if isinstance(each, FoundSession)}
 
 
-def said(session: Session) -> list[tuple[str, str]]:
-    return [(each.role.value, each.text) for each in session.messages]
-
-
-def test_a_session_reads_as_it_went_without_what_its_sub_agent_did() -> None:
+def test_a_session_is_read_in_order_without_its_sub_agents_messages() -> None:
     session, _ = read(working_log())
 
-    assert said(session) == [
+    assert texts_of(session) == [
         ("user", "Why does the basket lose its items? 안녕"),
         ("thinking", "The basket first."),
         ("assistant", "I will look."),
@@ -79,14 +76,14 @@ def test_a_tool_call_keeps_its_parameters_result_and_outcome() -> None:
     assert [tool["status"] for tool in tools] == ["completed", "completed", "failed"]
 
 
-def test_a_command_that_ran_and_failed_has_failed() -> None:
+def test_a_command_with_an_error_exit_is_failed() -> None:
     log = Log()
     request = {"toolCallId": "c1", "name": "bash", "arguments": {"command": "make"}}
     log.run(request, "no rule", shellExecution={"exitCode": 2})
     assert read(log)[0].messages[0].more["tool"]["status"] == "failed"
 
 
-def test_the_tokens_that_are_recorded_beside_an_answer_are_counted_once() -> None:
+def test_the_tokens_of_an_answer_are_counted_once() -> None:
     log = Log()
     log.user("Hi")
     tokens = {"inputTokens": 100, "outputTokens": 50, "cacheReadTokens": 30, "cacheWriteTokens": 0}
@@ -105,7 +102,7 @@ def test_the_tokens_that_are_recorded_beside_an_answer_are_counted_once() -> Non
 def test_a_sub_agents_turns_are_a_session_of_their_own() -> None:
     main, agent = read(working_log())
 
-    assert said(agent) == [
+    assert texts_of(agent) == [
         ("assistant", "Searching."),
         ("tool", "grep basket\n\n3 matches"),
         ("assistant", "Three baskets."),
@@ -146,7 +143,7 @@ def test_a_refused_call_a_call_without_a_result_and_a_result_without_a_call_are_
     ]
 
 
-def test_what_the_client_sends_in_the_users_name_is_kept_apart_and_attachments_are_named() -> None:
+def test_messages_sent_in_the_users_name_are_separated_and_attachments_named() -> None:
     log = Log()
     log.user("Skill instructions", source="skill-pdf")
     picture = {"type": "file", "path": "/tmp/shot.png", "displayName": "shot.png"}
@@ -157,7 +154,7 @@ def test_what_the_client_sends_in_the_users_name_is_kept_apart_and_attachments_a
     assert (sent.role, sent.text, sent.more["attachments"]) == (Role.USER, "[shot.png] [/a]", ["shot.png", "/a"])
 
 
-def test_a_thought_that_is_told_twice_is_kept_once_and_a_compaction_an_abort_and_an_error_are_told() -> None:
+def test_a_repeated_thought_is_kept_once_and_a_compaction_an_abort_and_an_error_become_messages() -> None:
     log = Log()
     log.user("Hi")
     log.add("assistant.reasoning", reasoningId="r", content="Hm.")
@@ -166,7 +163,7 @@ def test_a_thought_that_is_told_twice_is_kept_once_and_a_compaction_an_abort_and
     log.add("abort", reason="user initiated")
     log.add("session.error", errorType="quota", message="No quota left")
 
-    assert said(read(log)[0])[1:] == [
+    assert texts_of(read(log)[0])[1:] == [
         ("thinking", "Hm."),
         ("assistant", "Hello"),
         ("system", "We greeted."),
@@ -175,7 +172,7 @@ def test_a_thought_that_is_told_twice_is_kept_once_and_a_compaction_an_abort_and
     ]
 
 
-def test_turns_that_were_rewound_are_kept_and_marked() -> None:
+def test_rewound_turns_are_kept_and_marked() -> None:
     log = Log()
     log.user("one")
     second = log.user("two")
@@ -190,13 +187,13 @@ def test_turns_that_were_rewound_are_kept_and_marked() -> None:
 
 
 @pytest.mark.parametrize("form", ["folder", "file"])
-def test_a_session_is_found_in_either_place_with_what_is_noted_about_it(root: Path, form: str) -> None:
+def test_a_session_is_found_in_either_place_with_its_note(root: Path, form: str) -> None:
     log = working_log()
     log.events.pop(0)
     note = f'id: {log.session}\ncwd: {SHOP}\nbranch: fix\nname: "Basket: the \\"bug\\""\nuser_named: true\n'
     write_log(root, log, note if form == "folder" else "", form=form)
 
-    session = found(root)[log.session].session
+    session = read_changed(root)[log.session].session
     noted = ('Basket: the "bug"', SHOP) if form == "folder" else ("Why does the basket lose its items? 안녕", None)
     assert (session.title, session.project) == noted
 
@@ -209,23 +206,27 @@ def test_a_name_is_read_as_it_was_written(root: Path, line: str, title: str | No
     log = Log()
     log.answer("Hi")
     write_log(root, log, f"{line}\nsummary: |-\n  name of all\n")
-    assert found(root)[log.session].session.title == title
+    assert read_changed(root)[log.session].session.title == title
 
 
-def test_a_session_that_was_renamed_is_read_again(root: Path) -> None:
+def test_a_renamed_session_is_read_again(root: Path) -> None:
     write_log(root, working_log(), "name: Old")
-    seen = {each.key: each.fingerprint for each in found(root).values()}
+    seen = {each.key: each.fingerprint for each in read_changed(root).values()}
     write_log(root, working_log(), "name: Newer")
-    assert found(root, seen)[session_id(1)].session.title == "Newer"
+    assert read_changed(root, seen)[session_id(1)].session.title == "Newer"
 
 
-def test_a_session_of_the_first_versions_reads_as_it_went(root: Path) -> None:
+def test_a_session_of_the_first_versions_is_read_in_order(root: Path) -> None:
     folder = root / "history-session-state"
     folder.mkdir()
     (folder / "session_9.json").write_text(json.dumps(old_history()), encoding="utf-8")
 
-    [each] = found(root).values()
-    assert said(each.session) == [("user", "Hello, 안녕"), ("tool", "bash ls\n\nbasket.py"), ("assistant", "One file.")]
+    [each] = read_changed(root).values()
+    assert texts_of(each.session) == [
+        ("user", "Hello, 안녕"),
+        ("tool", "bash ls\n\nbasket.py"),
+        ("assistant", "One file."),
+    ]
     assert each.session.session_id == session_id(9)
     assert {(str(message.timestamp)[:10], message.more.get("time")) for message in each.session.messages} == {
         ("2025-10-08", "inferred")
@@ -234,22 +235,22 @@ def test_a_session_of_the_first_versions_reads_as_it_went(root: Path) -> None:
     assert len(list(events_of({"chatMessages": [None, 7, {"role": "odd"}]}))) == 2
 
 
-def test_a_second_pass_finds_only_what_has_changed_and_a_torn_line_costs_itself(root: Path) -> None:
+def test_only_changed_sessions_are_read_again_and_only_a_torn_line_is_lost(root: Path) -> None:
     write_log(root, working_log(1))
     file = write_log(root, working_log(2))
-    seen = {each.key: each.fingerprint for each in found(root).values()}
+    seen = {each.key: each.fingerprint for each in read_changed(root).values()}
     assert len(seen) == 4
-    assert results(root, seen) == []
+    assert scan(root, seen) == []
 
     with file.open("ab") as log:
         log.write(b'{"type":"user.message","id":"e99","data":{"content":"More"}}\n{"type":"user.mes')
-    changed = found(root, seen)
+    changed = read_changed(root, seen)
     assert set(changed) == {session_id(2), f"{session_id(2)}:call_2"}
     assert changed[session_id(2)].session.messages[-1].text == "More"
     assert [skipped.why for skipped in changed[session_id(2)].skipped] == ["incomplete line"]
 
 
-def test_what_holds_no_conversation_or_is_unknown_is_told_once(root: Path) -> None:
+def test_empty_and_unknown_files_are_reported_once(root: Path) -> None:
     empty = Log(session_id(3))
     empty.start()
     file = write_log(root, empty)
@@ -262,12 +263,12 @@ def test_what_holds_no_conversation_or_is_unknown_is_told_once(root: Path) -> No
     (root / "session-state" / session_id(4)).mkdir()
     (root / "session-state" / "damaged.json").write_text("[", encoding="utf-8")
 
-    sessions = found(root)
+    sessions = read_changed(root)
     assert not [name for name in sessions if "says-nothing" in name]
     assert sessions[session_id(3)].skipped == (Skipped(str(file), "no conversation in it"),)
     assert sessions[session_id(1)].skipped == (Skipped("1 x event session.brand_new", "unknown to this reader"),)
     assert sessions["damaged"].skipped[0] == Skipped("the file", "not a JSON object")
-    assert results(root, {each.key: each.fingerprint for each in sessions.values()}) == []
+    assert scan(root, {each.key: each.fingerprint for each in sessions.values()}) == []
 
 
 def test_nothing_in_the_clients_folder_changes_and_no_secret_is_opened(root: Path) -> None:
@@ -278,7 +279,7 @@ def test_nothing_in_the_clients_folder_changes_and_no_secret_is_opened(root: Pat
     before = state_of(root)
     with opened_files() as opened:
         [store] = CopilotCli().find(Paths(root.parent, {}))
-        assert len(found(store)) == 4
+        assert len(read_changed(store)) == 4
 
     assert state_of(root) == before
     inside = {Path(path).name for path in opened if path.startswith(str(root))}

@@ -1,4 +1,4 @@
-"""What a log of Copilot may hold besides what `tests/sources/test_fuzz.py` tries: it is read all the same."""
+"""Arbitrary and extreme logs of Copilot CLI, beyond `tests/sources/test_fuzz.py`."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def test_an_old_document_with_any_value_changed_is_still_read(data: st.DataObjec
 
 
 @given(st.text() | st.lists(st.sampled_from(["name:", " ", '"', "'", "\n", "cwd: x", "\\"])).map("".join))
-def test_any_note_is_some_words(text: str) -> None:
+def test_any_note_is_parsed(text: str) -> None:
     assert all(isinstance(storable(value), str) for value in parse_note(text).values())
 
 
-def test_a_bottomless_parameter_and_result_do_no_harm() -> None:
+def test_deeply_nested_parameters_and_results_are_parsed() -> None:
     log = Log()
     log.answer("", request("c1", "bash", DEEP))
     log.add("tool.execution_complete", toolCallId="c1", success=True, result=DEEP)
     json.dumps([dict(message.more) for message in read(log.events)[0].messages])
 
 
-def test_twenty_thousand_rewound_turns_take_no_time() -> None:
+def test_twenty_thousand_rewound_turns_are_parsed_fast() -> None:
     events: list[Record] = []
     for number in range(20_000):
         events.append({"type": "user.message", "id": f"e{number}", "data": {"content": f"{number}"}})

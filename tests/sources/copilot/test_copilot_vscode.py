@@ -1,4 +1,4 @@
-"""What a user sees of the sessions of Copilot Chat in VS Code."""
+"""Copilot Chat in VS Code: sessions as a user sees them."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from tests.sources.copilot.copilot_files import (
     write_chat,
 )
 from tests.sources.cursor.cursor_files import writing
+from tests.sources.reading import texts_of
 from tests.sources.untouched import opened_files, state_of
 
 SAID = [
@@ -46,7 +47,7 @@ SAID = [
 
 @pytest.fixture
 def user(tmp_path: Path) -> Path:
-    """A `User` folder with one workspace and no session."""
+    """A `User` folder with one empty workspace."""
     folder = tmp_path / "home" / ".config" / "Code" / "User"
     note_workspace(folder)
     return folder
@@ -56,17 +57,13 @@ def read(session: Record) -> Session:
     return VsCodeChat("file name", given=session, project=SHOP).session()
 
 
-def results(user: Path, seen: Mapping[str, str] | None = None) -> list[FoundSession | Skipped]:
+def scan(user: Path, seen: Mapping[str, str] | None = None) -> list[FoundSession | Skipped]:
     return list(CopilotVscode().sessions(user, seen or {}))
 
 
-def found(user: Path, seen: Mapping[str, str] | None = None) -> dict[str, FoundSession]:
-    """The changed sessions of a store by id."""
-    return {each.session.session_id: each for each in results(user, seen) if isinstance(each, FoundSession)}
-
-
-def said(session: Session) -> list[tuple[str, str]]:
-    return [(each.role.value, each.text) for each in session.messages]
+def read_changed(user: Path, seen: Mapping[str, str] | None = None) -> dict[str, FoundSession]:
+    """Return the store's changed sessions by id."""
+    return {each.session.session_id: each for each in scan(user, seen) if isinstance(each, FoundSession)}
 
 
 def tools_of(session: Session) -> list[dict[str, Any]]:
@@ -74,7 +71,7 @@ def tools_of(session: Session) -> list[dict[str, Any]]:
 
 
 def index(user: Path, titles: dict[str, str], place: str = "workspaceStorage/w1") -> Path:
-    """The client's list of sessions, in a database that holds a secret too."""
+    """Write the client's list of sessions, in a database that also contains a secret."""
     entries = {key: {"sessionId": key, "title": title} for key, title in titles.items()}
     database = user / place / "state.vscdb"
     with writing(database) as connection:
@@ -87,13 +84,13 @@ def index(user: Path, titles: dict[str, str], place: str = "workspaceStorage/w1"
 
 
 @pytest.mark.parametrize("form", ["json", "jsonl"])
-def test_a_session_reads_as_it_went_in_either_form(user: Path, form: str) -> None:
+def test_a_session_is_read_in_order_in_either_form(user: Path, form: str) -> None:
     given = working_chat()
     del given["requests"][0]["result"]["metadata"]
     write_chat(user, given, form=form)
-    [each] = found(user).values()
+    [each] = read_changed(user).values()
 
-    assert said(each.session) == SAID
+    assert texts_of(each.session) == SAID
     assert (each.session.title, each.session.project) == ("Basket bug", SHOP)
     assert each.session.meta == {}
     assert each.skipped == ()
@@ -109,7 +106,7 @@ def test_messages_keep_their_ids_models_attachments_and_times() -> None:
     assert read(chat(1, asked("r", "Hi", {"value": "Ho"}))).messages[1].more["model"] == "claude-sonnet-4.6"
 
 
-def test_a_call_has_what_the_model_asked_for_and_got_where_that_is_kept() -> None:
+def test_a_call_has_the_models_parameters_and_result_if_they_are_stored() -> None:
     given = working_chat()
     given["requests"][0]["response"] = [part for part in given["requests"][0]["response"] if "toolCallId" in part][:1]
 
@@ -122,13 +119,13 @@ def test_a_call_has_what_the_model_asked_for_and_got_where_that_is_kept() -> Non
     given["requests"][0]["response"][0]["toolCallId"] = "another id, but as many calls as parts"
     assert tools_of(read(given))[0]["params"] == {"filePath": f"{SHOP}/basket.py"}
     given["requests"][0]["response"] = [{"value": "Nothing is shown of the call."}]
-    assert said(read(given))[1:3] == [
+    assert texts_of(read(given))[1:3] == [
         ("assistant", "Nothing is shown of the call."),
         ("tool", f"read_file {SHOP}/basket.py\n\nreturn []"),
     ]
 
 
-def test_a_call_says_how_it_ended() -> None:
+def test_a_call_has_its_outcome() -> None:
     cases: list[tuple[Record, str, str | None]] = [
         ({"isConfirmed": {"type": 0}}, "rejected", "Read a"),
         ({"isConfirmed": False}, "rejected", "Read a"),
@@ -151,7 +148,7 @@ def test_a_call_says_how_it_ended() -> None:
         assert (call["status"], call["result"]) == (status, result)
 
 
-def test_the_results_of_calls_are_read_also_where_they_are_a_tree() -> None:
+def test_results_of_calls_are_read_from_trees_too() -> None:
     given = working_chat()
     tree = {
         "node": {
@@ -162,54 +159,54 @@ def test_the_results_of_calls_are_read_also_where_they_are_a_tree() -> None:
     assert tools_of(read(given))[0]["result"] == "def basket\n()"
 
 
-def test_a_change_to_a_file_is_kept_as_a_call() -> None:
+def test_an_edit_of_a_file_becomes_a_call() -> None:
     group = {"kind": "textEditGroup", "uri": {"scheme": "file", "path": f"{SHOP}/a.py"}, "done": True}
     edits = [[{"text": "x = "}, {"text": "1"}], [], {"text": "y"}]
     [call] = tools_of(read(chat(1, asked("r1", "?", group | {"edits": edits}))))
     assert (call["name"], call["params"]) == ("edit", {"path": f"{SHOP}/a.py", "edits": ["x = 1", "y"]})
 
 
-def test_a_thought_that_comes_in_parts_is_one_and_markers_of_its_end_are_none() -> None:
+def test_parts_of_a_thought_are_joined_and_end_markers_dropped() -> None:
     parts = [{"kind": "thinking", "id": "t", "value": text} for text in ("One", [" and", " two"], "", [])]
     other = {"kind": "thinking", "id": "u", "value": "Three"}
-    assert said(read(chat(1, asked("r1", "?", *parts, other))))[1:] == [
+    assert texts_of(read(chat(1, asked("r1", "?", *parts, other))))[1:] == [
         ("thinking", "One and two"),
         ("thinking", "Three"),
     ]
 
 
-def test_errors_and_warnings_are_told_and_a_request_that_was_undone_is_marked() -> None:
+def test_errors_and_warnings_become_messages_and_an_undone_request_is_marked() -> None:
     failed = asked("r1", "One", result={"errorDetails": {"message": "Sorry, no quota"}})
     warned = asked("r3", "Three", {"value": "Wait"}, {"kind": "warning", "content": {"value": "Half the quota"}})
     undone = asked("r2", "Two", {"value": "No"}, shouldBeRemovedOnSend={"requestId": "r2"})
-    assert said(read(chat(1, warned)))[1:] == [("assistant", "Wait"), ("system", "Half the quota")]
+    assert texts_of(read(chat(1, warned)))[1:] == [("assistant", "Wait"), ("system", "Half the quota")]
     session = read(chat(1, failed, undone))
 
-    assert said(session)[1] == ("error", "Sorry, no quota")
+    assert texts_of(session)[1] == ("error", "Sorry, no quota")
     assert [message.more.get("superseded") for message in session.messages] == [None, None, True, True]
 
 
-def test_a_session_of_an_early_version_reads_as_it_went() -> None:
+def test_a_session_of_an_early_version_is_read_in_order() -> None:
     request = {
         "message": "Hi",
         "response": ["Hello ", {"value": "you"}, {"kind": "markdownContent", "content": {"value": "!"}}],
     }
     session = read({"creationDate": 1714900000000, "computedTitle": "Greeting", "requests": [request, None]})
 
-    assert said(session) == [("user", "Hi"), ("assistant", "Hello you!")]
+    assert texts_of(session) == [("user", "Hi"), ("assistant", "Hello you!")]
     assert (session.session_id, session.title) == ("file name", "Greeting")
     assert [message.more["time"] for message in session.messages] == ["inferred", "inferred"]
     assert all(message.timestamp for message in session.messages)
 
 
-def test_what_the_client_attaches_by_itself_is_not_named() -> None:
+def test_automatic_attachments_are_not_named() -> None:
     kinds: list[Record] = [{"kind": kind, "name": kind} for kind in ("implicit", "workspace", "tool", "image", "file")]
     kinds.append({"kind": "promptFile", "name": "rules", "automaticallyAdded": True})
     session = read(chat(1, asked("r", "", variableData={"variables": kinds})))
     assert (session.messages[0].text, session.messages[0].more["attachments"]) == ("[image] [file]", ["image", "file"])
 
 
-def test_a_title_comes_from_the_list_where_nobody_gave_one(user: Path) -> None:
+def test_an_unnamed_session_has_its_title_of_the_list(user: Path) -> None:
     for number, where in ((1, "w1"), (2, "")):
         given = working_chat(number)
         del given["customTitle"]
@@ -217,37 +214,37 @@ def test_a_title_comes_from_the_list_where_nobody_gave_one(user: Path) -> None:
     index(user, {session_id(1): "Listed"})
     index(user, {session_id(2): "In a window"}, "globalStorage")
 
-    sessions = found(user)
+    sessions = read_changed(user)
     assert [sessions[session_id(number)].session.title for number in (1, 2)] == ["Listed", "In a window"]
     assert sessions[session_id(2)].session.project is None
 
 
-def test_a_damaged_list_costs_only_the_titles(user: Path) -> None:
+def test_with_a_damaged_list_only_titles_are_lost(user: Path) -> None:
     given = working_chat()
     del given["customTitle"]
     write_chat(user, given)
     (user / "workspaceStorage" / "w1" / "state.vscdb").write_bytes(b"no database" * 500)
 
-    [each] = results(user)
+    [each] = scan(user)
     assert isinstance(each, FoundSession)
     assert each.session.title == "Why does the basket lose its items? 안녕"
     assert [skipped.what.split(" /")[0] for skipped in each.skipped] == ["the titles in"]
 
 
-def test_where_a_session_stands_in_both_forms_the_log_is_read(user: Path) -> None:
+def test_the_log_is_read_if_a_session_has_both_forms(user: Path) -> None:
     log = write_chat(user, working_chat())
     document = write_chat(user, chat(1, asked("r1", "Old")), form="json")
     os.utime(document)
-    [each] = results(user)
+    [each] = scan(user)
     assert isinstance(each, FoundSession)
     assert len(each.session.messages) == 8
 
     log.unlink()
-    [again] = found(user, {each.key: each.fingerprint}).values()
+    [again] = read_changed(user, {each.key: each.fingerprint}).values()
     assert (again.key, again.session.messages[0].text) == (each.key, "Old")
 
 
-def test_a_log_is_replayed_and_what_does_not_fit_is_told() -> None:
+def test_a_log_is_replayed_and_invalid_changes_are_reported() -> None:
     damage = Damage()
     lines: list[Record] = [
         {"kind": 1, "k": ["early"], "v": 1},
@@ -268,24 +265,24 @@ def test_a_log_is_replayed_and_what_does_not_fit_is_told() -> None:
     }
 
 
-def test_a_log_without_its_beginning_is_told_once_and_the_others_are_read(user: Path) -> None:
+def test_a_log_without_its_beginning_is_reported_once_and_the_others_are_read(user: Path) -> None:
     write_chat(user, working_chat(2))
     file = write_chat(user, working_chat(1))
     file.write_bytes(lines_of(as_log(working_chat())[1:]))
     torn = write_chat(user, working_chat(3), form="json")
     torn.write_bytes(torn.read_bytes()[:-9])
 
-    everything = [each for each in results(user) if isinstance(each, FoundSession)]
-    told = {each.key: [skipped.why for skipped in each.skipped] for each in everything if not each.session.messages}
-    assert told == {
+    everything = [each for each in scan(user) if isinstance(each, FoundSession)]
+    reasons = {each.key: [skipped.why for skipped in each.skipped] for each in everything if not each.session.messages}
+    assert reasons == {
         str(file.with_suffix("")): ["a change before the object that it changes", "no conversation in it"],
         str(torn.with_suffix("")): ["not a JSON object", "no conversation in it"],
     }
-    assert results(user, {each.key: each.fingerprint for each in everything}) == []
+    assert scan(user, {each.key: each.fingerprint for each in everything}) == []
 
 
 @pytest.mark.parametrize("workspace", ["w1", ""])
-def test_a_transcript_is_read_only_where_its_session_is_not_and_never_was(user: Path, workspace: str) -> None:
+def test_a_transcript_is_read_only_without_its_session_now_and_before(user: Path, workspace: str) -> None:
     place = user / "workspaceStorage" / workspace if workspace else user / "globalStorage"
     folder = place / "GitHub.copilot-chat" / "transcripts"
     folder.mkdir(parents=True)
@@ -295,31 +292,31 @@ def test_a_transcript_is_read_only_where_its_session_is_not_and_never_was(user: 
         (folder / f"{log.session}.jsonl").write_bytes(log.lines())
     session = write_chat(user, working_chat(1), workspace=workspace)
 
-    sessions = found(user)
-    assert said(sessions[session_id(1)].session) != said(sessions[session_id(2)].session)
+    sessions = read_changed(user)
+    assert texts_of(sessions[session_id(1)].session) != texts_of(sessions[session_id(2)].session)
     assert len(sessions[session_id(2)].session.messages) == 7
     assert (sessions[session_id(2)].session.project, len(sessions)) == (SHOP if workspace else None, 3)
 
     session.unlink()
-    assert results(user, {each.key: each.fingerprint for each in sessions.values()}) == []
+    assert scan(user, {each.key: each.fingerprint for each in sessions.values()}) == []
 
 
-def test_a_second_pass_finds_only_what_has_changed(user: Path) -> None:
+def test_only_changed_sessions_are_read_again(user: Path) -> None:
     write_chat(user, working_chat(1))
     file = write_chat(user, working_chat(2))
-    seen = {each.key: each.fingerprint for each in found(user).values()}
-    assert results(user, seen) == []
+    seen = {each.key: each.fingerprint for each in read_changed(user).values()}
+    assert scan(user, seen) == []
 
     with file.open("ab") as log:
         log.write(lines_of([{"kind": 2, "k": ["requests", 1, "response"], "v": [{"value": " More."}]}]) + b'{"kind":')
-    [changed] = found(user, seen).values()
+    [changed] = read_changed(user, seen).values()
     assert changed.session.messages[-1].text == "Done. More."
     assert [skipped.why for skipped in changed.skipped] == ["incomplete line"]
 
 
-def test_what_this_reader_does_not_know_is_counted(user: Path) -> None:
+def test_unknown_parts_are_counted(user: Path) -> None:
     write_chat(user, chat(1, asked("r1", "Hi", {"kind": "brandNew"}, 7)))
-    [each] = found(user).values()
+    [each] = read_changed(user).values()
     assert each.skipped == (Skipped("1 x part brandNew", "unknown to this reader"),)
 
 
@@ -335,7 +332,7 @@ def test_nothing_in_the_clients_folder_changes_and_no_secret_is_read(user: Path)
     before = state_of(user)
     with opened_files() as opened:
         [store] = CopilotVscode().find(Paths(user.parents[2], {}))
-        everything = found(store)
+        everything = read_changed(store)
 
     assert len(everything) == 2
     assert "gho_" not in repr(everything)
@@ -345,7 +342,7 @@ def test_nothing_in_the_clients_folder_changes_and_no_secret_is_read(user: Path)
     assert Role.USER in {message.role for message in everything[session_id(1)].session.messages}
 
 
-def test_every_vs_code_is_found_and_the_environment_may_name_another(user: Path, tmp_path: Path) -> None:
+def test_all_editions_of_vs_code_are_found_and_a_variable_can_name_another_folder(user: Path, tmp_path: Path) -> None:
     home = user.parents[2]
     server = home / ".vscode-server" / "data" / "User"
     insiders = home / "Library" / "Application Support" / "Code - Insiders" / "User"

@@ -1,4 +1,4 @@
-"""Whatever a session of Copilot Chat holds: it is read or passed over, without a crash and without an end of time."""
+"""Arbitrary and extreme sessions of Copilot Chat are read or skipped, in time and without a crash."""
 
 from __future__ import annotations
 
@@ -65,19 +65,19 @@ LINE = st.fixed_dictionaries(
 )
 
 
-def read(given_: Record) -> Session:
-    session = VsCodeChat("s", given=given_, listed_title=" ").session()
+def read(document: Record) -> Session:
+    session = VsCodeChat("s", given=document, listed_title=" ").session()
     check(session)
     return session
 
 
 @given(SESSION)
-def test_any_document_makes_a_session(document: Record) -> None:
+def test_any_document_is_parsed(document: Record) -> None:
     read(document)
 
 
 @given(st.lists(LINE, max_size=12), st.booleans())
-def test_any_operations_make_a_session(lines: list[Record], has_beginning: bool) -> None:
+def test_any_operations_are_parsed(lines: list[Record], has_beginning: bool) -> None:
     before = as_log(working_chat()) if has_beginning else []
     read(replayed([*before, *lines], Damage()))
 
@@ -86,7 +86,7 @@ WHOLE = lines_of(as_log(working_chat()))
 
 
 @given(st.integers(0, len(WHOLE)))
-def test_a_log_cut_anywhere_keeps_what_was_written_before(length: int) -> None:
+def test_a_log_cut_anywhere_keeps_the_part_before(length: int) -> None:
     damage = Damage()
     read(replayed(records_of(read_lines(io.BytesIO(WHOLE[:length])), damage), damage))
     assert len(damage.found) <= 1
@@ -101,7 +101,7 @@ def test_a_real_session_with_any_value_changed_is_still_read(data: st.DataObject
     read(session)
 
 
-def test_bottomless_values_do_no_harm() -> None:
+def test_deeply_nested_values_are_parsed() -> None:
     parts = [
         tool("c", "x", "y", toolSpecificData={"rawInput": DEEP}),
         {"kind": "inlineReference", "inlineReference": DEEP},
@@ -112,7 +112,7 @@ def test_bottomless_values_do_no_harm() -> None:
     json.dumps([dict(message.more) for message in session.messages])
 
 
-def test_a_tree_of_a_hundred_thousand_words_takes_no_time() -> None:
+def test_a_tree_of_a_hundred_thousand_words_is_parsed_fast() -> None:
     tree = {"node": {"children": [{"children": [{"text": "x"}] * 10}] * 10_000}}
     metadata = {
         "toolCallRounds": [{"toolCalls": [{"id": "c"}]}],
@@ -122,6 +122,6 @@ def test_a_tree_of_a_hundred_thousand_words_takes_no_time() -> None:
     assert len(session.messages[-1].more["tool"]["result"]) == 100_000
 
 
-def test_a_log_of_a_hundred_thousand_operations_takes_no_time() -> None:
+def test_a_log_of_a_hundred_thousand_operations_is_parsed_fast() -> None:
     lines = [{"kind": 2, "k": ["requests", 0, "response"], "v": [{"value": "x"}], "i": 0}] * 100_000
     assert len(read(replayed([{"kind": 0, "v": chat(1, asked("r", "Hi"))}, *lines], Damage())).messages) == 2

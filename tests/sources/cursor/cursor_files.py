@@ -1,4 +1,4 @@
-"""Cursor's `User` folder as Cursor writes it, for every generation of its storage."""
+"""Build Cursor's `User` folder, for every generation of its storage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -36,29 +35,29 @@ CREATE TABLE IF NOT EXISTS composerHeaders (
 
 
 def iso(minute: float) -> str:
-    """A time of a bubble, so many minutes after the conversation began."""
+    """Return a bubble's time, in minutes after START."""
     moment = datetime.fromtimestamp(START.timestamp() + 60 * minute, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def asked(bubble_id: str, text: str, **fields: Any) -> Json:
-    """A user's bubble."""
+    """Return a user's bubble."""
     return _bubble(bubble_id, 1, text, fields)
 
 
 def answered(bubble_id: str, text: str, **fields: Any) -> Json:
-    """An assistant's bubble."""
+    """Return an assistant's bubble."""
     return _bubble(bubble_id, 2, text, fields)
 
 
 def thought(bubble_id: str, text: str, **fields: Any) -> Json:
-    """A thinking step."""
+    """Return a bubble with thoughts."""
     own = {"capabilityType": 30, "thinking": {"text": text, "signature": SECRET}, "thinkingDurationMs": 1234}
     return _bubble(bubble_id, 2, "", own | fields)
 
 
 def called(bubble_id: str, name: str, params: Any, result: Any, /, **fields: Any) -> Json:
-    """A tool call with its result, both kept as JSON in strings."""
+    """Return a bubble with a tool call and its result, both as JSON strings."""
     call = {"tool": 15, "name": name, "params": json.dumps(params), "status": "completed", "toolCallId": "call_1\nfc_1"}
     tool = call | {"result": None if result is None else json.dumps(result)} | fields
     return _bubble(bubble_id, 2, "", {"capabilityType": 15, "toolFormerData": tool})
@@ -70,7 +69,7 @@ def _bubble(bubble_id: str, kind: int, text: str, fields: Json) -> Json:
 
 
 def record(composer_id: str, *bubbles: Json, **fields: Any) -> Json:
-    """A conversation's record that names its bubbles in order."""
+    """Return a conversation's record, which lists its bubbles in order."""
     headers = [{"bubbleId": bubble["bubbleId"], "type": bubble["type"]} for bubble in bubbles]
     times = {"createdAt": START_MS, "lastUpdatedAt": START_MS + 600_000}
     secrets = {"blobEncryptionKey": SECRET, "speculativeSummarizationEncryptionKey": SECRET}
@@ -86,27 +85,27 @@ class CursorFiles:
 
     @property
     def store(self) -> Path:
-        """The global database."""
+        """Return the path of the global database."""
         return self.user / "globalStorage" / "state.vscdb"
 
     def conversation(self, composer_id: str, *bubbles: Json, **fields: Any) -> None:
-        """A conversation of 2025 or later: a record and a row for each bubble."""
+        """Write a conversation of 2025 or later: a record and a row for each bubble."""
         rows = {f"bubbleId:{composer_id}:{bubble['bubbleId']}": json.dumps(bubble) for bubble in bubbles}
         self.rows({f"composerData:{composer_id}": json.dumps(record(composer_id, *bubbles, **fields)), **rows})
 
     def rows(self, rows: Mapping[str, str | bytes | None]) -> None:
-        """Any rows of `cursorDiskKV`."""
+        """Write rows of `cursorDiskKV`."""
         with writing(self.store) as connection:
             connection.executemany("INSERT INTO cursorDiskKV VALUES (?, ?)", rows.items())
 
     def items(self, items: Mapping[str, Any], database: Path | None = None) -> None:
-        """Rows of `ItemTable` with JSON values."""
+        """Write rows of `ItemTable` with JSON values."""
         with writing(database or self.store) as connection:
             rows = [(key, json.dumps(value)) for key, value in items.items()]
             connection.executemany("INSERT INTO ItemTable VALUES (?, ?)", rows)
 
     def header_row(self, composer_id: str, header: Json, **columns: Any) -> None:
-        """A row of the table `composerHeaders` (3.12 and later)."""
+        """Write a row of the table `composerHeaders` (3.12 and later)."""
         with writing(self.store) as connection:
             connection.execute(_HEADER_TABLE)
             columns = {"composerId": composer_id, "value": json.dumps(header), **columns}
@@ -115,7 +114,7 @@ class CursorFiles:
             connection.execute(statement, tuple(columns.values()))
 
     def workspace(self, workspace_id: str, opened: Json, items: Mapping[str, Any] | None = None) -> Path:
-        """A workspace: its `workspace.json` and, if it has items, its database."""
+        """Write a workspace: its `workspace.json` and, if it has items, its database."""
         folder = self.user / "workspaceStorage" / workspace_id
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "workspace.json").write_text(json.dumps(opened), encoding="utf-8")
@@ -124,22 +123,22 @@ class CursorFiles:
         return folder / "state.vscdb"
 
     def read(self, seen: Mapping[str, str] | None = None, now: datetime = NOW) -> list[FoundSession | Skipped]:
-        """What the reader answers."""
+        """Return all results of the reader."""
         return list(CursorIde(clock=lambda: now).sessions(self.store, seen or {}))
 
     def sessions(self) -> dict[str, Session]:
-        """The sessions found, by id."""
+        """Return the sessions by id."""
         return {found.session.session_id: found.session for found in self.read() if isinstance(found, FoundSession)}
 
     def only_session(self) -> Session:
-        """The one session there is."""
+        """Return the only session."""
         [session] = self.sessions().values()
         return session
 
 
 @contextmanager
 def writing(database: Path, journal: str = "wal") -> Iterator[sqlite3.Connection]:
-    """A connection that creates the tables, writes, and closes cleanly."""
+    """Yield a connection to a database with Cursor's tables, and close it cleanly."""
     database.parent.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute(f"PRAGMA journal_mode={journal}")
@@ -148,7 +147,7 @@ def writing(database: Path, journal: str = "wal") -> Iterator[sqlite3.Connection
 
 
 def crash(database: Path, unsaved: Mapping[str, str]) -> None:
-    """More rows, and the files as they stand if Cursor is killed: the rows are only in the WAL."""
+    """Write rows that stay in the WAL, as if Cursor was killed."""
     scratch = database.with_name("scratch")
     scratch.mkdir()
     shutil.copyfile(database, scratch / database.name)
@@ -161,23 +160,5 @@ def crash(database: Path, unsaved: Mapping[str, str]) -> None:
 
 
 def paths(home: Path, **environment: str) -> Paths:
-    """A home folder and an environment."""
+    """Return the paths of a home folder and an environment."""
     return Paths(home, environment)
-
-
-def fingerprints(found: list[FoundSession | Skipped]) -> dict[str, str]:
-    """What a sync would remember."""
-    return {one.key: one.fingerprint for one in found if isinstance(one, FoundSession)}
-
-
-def everything_in(folder: Path) -> dict[str, tuple[int, int, str]]:
-    """Every file below a folder: size, time of change, hash."""
-    return {
-        str(file.relative_to(folder)): (
-            file.stat().st_size,
-            file.stat().st_mtime_ns,
-            sha256(file.read_bytes()).hexdigest(),
-        )
-        for file in sorted(folder.rglob("*"))
-        if file.is_file()
-    }

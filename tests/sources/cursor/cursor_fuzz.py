@@ -1,4 +1,4 @@
-"""What Cursor's rows look like, right and wrong."""
+"""Cursor's format for `tests/sources/test_fuzz.py`."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ VALUES = st.recursive(
 )
 
 
-def damaged(sound: Json) -> st.SearchStrategy[Json]:
-    """A sound object with anything at all in some of its fields."""
-    return st.dictionaries(st.sampled_from(sorted(sound)), VALUES, max_size=4).map(lambda odd: sound | odd)
+def damaged(valid: Json) -> st.SearchStrategy[Json]:
+    """Return a strategy for a valid object with arbitrary values in some fields."""
+    return st.dictionaries(st.sampled_from(sorted(valid)), VALUES, max_size=4).map(lambda odd: valid | odd)
 
 
 FULL = {
@@ -102,7 +102,7 @@ SAMPLE = [asked("u1", "?", **FULL), thought("t1", "…"), called("c1", "read_fil
 
 
 def read_bubbles(bubbles: list[Any]) -> list[Session]:
-    """The conversation that bubbles make."""
+    """Parse bubbles into a conversation."""
     pairs = [({"bubbleId": f"b{place}"}, bubble) for place, bubble in enumerate(bubbles)]
     return [read_composer(Composer("c", RECORD, {}), pairs, WorkspaceProjects(), NOW).session]
 

@@ -1,4 +1,4 @@
-"""What a bubble of Cursor becomes: words, thoughts, tool calls, errors, with what belongs to them."""
+"""Cursor's bubbles become texts, thoughts, tool calls and errors."""
 
 import json
 from typing import Any
@@ -20,17 +20,17 @@ def only(bubble: Json) -> Message:
     return message
 
 
-def test_a_thinking_step_is_a_thought_without_its_signature() -> None:
+def test_a_thinking_bubble_is_a_thought_without_its_signature() -> None:
     message = only(thought("t1", "Look at the clock."))
     assert (message.role, message.text) == (Role.THINKING, "Look at the clock.")
     assert message.more == {"native_id": "t1", "duration_ms": 1234}
     assert SECRET not in repr(message)
 
 
-def test_tokens_are_with_the_first_message_of_their_bubble_and_zeros_tell_nothing() -> None:
+def test_tokens_are_stored_with_the_first_message_of_their_bubble_and_zeros_ignored() -> None:
     counts = {"inputTokens": 900, "outputTokens": 40}
-    told = read(answered("a1", "Done.", allThinkingBlocks=[{"thinking": "First."}], tokenCount=counts))
-    assert [m.more.get("usage") for m in told] == [{"input_tokens": 900, "output_tokens": 40}, None]
+    messages = read(answered("a1", "Done.", allThinkingBlocks=[{"thinking": "First."}], tokenCount=counts))
+    assert [m.more.get("usage") for m in messages] == [{"input_tokens": 900, "output_tokens": 40}, None]
     assert "usage" not in only(answered("a2", "Done.", tokenCount={"inputTokens": 0, "outputTokens": 0})).more
 
 
@@ -42,7 +42,7 @@ def test_older_thinking_blocks_are_thoughts_too() -> None:
     ]
 
 
-def test_a_command_shows_what_ran_what_came_out_and_how_it_ended() -> None:
+def test_a_command_has_its_command_line_output_and_outcome() -> None:
     result = {"output": "1 failed\n", "exitCode": 1, "rejected": False}
     message = only(called("t1", "run_terminal_command_v2", {"command": "npm  test"}, result))
     assert message.role is Role.TOOL
@@ -56,7 +56,7 @@ def test_a_command_shows_what_ran_what_came_out_and_how_it_ended() -> None:
     }
 
 
-def test_a_tool_call_tells_how_it_ended() -> None:
+def test_a_tool_call_has_its_outcome() -> None:
     cases: list[tuple[Json, str, str]] = [
         ({"status": "running"}, "pending", "edit_file a.py"),
         ({"status": "completed"}, "completed", "edit_file a.py"),
@@ -87,19 +87,19 @@ def test_an_empty_tool_field_is_no_tool_call() -> None:
     assert only(answered("a1", "Hello.", toolFormerData={"additionalData": {}})).role is Role.ASSISTANT
 
 
-def test_parameters_nested_without_end_are_cut() -> None:
+def test_deeply_nested_parameters_are_cut() -> None:
     deep = "[" * 500 + "]" * 500
     params = only(called("t1", "odd", None, None, params=deep)).more["tool"]["params"]
     assert str(params) == "[" * 20 + "'…'" + "]" * 20
 
 
-def test_a_failed_request_is_an_error_in_words() -> None:
+def test_a_failed_request_is_an_error_message() -> None:
     details = {"generationUUID": "g", "error": {"details": {"title": "Out of quota", "detail": "Try later"}}}
     [message] = read(answered("a1", "", errorDetails=details))
     assert (message.role, message.text, message.more["native_id"]) == (Role.ERROR, "Out of quota", "a1:error")
 
 
-def test_code_that_older_replies_keep_beside_the_text_is_appended() -> None:
+def test_separate_code_blocks_of_older_answers_are_appended() -> None:
     blocks = [
         {"content": "print(1)", "languageId": "python"},
         {"content": "has ``` inside", "languageId": ""},
@@ -110,7 +110,7 @@ def test_code_that_older_replies_keep_beside_the_text_is_appended() -> None:
     assert message.text == "As I said in the text.\n\n```python\nprint(1)\n```\n\n````\nhas ``` inside\n````"
 
 
-def test_attachments_come_by_name_and_not_by_content() -> None:
+def test_attachments_have_names_and_no_content() -> None:
     message = only(
         asked(
             "u1",
@@ -125,11 +125,11 @@ def test_attachments_come_by_name_and_not_by_content() -> None:
     assert message.more["attachments"] == names
 
 
-def test_a_picture_without_words_is_still_a_message() -> None:
+def test_an_image_without_text_is_a_message() -> None:
     assert only(asked("u1", "", images=[{"path": "login.png"}])).text == "[login.png]"
 
 
-def test_a_summary_made_by_cursor_is_context_nobody_typed() -> None:
+def test_a_summary_by_cursor_is_not_the_users_message() -> None:
     message = only(answered("s1", "", capabilityType=22, conversationSummary={"summary": "So far: a clock."}))
     assert (message.role, message.text, message.more["injected"]) == (Role.SYSTEM, "So far: a clock.", True)
 
@@ -164,14 +164,14 @@ PROSE_MIRROR = {
 
 
 @pytest.mark.parametrize("state", [LEXICAL, PROSE_MIRROR], ids=["Lexical", "ProseMirror"])
-def test_what_was_typed_is_read_from_the_editor_where_there_is_no_text(state: Json) -> None:
+def test_text_is_read_from_the_editor_state_if_there_is_none(state: Json) -> None:
     typed = "Fix auth.py\nnow\none\nunknown"
     assert only(asked("u1", "", richText=json.dumps(state))).text == typed
     assert only(asked("u1", " ", richText=state)).text == typed
     assert only(asked("u1", "Plain.", richText=json.dumps(state))).text == "Plain."
 
 
-def test_a_damaged_editor_state_gives_what_text_it_has() -> None:
+def test_a_damaged_editor_state_gives_its_readable_text() -> None:
     cases: list[Any] = [None, "", "{torn", 7, [], {"root": 3}, {"root": {"children": [None, 4, "a"]}}]
     for state in cases:
         assert plain_text(state) in ("", "a")

@@ -1,4 +1,4 @@
-"""Cursor's conversations are found whatever the generation of its storage, and what happens to them is seen."""
+"""Cursor: conversations of every generation of its storage, and their changes."""
 
 import json
 import sqlite3
@@ -23,14 +23,14 @@ from tests.sources.cursor.cursor_files import (
     asked,
     called,
     crash,
-    everything_in,
-    fingerprints,
     iso,
     paths,
     record,
     thought,
     writing,
 )
+from tests.sources.reading import fingerprints
+from tests.sources.untouched import state_of
 
 TURN = (
     asked("u1", "Why does the login fail?", createdAt=iso(0)),
@@ -41,11 +41,11 @@ APP = {"folder": "file:///home/me/app"}
 
 @pytest.fixture
 def cursor(empty_home: Path) -> CursorFiles:
-    """Cursor's folder on Linux, empty."""
+    """Cursor's empty folder on Linux."""
     return CursorFiles(empty_home / ".config" / "Cursor" / "User")
 
 
-def spoken(cursor: CursorFiles) -> list[tuple[Role, str]]:
+def only_texts(cursor: CursorFiles) -> list[tuple[Role, str]]:
     return [(message.role, message.text) for message in cursor.only_session().messages]
 
 
@@ -83,27 +83,27 @@ def test_without_cursor_there_is_no_store(empty_home: Path) -> None:
 
 def test_a_conversation_is_read_in_the_order_of_its_headers(cursor: CursorFiles) -> None:
     cursor.conversation("c1", *reversed(TURN), fullConversationHeadersOnly=[{"bubbleId": "u1"}, {"bubbleId": "a1"}])
-    assert spoken(cursor) == SAID
+    assert only_texts(cursor) == SAID
 
 
-def test_left_overs_of_a_rewound_turn_are_not_read(cursor: CursorFiles) -> None:
+def test_bubbles_of_a_rewound_turn_are_not_read(cursor: CursorFiles) -> None:
     cursor.conversation("c1", *TURN)
     cursor.rows({"bubbleId:c1:old": json.dumps(answered("old", "A regenerated answer."))})
-    assert spoken(cursor) == SAID
+    assert only_texts(cursor) == SAID
 
 
-def test_a_first_generation_record_holds_its_messages_itself(cursor: CursorFiles) -> None:
+def test_messages_inside_a_first_generation_record_are_read(cursor: CursorFiles) -> None:
     tools = json.dumps({"a1": {"name": "read_file", "rawArgs": '{"target_file": "auth.py"}', "status": "completed"}})
     kept = {"capabilities": [{"type": 15, "data": {"bubbleDataMap": tools}}], "conversation": list(TURN)}
     cursor.rows({"composerData:c1": json.dumps({"composerId": "c1", "createdAt": START_MS, **kept})})
-    assert spoken(cursor) == [*SAID, (Role.TOOL, "read_file auth.py")]
+    assert only_texts(cursor) == [*SAID, (Role.TOOL, "read_file auth.py")]
 
 
-def test_a_copy_inside_the_record_stands_in_for_a_missing_bubble(cursor: CursorFiles) -> None:
+def test_a_missing_bubble_is_read_from_its_copy_in_the_record(cursor: CursorFiles) -> None:
     cursor.conversation("c1", *TURN, conversationMap={"a1": TURN[1]})
     with writing(cursor.store) as connection:
         connection.execute("DELETE FROM cursorDiskKV WHERE key = 'bubbleId:c1:a1'")
-    assert spoken(cursor) == SAID
+    assert only_texts(cursor) == SAID
 
 
 def test_the_old_chat_panel_is_read_from_its_workspace(cursor: CursorFiles) -> None:
@@ -127,14 +127,14 @@ def test_the_old_chat_panel_is_read_from_its_workspace(cursor: CursorFiles) -> N
     assert [found for found in cursor.read(fingerprints([found])) if isinstance(found, FoundSession)] == []
 
 
-def test_a_conversation_kept_whole_in_its_workspace_is_read(cursor: CursorFiles) -> None:
+def test_a_conversation_stored_in_its_workspace_is_read(cursor: CursorFiles) -> None:
     kept = {"composerId": "c1", "name": "Login", "createdAt": START_MS, "conversation": list(TURN)}
     cursor.workspace("w1", APP, {"composer.composerData": {"allComposers": [kept]}})
     session = cursor.sessions()["c1"]
     assert (session.title, session.project, len(session.messages)) == ("Login", "/home/me/app", 2)
 
 
-def test_what_two_workspaces_list_is_one_conversation(cursor: CursorFiles) -> None:
+def test_a_conversation_listed_in_two_workspaces_is_read_once(cursor: CursorFiles) -> None:
     listed = {"composer.composerData": {"allComposers": [{"composerId": "c1"}]}}
     cursor.workspace("w1", APP, listed)
     cursor.workspace("w2", {"workspace": "file:///home/me/all.code-workspace"}, listed)
@@ -143,7 +143,7 @@ def test_what_two_workspaces_list_is_one_conversation(cursor: CursorFiles) -> No
     assert cursor.only_session().project == "/home/me/app"
 
 
-def test_the_header_table_is_believed_before_its_stale_mirror(cursor: CursorFiles) -> None:
+def test_the_header_table_is_preferred_to_its_outdated_mirror(cursor: CursorFiles) -> None:
     cursor.conversation("c1", *TURN, name="in the record")
     stale = {"composerId": "c1", "name": "stale", "unifiedMode": "agent"}
     cursor.items({"composer.composerHeaders": {"allComposers": [stale]}})
@@ -162,14 +162,14 @@ def test_headers_without_a_record_are_counted(cursor: CursorFiles) -> None:
     assert skipped == Skipped("2 conversations", "listed by Cursor, but it keeps no record of them")
 
 
-def test_drafts_and_empty_conversations_are_counted_not_listed(cursor: CursorFiles) -> None:
+def test_drafts_and_empty_conversations_are_only_counted(cursor: CursorFiles) -> None:
     cursor.conversation("empty-state-draft", *TURN)
     cursor.conversation("c1", isDraft=True, richText="{}")
     cursor.conversation("c2", answered("a", ""), answered("b", "", errorDetails={"message": "offline"}))
     assert cursor.read() == [Skipped("2 conversations", "drafts or empty conversations")]
 
 
-def test_a_conversation_whose_list_is_lost_is_read_in_the_order_of_its_rows_and_says_so(cursor: CursorFiles) -> None:
+def test_a_conversation_without_its_list_is_read_in_the_order_of_rows_and_reported(cursor: CursorFiles) -> None:
     undated = [{name: value for name, value in bubble.items() if name != "createdAt"} for bubble in (*TURN, TURN[0])]
     rows = {f"bubbleId:c3:{key}": json.dumps(bubble) for key, bubble in zip("zyx", undated, strict=False)}
     cursor.rows({"composerData:c3": json.dumps(record("c3")), **rows})
@@ -180,9 +180,7 @@ def test_a_conversation_whose_list_is_lost_is_read_in_the_order_of_its_rows_and_
 
 
 @pytest.mark.parametrize("stored", [None, "listed, but not stored", "no record"])
-def test_messages_that_a_conversation_does_not_list_are_read_in_the_order_of_their_times(
-    cursor: CursorFiles, stored: str | None
-) -> None:
+def test_unlisted_messages_are_read_in_order_of_time(cursor: CursorFiles, stored: str | None) -> None:
     bubbles = [{**bubble, "createdAt": f"2026-03-01T10:0{minute}:00Z"} for minute, bubble in enumerate(TURN)]
     rows = {f"bubbleId:c3:{bubble['bubbleId']}": json.dumps(bubble) for bubble in reversed(bubbles)}
     listed = [{"bubbleId": "lost", "type": 1}] if stored == "listed, but not stored" else []
@@ -197,13 +195,13 @@ def test_messages_that_a_conversation_does_not_list_are_read_in_the_order_of_the
     assert cursor.read(fingerprints([found])) == []
 
 
-def test_messages_written_just_now_wait_for_their_list(cursor: CursorFiles) -> None:
+def test_new_messages_are_not_read_before_they_are_listed(cursor: CursorFiles) -> None:
     bubble = {**TURN[0], "createdAt": format_time(NOW)}
     cursor.rows({"composerData:c3": json.dumps(record("c3")), "bubbleId:c3:x": json.dumps(bubble)})
     assert cursor.read() == [Skipped("1 conversation", "messages are stored, but not listed in the conversation yet")]
 
 
-def test_a_database_without_any_table_of_conversations_is_just_empty(cursor: CursorFiles) -> None:
+def test_a_database_without_conversation_tables_is_empty(cursor: CursorFiles) -> None:
     cursor.store.parent.mkdir(parents=True)
     with closing(sqlite3.connect(cursor.store)) as connection:
         connection.execute("CREATE TABLE other (x)")
@@ -213,7 +211,7 @@ def test_a_database_without_any_table_of_conversations_is_just_empty(cursor: Cur
 # What a session carries
 
 
-def test_a_session_carries_title_project_model_and_family(cursor: CursorFiles) -> None:
+def test_a_session_has_title_project_model_and_related_sessions(cursor: CursorFiles) -> None:
     known = {
         "name": "Login fails",
         "subtitle": "Edited auth.py",
@@ -232,7 +230,7 @@ def test_a_session_carries_title_project_model_and_family(cursor: CursorFiles) -
     assert (child.title, child.project) == ("Why does the login fail?", None)
 
 
-def test_an_answer_names_its_own_model_else_that_of_the_conversation(cursor: CursorFiles) -> None:
+def test_an_answer_has_its_own_model_or_the_conversations(cursor: CursorFiles) -> None:
     bubbles = (
         asked("u1", "Go"),
         answered("a1", "One", modelInfo={"modelName": "gpt-5"}),
@@ -242,13 +240,13 @@ def test_an_answer_names_its_own_model_else_that_of_the_conversation(cursor: Cur
     assert [message.more.get("model") for message in cursor.only_session().messages] == [None, "gpt-5", "sonnet"]
 
 
-def test_credentials_beside_the_conversations_never_come_out(cursor: CursorFiles) -> None:
+def test_credentials_in_the_database_are_never_returned(cursor: CursorFiles) -> None:
     cursor.conversation("c1", *TURN, thought("t1", "Look at the clock."))
     cursor.items({"cursorAuth/accessToken": SECRET, "secret://x": SECRET, "mcpOAuth.y": SECRET})
     assert SECRET not in repr(cursor.read())
 
 
-def test_times_are_stored_ones_or_marked_as_estimates(cursor: CursorFiles) -> None:
+def test_times_are_stored_or_marked_as_estimated(cursor: CursorFiles) -> None:
     bubbles = [
         asked("u1", "First"),
         answered("a1", "dated by itself", createdAt=iso(2)),
@@ -274,13 +272,13 @@ def test_times_are_stored_ones_or_marked_as_estimates(cursor: CursorFiles) -> No
 # Changes
 
 
-def test_a_second_pass_with_nothing_new_finds_nothing(cursor: CursorFiles) -> None:
+def test_a_second_pass_without_changes_finds_nothing(cursor: CursorFiles) -> None:
     cursor.conversation("c1", *TURN)
     cursor.conversation("c2", *TURN)
     assert cursor.read(fingerprints(cursor.read())) == []
 
 
-def changed(cursor: CursorFiles, seen: dict[str, str]) -> list[str]:
+def read_changed(cursor: CursorFiles, seen: dict[str, str]) -> list[str]:
     return [found.key for found in cursor.read(seen) if isinstance(found, FoundSession)]
 
 
@@ -289,7 +287,7 @@ def test_only_the_conversation_that_grew_is_read_again(cursor: CursorFiles) -> N
     cursor.conversation("c2", *TURN)
     seen = fingerprints(cursor.read())
     cursor.conversation("c2", *TURN, asked("u2", "And now?"))
-    assert changed(cursor, seen) == ["c2"]
+    assert read_changed(cursor, seen) == ["c2"]
 
 
 @pytest.mark.parametrize(
@@ -301,22 +299,22 @@ def test_only_the_conversation_that_grew_is_read_again(cursor: CursorFiles) -> N
     ],
     ids=["a bubble rewritten at the same length", "a bubble removed", "the record updated in its row"],
 )
-def test_what_cursor_rewrites_is_noticed(statement: str, cursor: CursorFiles) -> None:
+def test_rewritten_rows_are_noticed(statement: str, cursor: CursorFiles) -> None:
     cursor.conversation("c1", *TURN)
     seen = fingerprints(cursor.read())
     with writing(cursor.store) as connection:
         connection.execute(statement)
-    assert changed(cursor, seen) == ["c1"]
+    assert read_changed(cursor, seen) == ["c1"]
 
 
 def test_a_new_name_in_the_list_is_noticed(cursor: CursorFiles) -> None:
     cursor.conversation("c1", *TURN)
     seen = fingerprints(cursor.read())
     cursor.header_row("c1", {"name": "Login"})
-    assert changed(cursor, seen) == ["c1"]
+    assert read_changed(cursor, seen) == ["c1"]
 
 
-def test_an_answer_being_written_waits_and_its_question_does_not(cursor: CursorFiles) -> None:
+def test_a_streaming_answer_waits_and_its_question_does_not(cursor: CursorFiles) -> None:
     just_now = int(NOW.timestamp() * 1000) - 5000
     cursor.conversation("c1", *TURN, status="generating", lastUpdatedAt=just_now)
     [found] = cursor.read()
@@ -328,7 +326,7 @@ def test_an_answer_being_written_waits_and_its_question_does_not(cursor: CursorF
     assert len(later.session.messages) == 2
 
 
-def test_the_stamp_of_a_store_stays_until_something_is_written(cursor: CursorFiles) -> None:
+def test_the_stamp_of_a_store_changes_only_after_a_write(cursor: CursorFiles) -> None:
     cursor.conversation("c1", *TURN)
     database = cursor.workspace("w1", APP, {"composer.composerData": {}})
     reader = CursorIde()
@@ -338,7 +336,7 @@ def test_the_stamp_of_a_store_stays_until_something_is_written(cursor: CursorFil
     assert reader.stamp(cursor.store) != before
 
 
-def test_the_stamp_changes_once_more_when_cursor_has_been_quiet(cursor: CursorFiles) -> None:
+def test_the_stamp_changes_once_more_after_cursor_is_idle(cursor: CursorFiles) -> None:
     cursor.conversation("c1", *TURN)
     written = cursor.store.stat().st_mtime
     moments = [NOW.fromtimestamp(written + seconds, NOW.tzinfo) for seconds in (1, 59, 61, 3600)]
@@ -349,7 +347,7 @@ def test_the_stamp_changes_once_more_when_cursor_has_been_quiet(cursor: CursorFi
 # Damage and circumstances
 
 
-def test_damaged_rows_cost_only_themselves(cursor: CursorFiles) -> None:
+def test_only_damaged_rows_are_lost(cursor: CursorFiles) -> None:
     bubbles = [*TURN, *(answered(f"x{n}", "lost") for n in range(5)), answered("a9", "Still here.")]
     cursor.conversation("c1", *bubbles)
     damage: dict[str, Any] = {"x0": None, "x1": "{torn", "x2": "[1, 2]", "x3": b"\xff\xfe", "x4": '{"type": 7}'}
@@ -368,7 +366,7 @@ def test_damaged_rows_cost_only_themselves(cursor: CursorFiles) -> None:
     assert skipped == [Skipped(f"conversation {name}", "its record is not a JSON object") for name in ("c2", "c3")]
 
 
-def test_a_broken_page_costs_only_the_conversations_on_it(cursor: CursorFiles) -> None:
+def test_a_damaged_page_loses_only_its_conversations(cursor: CursorFiles) -> None:
     for number in range(40):
         cursor.conversation(f"c{number:02}", asked("u", "x" * 3000))
     content = bytearray(cursor.store.read_bytes())
@@ -380,7 +378,7 @@ def test_a_broken_page_costs_only_the_conversations_on_it(cursor: CursorFiles) -
     assert sum(isinstance(one, FoundSession) for one in found) > 20
 
 
-def test_a_broken_workspace_is_reported_and_the_rest_is_read(cursor: CursorFiles) -> None:
+def test_a_damaged_workspace_is_reported_and_the_rest_is_read(cursor: CursorFiles) -> None:
     cursor.conversation("c1", *TURN)
     database = cursor.workspace("w1", APP)
     database.write_bytes(b"no database" * 500)
@@ -390,21 +388,21 @@ def test_a_broken_workspace_is_reported_and_the_rest_is_read(cursor: CursorFiles
     assert isinstance(found, FoundSession)
 
 
-def test_a_store_that_cannot_be_read_is_an_error_not_an_empty_store(cursor: CursorFiles) -> None:
+def test_an_unreadable_store_is_an_error_not_an_empty_store(cursor: CursorFiles) -> None:
     cursor.store.parent.mkdir(parents=True)
     cursor.store.write_bytes(b"no database" * 500)
     with pytest.raises(StorageError):
         cursor.read()
 
 
-def test_messages_that_are_only_in_the_wal_are_read(cursor: CursorFiles) -> None:
+def test_messages_in_the_wal_are_read(cursor: CursorFiles) -> None:
     cursor.conversation("c1", *TURN)
     bubbles = (*TURN, asked("u2", "Only in the WAL", createdAt=iso(3)))
     crash(
         cursor.store,
         {"composerData:c1": json.dumps(record("c1", *bubbles)), "bubbleId:c1:u2": json.dumps(bubbles[2])},
     )
-    assert spoken(cursor) == [*SAID, (Role.USER, "Only in the WAL")]
+    assert only_texts(cursor) == [*SAID, (Role.USER, "Only in the WAL")]
 
 
 def test_nothing_in_cursors_folder_changes(cursor: CursorFiles) -> None:
@@ -413,15 +411,15 @@ def test_nothing_in_cursors_folder_changes(cursor: CursorFiles) -> None:
     for number in range(3):
         cursor.workspace(f"w{number}", APP, {"composer.composerData": {"selectedComposerIds": ["c1"]}})
     crash(cursor.store, {"composerData:c2": json.dumps(record("c2", *TURN))})
-    before = everything_in(cursor.user)
+    before = state_of(cursor.user)
     reader = CursorIde()
     reader.stamp(cursor.store)
     list(reader.sessions(cursor.store, {}))
     list(reader.sessions(cursor.store, fingerprints(cursor.read())))
-    assert everything_in(cursor.user) == before
+    assert state_of(cursor.user) == before
 
 
-def test_a_reader_that_is_not_read_to_its_end_lets_go_of_the_store(cursor: CursorFiles) -> None:
+def test_an_unfinished_reader_closes_the_store(cursor: CursorFiles) -> None:
     cursor.conversation("c1", *TURN)
     cursor.conversation("c2", *TURN)
     sessions = CursorIde().sessions(cursor.store, {})

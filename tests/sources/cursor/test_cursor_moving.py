@@ -1,4 +1,4 @@
-"""Conversations moved to another folder inside Cursor's own databases, of every generation, and back."""
+"""Move conversations to another folder in Cursor's databases of every generation, and back."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def talk() -> tuple[dict[str, object], dict[str, object]]:
 
 
 def of_generation(cursor: CursorFiles, generation: int) -> None:
-    """A conversation `c1` of OLD beside another one, as that generation of Cursor lists them."""
+    """Write a conversation `c1` of OLD and another one, in the format of a generation."""
     listed: dict[str, Any] = {"composer.composerData": {"allComposers": [{"composerId": "c1"}, {"composerId": "c2"}]}}
     place = {"workspaceIdentifier": {"id": "old", "uri": {"fsPath": OLD, "path": OLD, "scheme": "file"}}}
-    if generation == 1:  # kept whole in the workspace
+    if generation == 1:  # stored in the workspace
         whole = record("c1", conversation=list(talk()), fullConversationHeadersOnly=[])
         listed = {"composer.composerData": {"allComposers": [whole]}}
     elif generation == 2:
@@ -101,7 +101,7 @@ def test_a_folder_that_cursor_never_opened_is_refused(cursor: CursorFiles) -> No
 
 
 @GENERATIONS
-def test_what_was_written_meanwhile_is_not_written_over(cursor: CursorFiles, tmp_path: Path, generation: int) -> None:
+def test_rows_changed_since_the_plan_are_not_overwritten(cursor: CursorFiles, tmp_path: Path, generation: int) -> None:
     of_generation(cursor, generation)
     changes = plan_move(cursor.user, ["c1"], target_of(cursor.user, NEW))
     last = max(changes, key=lambda change: change.database)
@@ -118,14 +118,14 @@ def test_what_was_written_meanwhile_is_not_written_over(cursor: CursorFiles, tmp
 
 
 def rows(database: str) -> list[tuple[str, str]]:
-    """What the rows say, however their JSON is spaced."""
+    """Return the rows, regardless of white space in their JSON."""
     query = "SELECT key, json(value) FROM cursorDiskKV UNION ALL SELECT key, json(value) FROM ItemTable ORDER BY key"
     with closing(sqlite3.connect(database)) as connection:
         return connection.execute(query).fetchall()
 
 
 @GENERATIONS
-def test_a_copy_stands_beside_the_conversation_and_goes_again(
+def test_a_copy_is_added_next_to_the_conversation_and_removed_again(
     cursor: CursorFiles, tmp_path: Path, generation: int
 ) -> None:
     of_generation(cursor, generation)
@@ -146,7 +146,7 @@ def test_a_copy_stands_beside_the_conversation_and_goes_again(
 
 
 @pytest.mark.parametrize("generation", [2, 3, 4])
-def test_a_copy_that_went_on_is_not_removed(cursor: CursorFiles, tmp_path: Path, generation: int) -> None:
+def test_a_continued_copy_is_not_removed(cursor: CursorFiles, tmp_path: Path, generation: int) -> None:
     of_generation(cursor, generation)
     before = cursor.sessions()
     apply(plan_copy(cursor.user, ["c1"], target_of(cursor.user, NEW)), tmp_path / "journal.json", {})
@@ -163,7 +163,7 @@ def test_a_copy_that_went_on_is_not_removed(cursor: CursorFiles, tmp_path: Path,
 
 
 @pytest.mark.parametrize("generation", [2, 3, 4])
-def test_what_was_written_while_a_copy_was_planned_is_not_copied_half(
+def test_a_conversation_that_changes_while_a_copy_is_planned_is_not_copied_partly(
     cursor: CursorFiles, tmp_path: Path, generation: int
 ) -> None:
     of_generation(cursor, generation)
@@ -177,7 +177,7 @@ def test_what_was_written_while_a_copy_was_planned_is_not_copied_half(
 
 
 def contents(cursor: CursorFiles) -> dict[str, list[tuple[str, str]]]:
-    """All rows of all databases."""
+    """Return all rows of all databases."""
     return {str(name): rows(str(name)) for name in sorted(cursor.user.rglob("state.vscdb"))}
 
 

@@ -1,4 +1,4 @@
-"""Which project a conversation of Cursor belongs to: the first hit in a settled order."""
+"""The project of a Cursor conversation: the first evidence in a fixed order."""
 
 import json
 from pathlib import Path
@@ -12,11 +12,11 @@ from tests.sources.cursor.cursor_files import CursorFiles, Json, answered, asked
 
 @pytest.fixture
 def cursor(empty_home: Path) -> CursorFiles:
-    """Cursor's folder on Linux, empty."""
+    """Cursor's empty folder on Linux."""
     return CursorFiles(empty_home / ".config" / "Cursor" / "User")
 
 
-def test_a_uri_names_the_path_the_project_has_on_its_machine() -> None:
+def test_a_uri_gives_the_projects_path_on_its_machine() -> None:
     cases: list[tuple[object, str]] = [
         ("file:///home/me/my%20app", "/home/me/my app"),
         ("file:///home/me/app/", "/home/me/app"),
@@ -39,7 +39,7 @@ def test_a_uri_names_the_path_the_project_has_on_its_machine() -> None:
         assert path_of(uri) == path
 
 
-def test_files_point_to_their_common_folder_unless_it_is_nobodys_project() -> None:
+def test_files_give_their_common_folder_unless_it_is_no_project() -> None:
     cases: list[tuple[list[str], str | None]] = [
         (["/home/me/app/src/a.py", "/home/me/app/b.py"], "/home/me/app"),
         (["c:\\src\\app\\a.py", "C:/src/app/x/b.py"], "c:\\src\\app"),
@@ -82,7 +82,7 @@ def test_the_best_evidence_wins(strength: int, cursor: CursorFiles) -> None:
     assert cursor.only_session().project == EVIDENCE[strength][0]
 
 
-def test_a_pane_that_showed_a_conversation_tells_its_workspace(cursor: CursorFiles) -> None:
+def test_a_pane_that_showed_a_conversation_gives_its_workspace(cursor: CursorFiles) -> None:
     pane = {"workbench.panel.composerChatViewPane.x": {"workbench.panel.aichat.view.c1": {"isHidden": False}}}
     cursor.workspace("w1", {"folder": "file:///home/me/app"}, pane)
     cursor.conversation("c1", asked("u", "Where?"))

@@ -1,4 +1,4 @@
-"""Cursor's configuration folder as its agent writes it, for every generation of its storage."""
+"""Build the configuration folder of Cursor's agent, for every generation of its storage."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT);
 
 
 def agent_id(number: int) -> str:
-    """An id that looks like the client's."""
+    """Return an id in the client's form."""
     return str(uuid.UUID(int=0xAC43_7FDF_3E7E_4A54_98A4_0000_0000_0000 + number))
 
 
@@ -42,13 +42,13 @@ def agent_id(number: int) -> str:
 
 
 def varint(value: int) -> bytes:
-    """A number on the wire."""
+    """Encode a number."""
     low, rest = value & 0x7F, value >> 7
     return bytes([low | 0x80]) + varint(rest) if rest else bytes([low])
 
 
 def field(tag: int, value: int | str | bytes) -> bytes:
-    """One field on the wire: a number, text, or the bytes of a message."""
+    """Encode a field: a number, text, or the bytes of a message."""
     if isinstance(value, int):
         return varint(tag << 3) + varint(value)
     data = value.encode() if isinstance(value, str) else value
@@ -56,13 +56,13 @@ def field(tag: int, value: int | str | bytes) -> bytes:
 
 
 def root(prompt: list[bytes], *more: bytes) -> bytes:
-    """A state of a conversation: ids of messages in order, and other fields."""
+    """Encode a state of a conversation: ids of messages in order, and other fields."""
     meter = field(5, field(1, 1200) + field(2, 200_000))
     return b"".join(field(1, each) for each in prompt) + meter + field(10, 1) + b"".join(more)
 
 
 def hash_of(data: bytes) -> bytes:
-    """The id of a blob as it stands in other blobs."""
+    """Return a blob's id as other blobs contain it."""
     return sha256(data).digest()
 
 
@@ -70,53 +70,53 @@ def hash_of(data: bytes) -> bytes:
 
 
 def system(text: str = "You are an AI coding assistant.") -> Json:
-    """What the client tells the model."""
+    """Return the client's system prompt."""
     return {"role": "system", "content": text}
 
 
 def environment(cwd: str = CWD) -> Json:
-    """The first message in the user's name: what the client tells of the machine."""
+    """Return the first message in the user's name, in which the client describes the machine."""
     text = f"<user_info>\nOS Version: linux 6.1\n\nWorkspace Path: {cwd}\n\nShell: bash\n</user_info>"
     return {"role": "user", "content": text}
 
 
 def asked(text: str, at: str = "", *parts: Json, around: str = "") -> Json:
-    """A question as it is wrapped today; `at` such as `9:53 PM`, on the day of START over there."""
+    """Return a question as wrapped by current versions; `at` is a local time such as `9:53 PM` on START's day."""
     stamp = f"<timestamp>Sunday, Apr 26, 2026, {at} (UTC-4)</timestamp>\n" if at else ""
     wrapped = f"{stamp}{around}<user_query>\n{text}\n</user_query>"
     return {"role": "user", "content": [{"type": "text", "text": wrapped}, *parts] if parts else wrapped}
 
 
 def answered(*parts: Json, **fields: Any) -> Json:
-    """A message of the model; the client gives all of them the same id."""
+    """Return a message of the model; the client gives all of them the same id."""
     return {"id": "1", "role": "assistant", "content": list(parts), **fields}
 
 
 def text(words: str) -> Json:
-    """Part of an answer: words."""
+    """Return a text part of an answer."""
     return {"type": "text", "text": words}
 
 
 def thought(words: str) -> Json:
-    """Part of an answer: thinking."""
+    """Return a part of an answer with thoughts."""
     own = {"cursor": {"modelName": MODEL}}
     return {"type": "reasoning", "text": words, "providerOptions": own, "signature": SECRET}
 
 
 def call(call_id: str, name: str, **args: Any) -> Json:
-    """Part of an answer: a tool call."""
+    """Return a part of an answer with a tool call."""
     return {"type": "tool-call", "toolCallId": call_id, "toolName": name, "args": args}
 
 
-def result(call_id: str, name: str, output: Any, told: Json | None = None, **fields: Any) -> Json:
-    """What a tool gave back, and what the client itself saw of it."""
-    own = {"providerOptions": {"cursor": {"highLevelToolCallResult": told}}} if told else {}
+def result(call_id: str, name: str, output: Any, seen: Json | None = None, **fields: Any) -> Json:
+    """Return a tool's result, and the client's own record of it."""
+    own = {"providerOptions": {"cursor": {"highLevelToolCallResult": seen}}} if seen else {}
     part = {"type": "tool-result", "toolCallId": call_id, "toolName": name, "result": output, **fields}
     return {"id": call_id, "role": "tool", "content": [part], **own}
 
 
 def working_session() -> list[Json]:
-    """A conversation with everything that usually occurs in one."""
+    """Return a conversation with all usual parts."""
     return [
         system(),
         environment(),
@@ -131,23 +131,23 @@ def working_session() -> list[Json]:
 
 @dataclass(frozen=True, slots=True)
 class AgentFiles:
-    """Writes into `~/.cursor`. Every method closes what it opened, as the client does when it quits."""
+    """Writes into `~/.cursor`. Every method closes its files, like the client when it quits."""
 
     root: Path
 
     def chat(self, number: int, *messages: Json, more: tuple[bytes, ...] = (), **options: Any) -> Path:
-        """A conversation of the command line: the messages, and a root that names them. Returns its database."""
+        """Write a conversation of the command line (messages, and a root that lists them), and return its database."""
         folder = self.root / "chats" / md5(options.pop("cwd", CWD).encode()).hexdigest() / agent_id(number)  # noqa: S324
         return self.store(folder, [encoded(each) for each in messages], *more, **options)
 
     def acp(self, number: int, *messages: Json, **description: Any) -> Path:
-        """A conversation of another editor."""
+        """Write a conversation of another editor."""
         folder = self.root / "acp-sessions" / agent_id(number)
         self.describe(folder, **{"schemaVersion": 1, "cwd": CWD, "title": "From Zed"} | description)
         return self.store(folder, [encoded(each) for each in messages])
 
     def store(self, folder: Path, blobs: list[bytes], *more: bytes, wal: bool = False, **meta: Any) -> Path:
-        """A database whose newest state has these blobs as its prompt; with `wal`, as it stands in mid-turn."""
+        """Write a database whose newest state has these blobs as its prompt; with `wal`, as during a turn."""
         state = root([hash_of(blob) for blob in blobs], *more)
         about: Json = {"agentId": folder.name, "latestRootBlobId": sha256(state).hexdigest(), "name": "New Agent"}
         about |= {"mode": "auto-run", "createdAt": START_MS, "lastUsedModel": MODEL, "blobEncryptionKey": SECRET}
@@ -156,7 +156,7 @@ class AgentFiles:
         return folder / "store.db"
 
     def rows(self, store: Path, blobs: Mapping[str, Any], meta: Mapping[str, Any], *, wal: bool = False) -> None:
-        """Any rows; with `wal` they are only in the WAL, and nobody has the database open."""
+        """Write rows; with `wal` only into the WAL of a database that no process has open."""
         store.parent.mkdir(parents=True, exist_ok=True)
         scratch = store.parent / "scratch"
         scratch.mkdir()
@@ -178,12 +178,12 @@ class AgentFiles:
         shutil.rmtree(scratch)
 
     def describe(self, folder: Path, **description: Any) -> None:
-        """A `meta.json`."""
+        """Write a `meta.json`."""
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "meta.json").write_text(json.dumps(description), encoding="utf-8")
 
     def transcript(self, number: int, *records: Json | str, parent: int | None = None, **place: str) -> Path:
-        """A transcript as lines of JSON, in the folder of its own or, as a sub-agent's, in that of its parent."""
+        """Write a transcript as JSON lines into its own folder or, for a sub-agent, into its parent's."""
         folder = self.root / "projects" / place.get("slug", "home-ann-shop") / "agent-transcripts"
         own = folder / agent_id(number) if parent is None else folder / agent_id(parent) / "subagents"
         own.mkdir(parents=True, exist_ok=True)
@@ -193,7 +193,7 @@ class AgentFiles:
         return file
 
     def text(self, number: int, content: str) -> Path:
-        """A transcript of the oldest kind."""
+        """Write a transcript of the oldest format."""
         folder = self.root / "projects" / "home-ann-shop" / "agent-transcripts"
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"{agent_id(number)}.txt"
@@ -201,41 +201,41 @@ class AgentFiles:
         return file
 
     def read(self, seen: Mapping[str, str] | None = None) -> list[FoundSession | Skipped]:
-        """What the reader answers."""
+        """Return all results of the reader."""
         return list(CursorAgent(clock=lambda: NOW).sessions(self.root, seen or {}))
 
     def sessions(self) -> dict[str, Session]:
-        """The sessions found, by id."""
+        """Return the sessions by id."""
         return {found.session.session_id: found.session for found in self.read() if isinstance(found, FoundSession)}
 
     def only_session(self) -> Session:
-        """The one session there is."""
+        """Return the only session."""
         [session] = self.sessions().values()
         return session
 
 
 def encoded(message: Json) -> bytes:
-    """A message as it stands in its blob."""
+    """Return a message as its blob contains it."""
     return json.dumps(message, ensure_ascii=False).encode()
 
 
-def said(role: str, *content: Json) -> Json:
-    """A line of a transcript."""
+def entry(role: str, *content: Json) -> Json:
+    """Return a line of a transcript."""
     return {"role": role, "message": {"content": list(content)}}
 
 
 def used(name: str, **given: Any) -> Json:
-    """A tool call in a transcript."""
+    """Return a tool call in a transcript."""
     return {"type": "tool_use", "name": name, "input": given}
 
 
 def mirror() -> list[Json]:
-    """What a transcript has of `working_session`."""
+    """Return the transcript of `working_session`."""
     question = asked("Why does the basket lose its items?", "9:05 PM")["content"]
     return [
-        said("user", text(question)),
-        said("assistant", text("[REDACTED]"), text("I will read it."), used("Read", path=f"{CWD}/basket.py")),
-        said("assistant", used("Shell", command="pytest")),
-        said("assistant", text("It makes a new list.")),
+        entry("user", text(question)),
+        entry("assistant", text("[REDACTED]"), text("I will read it."), used("Read", path=f"{CWD}/basket.py")),
+        entry("assistant", used("Shell", command="pytest")),
+        entry("assistant", text("It makes a new list.")),
         {"type": "turn_ended", "status": "success"},
     ]

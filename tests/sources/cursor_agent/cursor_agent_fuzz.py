@@ -1,4 +1,4 @@
-"""What the messages and transcripts of a Cursor agent look like, right and wrong."""
+"""The two formats of Cursor's agent for `tests/sources/test_fuzz.py`."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ LINES = st.fixed_dictionaries(
 
 
 def session_of(drafts: list[Draft]) -> Session:
-    """A session as the reader makes one."""
+    """Build a session like the reader."""
     messages = fill_times(
         undated_messages_of(drafts), TimeFrame(START, None, NOW), Fingerprint(message_count=2, until=START)
     )
@@ -105,7 +105,7 @@ def session_of(drafts: list[Draft]) -> Session:
 
 
 def read_messages(messages: list[Record]) -> list[Session]:
-    """The session that the messages of a prompt make."""
+    """Parse the messages of a prompt into a session."""
     conversation = AgentDialogue()
     for place, message in enumerate(messages):
         conversation.read(f"{place}", message)
@@ -114,7 +114,7 @@ def read_messages(messages: list[Record]) -> list[Session]:
 
 
 def read_lines_of_transcript(records: list[Record]) -> list[Session]:
-    """The session that the lines of a transcript make."""
+    """Parse the lines of a transcript into a session."""
     conversation = AgentDialogue()
     for number, record in enumerate(records, 1):
         conversation.read_line(number, record)
@@ -123,7 +123,7 @@ def read_lines_of_transcript(records: list[Record]) -> list[Session]:
 
 
 def read_transcript(data: bytes) -> list[Session]:
-    """The session that a file holds."""
+    """Parse a file."""
     return read_lines_of_transcript(list(records_of(read_lines(io.BytesIO(data)), Damage())))
 
 

@@ -1,4 +1,4 @@
-"""What a user sees of the conversations in the databases of a Cursor agent."""
+"""Cursor's agent: conversations in its databases as a user sees them."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ from tests.sources.cursor_agent.cursor_agent_files import (
     thought,
     working_session,
 )
+from tests.sources.reading import fingerprints, texts_of
 from tests.sources.untouched import opened_files, state_of
 
 
@@ -51,14 +52,6 @@ def cursor(tmp_path: Path) -> AgentFiles:
     return AgentFiles(tmp_path / ".cursor")
 
 
-def said(session: Session, *roles: Role) -> list[tuple[str, str]]:
-    return [(each.role.value, each.text) for each in session.messages if not roles or each.role in roles]
-
-
-def fingerprints(found: list[FoundSession | Skipped]) -> dict[str, str]:
-    return {one.key: one.fingerprint for one in found if isinstance(one, FoundSession)}
-
-
 def tools(session: Session) -> list[dict[str, Any]]:
     return [message.more["tool"] for message in session.messages if "tool" in message.more]
 
@@ -66,11 +59,11 @@ def tools(session: Session) -> list[dict[str, Any]]:
 # What was said
 
 
-def test_a_conversation_reads_as_it_went(cursor: AgentFiles) -> None:
+def test_a_conversation_is_read_in_order(cursor: AgentFiles) -> None:
     cursor.chat(1, *working_session())
 
     session = cursor.only_session()
-    assert said(session) == [
+    assert texts_of(session) == [
         ("system", "You are an AI coding assistant."),
         ("system", str(environment()["content"])),
         ("user", "Why does the basket lose its items?"),
@@ -88,7 +81,7 @@ def test_a_conversation_reads_as_it_went(cursor: AgentFiles) -> None:
     assert len({each.more["native_id"] for each in session.messages}) == 8
 
 
-def test_a_conversation_from_another_editor_has_the_title_it_has_there(cursor: AgentFiles) -> None:
+def test_a_conversation_from_another_editor_has_its_title_there(cursor: AgentFiles) -> None:
     cursor.acp(1, *working_session())
     assert (cursor.only_session().title, cursor.only_session().project) == ("From Zed", CWD)
 
@@ -107,7 +100,7 @@ def test_a_tool_call_keeps_its_parameters_result_and_outcome(cursor: AgentFiles)
 
 
 @pytest.mark.parametrize(
-    ("output", "told", "fields", "shown", "status"),
+    ("output", "seen", "fields", "shown", "status"),
     [
         ([text("line 1"), text("line 2")], None, {}, "line 1\nline 2", "completed"),
         ({"files": ["a"]}, None, {}, '{"files": ["a"]}', "completed"),
@@ -118,15 +111,15 @@ def test_a_tool_call_keeps_its_parameters_result_and_outcome(cursor: AgentFiles)
         (None, None, {"experimental_content": [text("shown")]}, "shown", "completed"),
     ],
 )
-def test_results_of_every_shape_are_kept(
-    cursor: AgentFiles, output: Any, told: Any, fields: dict[str, Any], shown: str, status: str
+def test_results_of_every_form_are_kept(
+    cursor: AgentFiles, output: Any, seen: Any, fields: dict[str, Any], shown: str, status: str
 ) -> None:
-    cursor.chat(1, asked("Go"), answered(call("t1", "Edit")), result("t1", "Edit", output, told, **fields))
+    cursor.chat(1, asked("Go"), answered(call("t1", "Edit")), result("t1", "Edit", output, seen, **fields))
     [tool] = tools(cursor.only_session())
     assert (tool["result"], tool["status"]) == (shown, status)
 
 
-def test_a_long_result_is_shown_shortened_and_kept_whole(cursor: AgentFiles) -> None:
+def test_a_long_result_is_shortened_in_the_text_and_stored_whole(cursor: AgentFiles) -> None:
     output = "first" + "x" * 10_000 + "last"
     cursor.chat(1, asked("Go"), answered(call("t1", "Read")), result("t1", "Read", output))
     [found] = cursor.read()
@@ -143,7 +136,7 @@ def test_a_call_without_result_and_a_result_without_call_are_kept(cursor: AgentF
     assert (open_one["result"], open_one["status"]) == (None, "pending")
 
 
-def test_calls_in_the_shape_of_another_maker_are_paired_too(cursor: AgentFiles) -> None:
+def test_calls_in_another_vendors_format_get_their_results(cursor: AgentFiles) -> None:
     function = {"name": "read", "arguments": '{"path": "/a.py"}'}
     cursor.chat(
         1,
@@ -151,22 +144,22 @@ def test_calls_in_the_shape_of_another_maker_are_paired_too(cursor: AgentFiles) 
         {"role": "assistant", "content": "Sure.", "tool_calls": [{"id": "c1", "function": function}]},
         {"role": "tool", "tool_call_id": "c1", "content": "x = 1"},
     )
-    assert said(cursor.only_session())[1:] == [("assistant", "Sure."), ("tool", "read /a.py\n\nx = 1")]
+    assert texts_of(cursor.only_session())[1:] == [("assistant", "Sure."), ("tool", "read /a.py\n\nx = 1")]
     assert tools(cursor.only_session())[0]["params"] == {"path": "/a.py"}
 
 
-def test_an_answer_whose_calls_are_still_open_is_read_from_the_state_itself(cursor: AgentFiles) -> None:
+def test_an_answer_with_running_calls_is_read_from_the_state(cursor: AgentFiles) -> None:
     waiting = answered(text("Let me run it."), call("t9", "Shell", command="pytest"))
     cursor.chat(1, asked("Go"), more=(field(4, encoded(waiting)),))
     first = cursor.only_session()
-    assert said(first)[1:] == [("assistant", "Let me run it."), ("tool", "Shell pytest")]
+    assert texts_of(first)[1:] == [("assistant", "Let me run it."), ("tool", "Shell pytest")]
 
     cursor.chat(1, asked("Go"), waiting, result("t9", "Shell", "ok"))
     names = [each.more["native_id"] for each in cursor.only_session().messages]
     assert names == [each.more["native_id"] for each in first.messages]
 
 
-def test_pictures_and_files_that_were_sent_along_are_named(cursor: AgentFiles) -> None:
+def test_attached_images_and_files_are_named(cursor: AgentFiles) -> None:
     picture = {"type": "image", "image": {"__type": "Uint8Array", "data": "ffd8"}, "mimeType": "image/png"}
     linked = {"type": "image", "image": "https://example.com/shots/basket.png"}
     files = '<attached_files>\n<code_selection path="src/a.py" lines="1-3">x</code_selection>\n</attached_files>\n'
@@ -178,9 +171,9 @@ def test_pictures_and_files_that_were_sent_along_are_named(cursor: AgentFiles) -
     assert [(each.role, each.more["injected"]) for each in context] == [(Role.SYSTEM, True)]
 
 
-def test_a_picture_alone_is_a_question(cursor: AgentFiles) -> None:
+def test_an_image_alone_is_a_question(cursor: AgentFiles) -> None:
     cursor.chat(1, {"role": "user", "content": [{"type": "image", "image": "https://example.com/a.png"}]})
-    assert said(cursor.only_session()) == [("user", "[a.png]")]
+    assert texts_of(cursor.only_session()) == [("user", "[a.png]")]
 
 
 @pytest.mark.parametrize(
@@ -199,7 +192,7 @@ def test_a_picture_alone_is_a_question(cursor: AgentFiles) -> None:
         ("<user_info>never closed", "", ["<user_info>never closed"]),
     ],
 )
-def test_what_the_client_put_around_the_words_is_kept_apart(
+def test_text_that_the_client_added_is_separated(
     cursor: AgentFiles, given: str, typed: str, context: list[str]
 ) -> None:
     cursor.chat(1, {"role": "user", "content": given}, answered(text("Yes.")))
@@ -208,7 +201,7 @@ def test_what_the_client_put_around_the_words_is_kept_apart(
     assert [each.text for each in messages if each.more.get("injected")] == context
 
 
-def test_the_same_words_twice_are_two_messages_and_stay_the_same_two(cursor: AgentFiles) -> None:
+def test_the_same_text_twice_is_two_messages_with_stable_ids(cursor: AgentFiles) -> None:
     again = [asked("continue"), answered(text("Done."))]
     cursor.chat(1, *again, *again)
     before = [each.more["native_id"] for each in cursor.only_session().messages]
@@ -218,14 +211,14 @@ def test_the_same_words_twice_are_two_messages_and_stay_the_same_two(cursor: Age
     assert after[:4] == before
 
 
-def test_thoughts_that_are_withheld_and_signatures_are_left_out(cursor: AgentFiles) -> None:
+def test_redacted_thoughts_and_signatures_are_omitted(cursor: AgentFiles) -> None:
     cursor.chat(1, asked("Go"), answered({"type": "redacted-reasoning", "data": SECRET}, thought("so"), text("Yes.")))
     session = cursor.only_session()
-    assert said(session)[1:] == [("thinking", "so"), ("assistant", "Yes.")]
+    assert texts_of(session)[1:] == [("thinking", "so"), ("assistant", "Yes.")]
     assert SECRET not in repr(session)
 
 
-def test_what_is_unknown_is_reported(cursor: AgentFiles) -> None:
+def test_unknown_parts_are_reported(cursor: AgentFiles) -> None:
     cursor.chat(1, asked("Go"), {"role": "critic", "content": "hm"}, answered({"type": "video"}, text("Yes.")))
     [found] = cursor.read()
     assert isinstance(found, FoundSession)
@@ -240,19 +233,19 @@ def summary(words: str) -> dict[str, Any]:
 
 
 def states(cursor: AgentFiles, *prompts: list[dict[str, Any]]) -> None:
-    """A store that has gone through several states."""
+    """Write a store with several states, the last one current."""
     for prompt in prompts:
         cursor.chat(1, *prompt)
 
 
-def test_what_was_said_before_a_summary_is_read_from_the_state_before(cursor: AgentFiles) -> None:
+def test_messages_before_a_summary_are_read_from_the_state_before(cursor: AgentFiles) -> None:
     first = [system(), asked("One"), answered(text("1")), asked("Two"), answered(text("2"))]
     second = [first[0], summary("One and two."), *first[3:], asked("Three"), answered(text("3"))]
     third = [first[0], summary("One to three."), *second[4:], asked("Four")]
     states(cursor, first[:3], first, second[:4], second, third)
 
     session = cursor.only_session()
-    assert said(session, Role.USER, Role.ASSISTANT) == [
+    assert texts_of(session, Role.USER, Role.ASSISTANT) == [
         *(("user", "One"), ("assistant", "1"), ("user", "Two"), ("assistant", "2")),
         *(("user", "Three"), ("assistant", "3"), ("user", "Four")),
     ]
@@ -260,29 +253,29 @@ def test_what_was_said_before_a_summary_is_read_from_the_state_before(cursor: Ag
     assert compacted == ["One and two.", "One to three."]
 
 
-def test_what_was_taken_back_before_a_summary_does_not_come_back(cursor: AgentFiles) -> None:
+def test_messages_rewound_before_a_summary_are_not_read(cursor: AgentFiles) -> None:
     first, other = [asked("One"), answered(text("1"))], [asked("One"), answered(text("1")), asked("Wrong way")]
     states(cursor, other, [*first, asked("Two")], [summary("So far."), asked("Three")])
-    assert [words for _, words in said(cursor.only_session(), Role.USER)] == ["One", "Two", "Three"]
+    assert [words for _, words in texts_of(cursor.only_session(), Role.USER)] == ["One", "Two", "Three"]
 
 
-def test_blobs_that_the_newest_state_does_not_name_are_not_read(cursor: AgentFiles) -> None:
+def test_blobs_outside_the_newest_state_are_not_read(cursor: AgentFiles) -> None:
     states(cursor, [asked("One"), asked("Wrong way")], [asked("One"), asked("Right way")])
-    assert [words for _, words in said(cursor.only_session())] == ["One", "Right way"]
+    assert [words for _, words in texts_of(cursor.only_session())] == ["One", "Right way"]
 
 
-def test_a_store_of_the_first_generation_is_a_tree_of_nodes(cursor: AgentFiles) -> None:
+def test_a_tree_of_nodes_of_the_first_generation_is_read(cursor: AgentFiles) -> None:
     messages = [encoded(each) for each in (asked("One"), answered(text("1")), asked("Two"))]
     nodes = [root_of(messages[:2]), root_of(messages[2:])]
     folder = cursor.root / "chats" / "x" / agent_id(1)
     rows = {sha256(blob).hexdigest(): blob for blob in (*messages, *nodes, root_of(nodes))}
     about = {"latestRootBlobId": sha256(root_of(nodes)).hexdigest()}
     cursor.rows(folder / "store.db", rows, {"0": json.dumps(about)})
-    assert [words for _, words in said(cursor.only_session())] == ["One", "1", "Two"]
+    assert [words for _, words in texts_of(cursor.only_session())] == ["One", "1", "Two"]
 
 
 @pytest.mark.parametrize("padding", [b"", b"\x22\x80\x01"])
-def test_a_message_embedded_behind_the_references_of_a_node_is_read(cursor: AgentFiles, padding: bytes) -> None:
+def test_a_message_embedded_after_the_references_of_a_node_is_read(cursor: AgentFiles, padding: bytes) -> None:
     one, two = encoded(asked("One")), encoded(asked("Two"))
     node = root_of([one]) + padding + encoded(answered(text("1")))
     state = root_of([node, two]) + padding + encoded(answered(text("2")))
@@ -291,7 +284,7 @@ def test_a_message_embedded_behind_the_references_of_a_node_is_read(cursor: Agen
     cursor.rows(cursor.root / "chats" / "x" / agent_id(1) / "store.db", rows, {"0": json.dumps(about)})
     [found] = cursor.read()
     assert isinstance(found, FoundSession)
-    assert [words for _, words in said(found.session)] == ["One", "1", "Two", "2"]
+    assert [words for _, words in texts_of(found.session)] == ["One", "1", "Two", "2"]
     assert found.skipped == ()
 
 
@@ -299,7 +292,7 @@ def root_of(blobs: list[bytes]) -> bytes:
     return b"".join(field(1, hash_of(blob)) for blob in blobs)
 
 
-def test_without_a_prompt_the_turns_that_the_user_saw_are_read(cursor: AgentFiles) -> None:
+def test_without_a_prompt_the_displayed_turns_are_read(cursor: AgentFiles) -> None:
     question, answer = field(1, "Why?") + field(2, "m1"), field(1, field(1, "Because."))
     thinking, used = field(3, field(1, "Hm.")), field(2, field(1, b"\x01"))
     steps = b"".join(field(2, hash_of(each)) for each in (thinking, used, answer))
@@ -311,12 +304,12 @@ def test_without_a_prompt_the_turns_that_the_user_saw_are_read(cursor: AgentFile
 
     [found] = cursor.read()
     assert isinstance(found, FoundSession)
-    assert said(found.session) == [("user", "Why?"), ("thinking", "Hm."), ("assistant", "Because.")]
+    assert texts_of(found.session) == [("user", "Why?"), ("thinking", "Hm."), ("assistant", "Because.")]
     assert found.skipped == (Skipped("1 x tool call outside of the prompt", "unknown to this reader"),)
 
 
 @pytest.mark.parametrize("meta", [{}, {"0": "not JSON"}, {"0": None}], ids=["empty", "damaged", "null"])
-def test_without_a_description_the_newest_state_counts(cursor: AgentFiles, meta: dict[str, Any]) -> None:
+def test_without_a_description_the_newest_state_is_read(cursor: AgentFiles, meta: dict[str, Any]) -> None:
     store = cursor.chat(1, *working_session()[:3])
     cursor.chat(1, *working_session())
     with closing(sqlite3.connect(store)) as connection, connection:
@@ -336,7 +329,7 @@ def test_a_description_may_be_plain_json(cursor: AgentFiles) -> None:
 # Title, project, times, sub-agents
 
 
-def test_the_title_is_the_clients_own_else_the_first_words(cursor: AgentFiles) -> None:
+def test_the_title_is_the_clients_or_the_first_words(cursor: AgentFiles) -> None:
     cursor.chat(1, asked("Fix\nthe basket"), name="New Agent")
     cursor.chat(2, asked("Fix"), name="Basket repair")
     described = cursor.chat(3, asked("Fix"), name="Basket repair").parent
@@ -345,7 +338,7 @@ def test_the_title_is_the_clients_own_else_the_first_words(cursor: AgentFiles) -
     assert titles == {agent_id(1): "Fix the basket", agent_id(2): "Basket repair", agent_id(3): "The basket, again"}
 
 
-def test_the_project_is_the_folder_that_is_told_first(cursor: AgentFiles) -> None:
+def test_the_project_is_the_first_folder_mentioned(cursor: AgentFiles) -> None:
     cursor.describe(cursor.chat(1, environment("/by/context"), asked("?")).parent, cwd="/by/description")
     cursor.chat(2, environment("/by/context"), asked("?"), more=(field(9, "file:///by/state%20of"),))
     cursor.chat(3, environment("/by/context"), asked("?"))
@@ -364,7 +357,7 @@ def test_the_project_is_the_folder_that_is_told_first(cursor: AgentFiles) -> Non
     }
 
 
-def test_a_question_has_the_time_the_client_noted_and_the_rest_follows_it(cursor: AgentFiles) -> None:
+def test_a_question_has_its_stored_time_and_the_rest_follows_it(cursor: AgentFiles) -> None:
     cursor.chat(
         1, system(), asked("One", "9:05 PM"), answered(text("1")), asked("Two", "11:59 PM"), answered(text("2"))
     )
@@ -377,14 +370,14 @@ def test_a_question_has_the_time_the_client_noted_and_the_rest_follows_it(cursor
     assert times[2][0] == datetime(2026, 4, 27, 1, 5, 20, tzinfo=UTC)
 
 
-def test_a_question_without_a_noted_time_is_as_old_as_the_turn(cursor: AgentFiles) -> None:
+def test_a_question_without_a_time_has_its_turns_time(cursor: AgentFiles) -> None:
     cursor.chat(1, asked("One"), answered(text("1")), asked("Two"), more=(field(26, START_MS + 3_600_000),))
     *_, question = cursor.only_session().messages
     assert (question.timestamp, question.more.get("time")) == (START + timedelta(hours=1), None)
 
 
 @pytest.mark.parametrize(("minutes", "step"), [(1, 15), (9 * 24 * 60, 20)])
-def test_without_any_time_the_last_turn_is_at_the_last_change_and_all_else_at_the_beginning(
+def test_without_times_the_last_turn_has_the_last_change_and_the_rest_the_beginning(
     cursor: AgentFiles, minutes: int, step: int
 ) -> None:
     store = cursor.chat(1, asked("One"), answered(text("1")), asked("Two"), answered(text("2")), answered(text("3")))
@@ -398,12 +391,12 @@ def test_without_any_time_the_last_turn_is_at_the_last_change_and_all_else_at_th
     assert all(each.more["time"] == "inferred" for each in messages)
 
 
-def test_what_comes_later_is_later_than_all_that_was_read_before(cursor: AgentFiles) -> None:
-    told = [asked("One", "9:05 PM"), *(answered(text(f"{number}")) for number in range(30))]
-    folder = cursor.chat(1, *told).parent
+def test_new_messages_are_later_than_all_read_before(cursor: AgentFiles) -> None:
+    messages = [asked("One", "9:05 PM"), *(answered(text(f"{number}")) for number in range(30))]
+    folder = cursor.chat(1, *messages).parent
     cursor.describe(folder, updatedAtMs=START_MS + 60 * 60_000)
     before = cursor.read()
-    cursor.chat(1, *told, asked("Two", "9:06 PM"), answered(text("last")))
+    cursor.chat(1, *messages, asked("Two", "9:06 PM"), answered(text("last")))
     cursor.describe(folder, updatedAtMs=START_MS + 61 * 60_000)
 
     [earlier], [later] = before, cursor.read(fingerprints(before))
@@ -413,7 +406,7 @@ def test_what_comes_later_is_later_than_all_that_was_read_before(cursor: AgentFi
     assert all(each.timestamp and each.timestamp >= newest for each in later.session.messages[31:])
 
 
-def test_a_sub_agent_names_whose_it_is(cursor: AgentFiles) -> None:
+def test_a_sub_agent_names_its_parent(cursor: AgentFiles) -> None:
     cursor.chat(1, *working_session())
     cursor.chat(2, asked("Look for lists"))
     cursor.transcript(2, *mirror(), parent=1)
@@ -424,7 +417,7 @@ def test_a_sub_agent_names_whose_it_is(cursor: AgentFiles) -> None:
 # Fingerprint
 
 
-def test_a_second_pass_reads_only_what_has_changed(cursor: AgentFiles) -> None:
+def test_only_changed_conversations_are_read_again(cursor: AgentFiles) -> None:
     cursor.chat(1, *working_session())
     cursor.chat(2, *working_session()[:3])
     seen = fingerprints(cursor.read())
@@ -436,14 +429,14 @@ def test_a_second_pass_reads_only_what_has_changed(cursor: AgentFiles) -> None:
     assert found.session.session_id == agent_id(2)
 
 
-def test_files_that_changed_without_a_word_are_not_a_changed_conversation(cursor: AgentFiles) -> None:
+def test_rewritten_files_without_new_messages_are_not_a_change(cursor: AgentFiles) -> None:
     store = cursor.chat(1, *working_session())
     seen = fingerprints(cursor.read())
     cursor.rows(store, {"more": b"nothing"}, {})
     assert cursor.read(seen) == []
 
 
-def test_a_change_of_each_file_that_counts_is_noticed(cursor: AgentFiles) -> None:
+def test_a_change_of_each_relevant_file_is_noticed(cursor: AgentFiles) -> None:
     store = cursor.chat(1, *working_session())
     seen = [fingerprints(cursor.read())]
     cursor.chat(1, *working_session(), asked("More"), wal=True)
@@ -458,14 +451,14 @@ def test_a_change_of_each_file_that_counts_is_noticed(cursor: AgentFiles) -> Non
     assert fingerprints(cursor.read()) == seen[-1]
 
 
-def test_what_is_only_in_the_wal_is_read(cursor: AgentFiles) -> None:
+def test_messages_in_the_wal_are_read(cursor: AgentFiles) -> None:
     cursor.chat(1, *working_session()[:3])
     store = cursor.chat(1, *working_session(), wal=True)
     assert store.with_name("store.db-wal").stat().st_size > 0
     assert len(cursor.only_session().messages) == 8
 
 
-def test_nothing_in_cursors_folder_changes_and_nothing_but_conversations_is_opened(cursor: AgentFiles) -> None:
+def test_nothing_in_cursors_folder_changes_and_only_conversations_are_opened(cursor: AgentFiles) -> None:
     cursor.describe(cursor.chat(1, *working_session()).parent, cwd=CWD)
     cursor.chat(2, *working_session(), cwd="/other", wal=True)
     cursor.acp(3, *working_session())
@@ -483,7 +476,7 @@ def test_nothing_in_cursors_folder_changes_and_nothing_but_conversations_is_open
     assert SECRET not in repr(found)
 
 
-def test_many_locked_databases_are_waited_for_once(cursor: AgentFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_locked_databases_delay_reading_once(cursor: AgentFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources.kit.sqlite_store, "WAIT_S", 1.0)
     with ExitStack() as stack:
         for number in range(1, 4):
@@ -497,7 +490,7 @@ def test_many_locked_databases_are_waited_for_once(cursor: AgentFiles, monkeypat
     assert 1 <= time.monotonic() - began < 2
 
 
-def test_a_locked_database_is_waited_for_then_reported_and_read_another_time(cursor: AgentFiles) -> None:
+def test_a_locked_database_is_reported_after_a_wait_and_read_next_time(cursor: AgentFiles) -> None:
     cursor.chat(1, *working_session())
     locked = cursor.chat(2, *working_session())
     with closing(sqlite3.connect(locked, isolation_level=None)) as client:
@@ -515,7 +508,7 @@ def test_a_locked_database_is_waited_for_then_reported_and_read_another_time(cur
 
 
 @pytest.mark.parametrize("content", [b"", b"no database" * 500], ids=["empty", "damaged"])
-def test_a_damaged_database_costs_only_itself(cursor: AgentFiles, content: bytes) -> None:
+def test_only_the_damaged_database_is_lost(cursor: AgentFiles, content: bytes) -> None:
     cursor.chat(1, *working_session())
     broken = cursor.chat(2, *working_session())
     broken.write_bytes(content)
@@ -525,9 +518,7 @@ def test_a_damaged_database_costs_only_itself(cursor: AgentFiles, content: bytes
     assert [one.session.session_id for one in outcome if isinstance(one, FoundSession)] == [agent_id(1)]
 
 
-def test_messages_that_are_missing_torn_or_too_long_cost_only_themselves(
-    cursor: AgentFiles, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_missing_torn_and_too_long_messages_are_lost(cursor: AgentFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cursor_agent_store, "MAX_BLOB_BYTES", 2000)
     prompt = [asked("One"), asked("x" * 3000), asked("Two"), asked("torn"), asked("gone"), answered(text("1"))]
     store = cursor.chat(1, *prompt)
@@ -537,7 +528,7 @@ def test_messages_that_are_missing_torn_or_too_long_cost_only_themselves(
         connection.execute("DELETE FROM blobs WHERE id = ?", (gone,))
     [found] = cursor.read()
     assert isinstance(found, FoundSession)
-    assert [words for _, words in said(found.session)] == ["One", "Two", "1"]
+    assert [words for _, words in texts_of(found.session)] == ["One", "Two", "1"]
     assert [(one.what, one.why) for one in found.skipped] == [
         ("1 message", "longer than 32 MB"),
         ("1 message", "not a JSON object"),
@@ -545,34 +536,34 @@ def test_messages_that_are_missing_torn_or_too_long_cost_only_themselves(
     ]
 
 
-def test_a_state_that_is_torn_is_read_as_far_as_it_goes(cursor: AgentFiles) -> None:
+def test_a_torn_state_is_read_up_to_the_damage(cursor: AgentFiles) -> None:
     blobs = [encoded(each) for each in (asked("One"), asked("Two"))]
     torn = root([hash_of(blob) for blob in blobs])[:60]
     rows = {sha256(blob).hexdigest(): blob for blob in blobs} | {"root": torn}
     cursor.rows(cursor.root / "chats" / "x" / agent_id(1) / "store.db", rows, {"0": '{"latestRootBlobId": "root"}'})
     [found] = cursor.read()
     assert isinstance(found, FoundSession)
-    assert [words for _, words in said(found.session)] == ["One"]
+    assert [words for _, words in texts_of(found.session)] == ["One"]
     assert "damaged" in found.skipped[0].why
 
 
-def test_a_store_that_names_a_state_it_does_not_have_says_so(cursor: AgentFiles) -> None:
+def test_a_missing_state_is_reported(cursor: AgentFiles) -> None:
     folder = cursor.root / "chats" / "x" / agent_id(1)
     cursor.rows(folder / "store.db", {}, {"0": '{"latestRootBlobId": "gone"}'})
     assert cursor.read() == [Skipped(str(folder), "the state of the conversation is not stored")]
 
 
-def test_where_the_latest_state_is_missing_an_earlier_one_is_read_and_that_is_said(cursor: AgentFiles) -> None:
+def test_if_the_latest_state_is_missing_an_earlier_one_is_read_and_that_is_reported(cursor: AgentFiles) -> None:
     cursor.chat(1, asked("One"))
     cursor.chat(1, asked("One"), asked("Two"), latestRootBlobId="gone", lastUsedModel="default")
     [found] = cursor.read()
     assert isinstance(found, FoundSession)
-    assert [words for _, words in said(found.session)] == ["One", "Two"]
+    assert [words for _, words in texts_of(found.session)] == ["One", "Two"]
     assert "model" not in found.session.meta
     assert [one.why for one in found.skipped] == ["its latest state is not stored; an earlier one was read"]
 
 
-def test_a_conversation_that_has_not_begun_and_one_without_words_are_told_and_looked_at_once(
+def test_empty_conversations_are_reported_and_read_once(
     cursor: AgentFiles,
 ) -> None:
     cursor.describe(cursor.root / "chats" / "x" / agent_id(1), hasConversation=False, cwd=CWD)
@@ -585,7 +576,7 @@ def test_a_conversation_that_has_not_begun_and_one_without_words_are_told_and_lo
     assert cursor.read(fingerprints([found])) == [begun]
 
 
-def test_a_reader_that_is_not_read_to_its_end_lets_go_of_the_store(cursor: AgentFiles) -> None:
+def test_an_unfinished_reader_closes_the_store(cursor: AgentFiles) -> None:
     for number in range(3):
         store = cursor.chat(number, *working_session())
     sessions = CursorAgent().sessions(cursor.root, {})
@@ -598,7 +589,7 @@ def test_a_reader_that_is_not_read_to_its_end_lets_go_of_the_store(cursor: Agent
 # Where
 
 
-def test_the_folder_is_the_named_one_else_the_usual_ones(tmp_path: Path) -> None:
+def test_the_folder_is_the_configured_one_or_the_usual_ones(tmp_path: Path) -> None:
     home = tmp_path / "home"
     for folder in (home / ".cursor" / "chats", home / ".config" / "cursor" / "chats", tmp_path / "own" / "projects"):
         folder.mkdir(parents=True)
@@ -612,7 +603,7 @@ def test_the_folder_is_the_named_one_else_the_usual_ones(tmp_path: Path) -> None
     assert find(CTXR_CURSOR_AGENT_DIR=str(tmp_path / "none")) == []
 
 
-def test_the_rare_folders_of_before_2026_are_looked_through(cursor: AgentFiles) -> None:
+def test_rare_folders_of_before_2026_are_read(cursor: AgentFiles) -> None:
     blobs = [encoded(each) for each in working_session()]
     cursor.store(cursor.root / "agent-sessions" / agent_id(1), blobs)
     cursor.store(cursor.root / "conversations" / "x" / agent_id(2), blobs)

@@ -1,4 +1,4 @@
-"""Whatever a Cursor agent's blobs and transcripts hold, beyond what holds of every client's files (`test_fuzz`)."""
+"""Arbitrary and extreme blobs and transcripts of Cursor's agent, beyond `tests/sources/test_fuzz.py`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WIRE = st.binary() | st.lists(
 
 
 @given(WIRE | st.integers(0, len(WHOLE)).map(lambda end: WHOLE[:end]))
-def test_any_bytes_are_a_state_of_some_conversation(data: bytes) -> None:
+def test_any_bytes_are_parsed_as_a_state(data: bytes) -> None:
     state = read_root(data)
     assert all(isinstance(each, str | bytes) for each in state.prompt)
     assert isinstance(state.folder, str)
@@ -49,7 +49,7 @@ def test_any_bytes_are_a_state_of_some_conversation(data: bytes) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(1, 2**29 - 1), st.integers(0, 2**64 - 1) | st.binary() | st.text())))
-def test_what_is_written_as_fields_is_read_as_fields(fields: list[tuple[int, int | bytes | str]]) -> None:
+def test_encoded_fields_are_decoded_to_the_same_values(fields: list[tuple[int, int | bytes | str]]) -> None:
     node = read_node(b"".join(field(tag, value) for tag, value in fields))
     assert node.is_whole
     for tag, value in dict(fields).items():
@@ -61,7 +61,7 @@ def test_what_is_written_as_fields_is_read_as_fields(fields: list[tuple[int, int
             assert (value.encode() if isinstance(value, str) else value) in node.blocks(tag)
 
 
-def test_fixed_width_numbers_are_passed_over_and_groups_end_the_reading() -> None:
+def test_fixed_width_numbers_are_skipped_and_groups_end_parsing() -> None:
     node = read_node(b"\x09" + b"x" * 8 + b"\x15" + b"x" * 4 + field(3, "here"))
     assert (node.is_whole, node.text(3)) == (True, "here")
     node = read_node(field(3, "here") + b"\x0b" + field(4, "not here"))
@@ -69,7 +69,7 @@ def test_fixed_width_numbers_are_passed_over_and_groups_end_the_reading() -> Non
 
 
 @given(WRAPPED | st.text())
-def test_any_text_falls_into_pieces_that_say_something(text: str) -> None:
+def test_any_text_is_split_into_non_empty_pieces(text: str) -> None:
     pieces = list(pieces_of(text))
     assert all(piece.strip() == piece and piece for _, piece in pieces)
     assert sum(len(piece) for _, piece in pieces) <= len(text)
@@ -86,7 +86,7 @@ TEXT_LINES = st.sampled_from(
 
 
 @given(st.lists(TEXT_LINES | st.text(max_size=20)))
-def test_any_text_file_is_a_transcript(lines: list[str]) -> None:
+def test_any_text_file_is_parsed(lines: list[str]) -> None:
     check_all(read_lines_of_transcript(list(records_of_text(lines))))
 
 
@@ -94,7 +94,7 @@ TIMES = st.none() | st.datetimes(timezones=st.just(UTC))
 
 
 @given(st.lists(TIMES), TIMES, TIMES, st.text(), st.integers(0, 9))
-def test_whatever_is_known_of_times_none_goes_back_or_into_the_future(
+def test_times_never_decrease_or_lie_in_the_future(
     known: list[datetime | None], start: datetime | None, end: datetime | None, mark: str, count: int
 ) -> None:
     earlier = Fingerprint("files", "content", count, START)
@@ -118,7 +118,7 @@ VALUES = st.text() | ANYTHING.map(json.dumps) | ANYTHING.map(lambda value: json.
 
 @settings(max_examples=30)
 @given(BLOBS, st.none() | VALUES, st.none() | WIRE, st.none() | ANYTHING)
-def test_any_rows_in_a_store_are_read_to_the_end(
+def test_any_rows_in_a_store_are_read(
     blobs: dict[str, object], meta: str | None, state: bytes | None, description: object
 ) -> None:
     with TemporaryDirectory() as folder:
@@ -138,7 +138,7 @@ def test_any_rows_in_a_store_are_read_to_the_end(
 
 @settings(max_examples=30)
 @given(st.data())
-def test_a_store_with_damaged_pages_is_read_or_told(data: st.DataObject) -> None:
+def test_a_store_with_damaged_pages_is_read_or_reported(data: st.DataObject) -> None:
     with TemporaryDirectory() as folder:
         files = AgentFiles(Path(folder))
         store = files.chat(1, *working_session())
@@ -152,7 +152,7 @@ def test_a_store_with_damaged_pages_is_read_or_told(data: st.DataObject) -> None
         assert all(one.why for one in outcome if isinstance(one, Skipped))
 
 
-def test_a_chain_of_states_that_leads_back_to_itself_ends(tmp_path: Path) -> None:
+def test_a_cycle_of_states_is_read_once(tmp_path: Path) -> None:
     files = AgentFiles(tmp_path)
     one, other = b"\x01" * 32, b"\x02" * 32
     rows = {one.hex(): field(1, other), other.hex(): field(1, one) + field(1, other)}
@@ -163,14 +163,14 @@ def test_a_chain_of_states_that_leads_back_to_itself_ends(tmp_path: Path) -> Non
     assert found.session.messages == ()
 
 
-def test_a_text_of_nothing_but_wrappers_takes_no_time() -> None:
+def test_a_text_of_many_wrappers_is_parsed_fast() -> None:
     for text in ("<a_b></a_b>" * 100_000, "x" + "<a_b>x</a_b>" * 100_000, "<a_b>" * 100_000, "</a_b>" * 100_000):
         assert len(list(pieces_of(text))) <= 3
     lines = ["A:\n", *["[Tool result] Read\n"] * 100_000]
     assert len(list(records_of_text(lines))) == 1
 
 
-def test_twenty_thousand_calls_and_results_take_no_time() -> None:
+def test_twenty_thousand_calls_and_results_are_parsed_fast() -> None:
     conversation = AgentDialogue()
     for number in range(20_000):
         part = {"type": "tool-call", "toolCallId": f"t{number}", "toolName": "Read", "args": {}}

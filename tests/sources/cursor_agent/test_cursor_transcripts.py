@@ -1,4 +1,4 @@
-"""What a user sees of the transcripts that Cursor keeps beside its stores."""
+"""Cursor's agent: transcripts next to its databases as a user sees them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from registry.domain import Session
 from sources.base import FoundSession, Skipped
 from tests.sources.cursor_agent.cursor_agent_files import (
     CWD,
@@ -14,13 +13,14 @@ from tests.sources.cursor_agent.cursor_agent_files import (
     AgentFiles,
     agent_id,
     asked,
+    entry,
     environment,
     mirror,
-    said,
     text,
     used,
     working_session,
 )
+from tests.sources.reading import texts_of
 
 
 @pytest.fixture
@@ -29,14 +29,10 @@ def cursor(tmp_path: Path) -> AgentFiles:
     return AgentFiles(tmp_path / ".cursor")
 
 
-def spoken(session: Session) -> list[tuple[str, str]]:
-    return [(each.role.value, each.text) for each in session.messages]
-
-
 def test_a_transcript_without_a_database_is_read_as_a_copy(cursor: AgentFiles) -> None:
-    cursor.transcript(1, said("user", text(str(environment()["content"]))), *mirror())
+    cursor.transcript(1, entry("user", text(str(environment()["content"]))), *mirror())
     session = cursor.only_session()
-    assert spoken(session) == [
+    assert texts_of(session) == [
         ("system", str(environment()["content"])),
         ("user", "Why does the basket lose its items?"),
         ("assistant", "I will read it."),
@@ -51,13 +47,13 @@ def test_a_transcript_without_a_database_is_read_as_a_copy(cursor: AgentFiles) -
     assert marks == [(True, "inferred"), (None, None), *[(None, "inferred")] * 4]
 
 
-def test_a_conversation_that_has_a_database_is_not_read_from_its_transcript(cursor: AgentFiles) -> None:
+def test_a_transcript_is_not_read_if_the_conversation_has_a_database(cursor: AgentFiles) -> None:
     cursor.chat(1, *working_session())
     cursor.transcript(1, *mirror())
     assert not cursor.only_session().is_copy
 
 
-def test_the_transcript_stands_in_for_a_database_that_cannot_be_read(cursor: AgentFiles) -> None:
+def test_the_transcript_is_read_if_the_database_is_unreadable(cursor: AgentFiles) -> None:
     cursor.chat(1, *working_session()).write_bytes(b"no database" * 500)
     cursor.transcript(1, *mirror())
     skipped, found = cursor.read()
@@ -66,7 +62,7 @@ def test_the_transcript_stands_in_for_a_database_that_cannot_be_read(cursor: Age
     assert found.session.is_copy
 
 
-def test_a_transcript_of_nothing_but_ends_of_turns_is_told_and_not_read_again(cursor: AgentFiles) -> None:
+def test_a_transcript_of_only_ends_of_turns_is_reported_and_not_read_again(cursor: AgentFiles) -> None:
     cursor.transcript(1, {"type": "turn_ended", "status": "success"})
     found, silent = cursor.read()
     assert isinstance(found, FoundSession)
@@ -74,16 +70,16 @@ def test_a_transcript_of_nothing_but_ends_of_turns_is_told_and_not_read_again(cu
     assert cursor.read({found.key: found.fingerprint}) == []
 
 
-def test_errors_and_turns_that_were_broken_off_are_kept(cursor: AgentFiles) -> None:
+def test_errors_and_aborted_turns_are_kept(cursor: AgentFiles) -> None:
     cursor.transcript(
         1,
-        said("user", text("Go")),
+        entry("user", text("Go")),
         {"type": "turn_ended", "status": "error", "error": "No network"},
         {"type": "error", "error": {"message": "Still no network"}},
         {"type": "turn_ended", "status": "aborted"},
     )
     session = cursor.only_session()
-    assert spoken(session)[1:] == [
+    assert texts_of(session)[1:] == [
         ("error", "No network"),
         ("error", "Still no network"),
         ("system", "[Turn ended: aborted]"),
@@ -91,20 +87,20 @@ def test_errors_and_turns_that_were_broken_off_are_kept(cursor: AgentFiles) -> N
     assert [one.more["native_id"] for one in session.messages[1:]] == [f"transcript:{line}:0" for line in (2, 3, 4)]
 
 
-def test_words_around_a_withheld_thought_are_kept(cursor: AgentFiles) -> None:
-    cursor.transcript(1, said("user", text("Go")), said("assistant", text("Sure.\n\n[REDACTED]"), text("[REDACTED]")))
-    assert spoken(cursor.only_session())[1:] == [("assistant", "Sure.")]
+def test_text_around_a_redacted_thought_is_kept(cursor: AgentFiles) -> None:
+    cursor.transcript(1, entry("user", text("Go")), entry("assistant", text("Sure.\n\n[REDACTED]"), text("[REDACTED]")))
+    assert texts_of(cursor.only_session())[1:] == [("assistant", "Sure.")]
 
 
 def test_the_project_is_found_by_the_name_of_its_folder(cursor: AgentFiles) -> None:
-    read = said("assistant", used("Read", path="/home/ann/old-shop/src/a.py"))
-    cursor.transcript(1, said("user", text("Go")), read, slug="home-ann-old-shop")
-    cursor.transcript(2, said("user", text("Go")), read, slug="home-ann-other")
-    cursor.transcript(3, said("user", text("Go")), slug="empty-window")
-    windows = said("assistant", used("Shell", command="pytest", cwd="C:\\src\\app\\tests"))
-    cursor.transcript(4, said("user", text("Go")), windows, slug="c--src-app")
+    read = entry("assistant", used("Read", path="/home/ann/old-shop/src/a.py"))
+    cursor.transcript(1, entry("user", text("Go")), read, slug="home-ann-old-shop")
+    cursor.transcript(2, entry("user", text("Go")), read, slug="home-ann-other")
+    cursor.transcript(3, entry("user", text("Go")), slug="empty-window")
+    windows = entry("assistant", used("Shell", command="pytest", cwd="C:\\src\\app\\tests"))
+    cursor.transcript(4, entry("user", text("Go")), windows, slug="c--src-app")
     cursor.describe(cursor.chat(5, *working_session()).parent, cwd="/known/from here")
-    cursor.transcript(6, said("user", text("Go")), slug="known-from-here")
+    cursor.transcript(6, entry("user", text("Go")), slug="known-from-here")
     sessions = cursor.sessions()
     assert [sessions[agent_id(number)].project for number in (1, 2, 3, 4, 6)] == [
         "/home/ann/old-shop",
@@ -115,20 +111,20 @@ def test_the_project_is_found_by_the_name_of_its_folder(cursor: AgentFiles) -> N
     ]
 
 
-def test_a_sub_agents_transcript_names_whose_it_is(cursor: AgentFiles) -> None:
+def test_a_sub_agents_transcript_names_its_parent(cursor: AgentFiles) -> None:
     cursor.transcript(1, *mirror())
-    cursor.transcript(2, said("user", text("Look for lists")), parent=1)
+    cursor.transcript(2, entry("user", text("Look for lists")), parent=1)
     sessions = cursor.sessions()
     assert (sessions[agent_id(1)].parent, sessions[agent_id(2)].parent) == (None, agent_id(1))
 
 
-def test_of_two_transcripts_of_one_conversation_the_newer_form_is_read(cursor: AgentFiles) -> None:
+def test_the_newer_format_of_two_transcripts_is_read(cursor: AgentFiles) -> None:
     cursor.transcript(1, *mirror())
     cursor.text(1, "user:\nold form\n")
     assert cursor.only_session().title == "Why does the basket lose its items?"
 
 
-def test_the_oldest_form_is_plain_text(cursor: AgentFiles) -> None:
+def test_plain_text_of_the_oldest_format_is_read(cursor: AgentFiles) -> None:
     cursor.text(
         1,
         f"user:\n{asked('Why?', '9:05 PM')['content']}\n\nA:\n[Thinking] Let me look.\nClosely.\n"
@@ -136,7 +132,7 @@ def test_the_oldest_form_is_plain_text(cursor: AgentFiles) -> None:
         "[Tool result] Read\nreturn []\n\n[Tool result] Grep\nfound\n\nassistant:\nIt makes\na new list.\n",
     )
     session = cursor.only_session()
-    assert spoken(session) == [
+    assert texts_of(session) == [
         ("user", "Why?"),
         ("thinking", "Let me look.\nClosely."),
         ("tool", f"Read {CWD}/basket.py\n\nreturn []"),
@@ -152,7 +148,7 @@ def test_the_oldest_form_is_plain_text(cursor: AgentFiles) -> None:
 
 
 def test_torn_lines_and_unknown_records_are_reported(cursor: AgentFiles) -> None:
-    cursor.transcript(1, said("user", text("Go")), "{torn", {"type": "novel"}, said("assistant", {"type": "video"}))
+    cursor.transcript(1, entry("user", text("Go")), "{torn", {"type": "novel"}, entry("assistant", {"type": "video"}))
     [found] = cursor.read()
     assert isinstance(found, FoundSession)
     assert [(one.what, one.why) for one in found.skipped] == [
@@ -162,9 +158,9 @@ def test_torn_lines_and_unknown_records_are_reported(cursor: AgentFiles) -> None
     ]
 
 
-def test_a_transcript_that_has_grown_names_its_messages_as_before(cursor: AgentFiles) -> None:
+def test_a_grown_transcript_keeps_its_message_ids(cursor: AgentFiles) -> None:
     cursor.transcript(1, *mirror())
     before = [each.more["native_id"] for each in cursor.only_session().messages]
-    cursor.transcript(1, *mirror(), said("user", text("More")))
+    cursor.transcript(1, *mirror(), entry("user", text("More")))
     after = [each.more["native_id"] for each in cursor.only_session().messages]
     assert after[:-1] == before

@@ -1,4 +1,4 @@
-"""Builds what Droid keeps, as version 0.215 wrote it: a chain of records, a file for each session."""
+"""Build Droid's files of version 0.215: a chain of records in a file for each session."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHOP, SESSION = "/home/ann/shop", "5add38a3-6f5a-4615-a2bd-96b71600e6f5"
 
 
 def says(number: int, role: str, *content: Record, after: int | None = None, **more: Any) -> Record:
-    """A message on top of another one."""
+    """Return a message that follows another one."""
     parent = {} if after is None else {"parentId": f"m{after}"}
     said = {"role": role, "content": list(content), **more}
     return {
@@ -32,12 +32,12 @@ def says(number: int, role: str, *content: Record, after: int | None = None, **m
 
 
 def text(words: str) -> Record:
-    """A block of words."""
+    """Return a text block."""
     return {"type": "text", "text": words}
 
 
 def working_session() -> list[Record]:
-    """A session with everything that is usual."""
+    """Return a session with all usual parts."""
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "x"}}
     look = {"type": "tool_use", "id": "c1", "name": "Execute", "input": {"command": "pytest"}}
     failed = {"type": "tool_result", "tool_use_id": "c1", "is_error": True, "content": "1 failed"}
@@ -53,7 +53,7 @@ def working_session() -> list[Record]:
 
 
 def write(root: Path, records: list[Record], session: str = SESSION) -> Path:
-    """The session in the folder of its project."""
+    """Write a session into the folder of its project."""
     file = root / "sessions" / "-home-ann-shop" / f"{session}.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(lines_of(records))
@@ -61,7 +61,7 @@ def write(root: Path, records: list[Record], session: str = SESSION) -> Path:
 
 
 def read(records: list[Record]) -> Session:
-    """The session that records make."""
+    """Parse records into a session."""
     chat = DroidChat(SESSION)
     for record in records:
         chat.read(record)
@@ -69,7 +69,7 @@ def read(records: list[Record]) -> Session:
 
 
 def read_file(data: bytes) -> list[Session]:
-    """The session that a file holds."""
+    """Parse a file."""
     return [read(list(records_of(read_lines(io.BytesIO(data)), Damage())))]
 
 

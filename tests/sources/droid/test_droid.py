@@ -1,4 +1,4 @@
-"""What a user sees of the sessions that Droid keeps."""
+"""Droid: sessions as a user sees them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 from registry.domain import Role
 from sources.droid.reader import Droid
 from tests.sources.droid.droid_files import SESSION, SHOP, read, says, text, working_session, write
-from tests.sources.reading import found, said
+from tests.sources.reading import read_changed, texts_of
 
 
-def test_a_session_reads_as_it_went(tmp_path: Path) -> None:
+def test_a_session_is_read_in_order(tmp_path: Path) -> None:
     write(tmp_path, working_session())
-    [each] = found(Droid(), tmp_path)
-    assert said(each.session) == [
+    [each] = read_changed(Droid(), tmp_path)
+    assert texts_of(each.session) == [
         ("system", "<system-reminder>\nTools: …\n</system-reminder>"),
         ("user", "Why is the basket empty? 안녕"),
         ("user", "[image/png]"),
@@ -31,7 +31,7 @@ def test_a_session_reads_as_it_went(tmp_path: Path) -> None:
     assert session.messages[5].more["tool"]["status"] == "failed"
 
 
-def test_what_its_user_left_is_marked_and_a_compaction_is_told() -> None:
+def test_an_abandoned_branch_is_marked_and_a_compaction_becomes_a_message() -> None:
     again = says(5, "user", text("And now?"), after=1)
     noted = says(6, "user", text("Go on from the summary."), after=5, visibility="llm_only")
     compacted = {"type": "compaction_state", "id": "k", "summaryText": "About a basket."}
@@ -43,7 +43,7 @@ def test_what_its_user_left_is_marked_and_a_compaction_is_told() -> None:
     assert (messages[-1].text, messages[-1].more["compaction"]) == ("About a basket.", {})
 
 
-def test_a_fork_knows_its_origin() -> None:
+def test_a_fork_names_its_origin() -> None:
     records = working_session()
     records[0]["parent"] = "origin"
     session = read(records)

@@ -1,4 +1,4 @@
-"""Builds the exports of Claude.ai and ChatGPT accounts, from the description of their formats."""
+"""Build exports of Claude.ai and ChatGPT accounts, from the description of their formats."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ E_MAIL = "ann@example.org"
 
 
 def an_id(number: int) -> str:
-    """An id that looks like the providers'."""
+    """Return an id in the providers' form."""
     return str(uuid.UUID(int=0x6650_0000_0000_4000_8000_0000_0000_0000 + number))
 
 
@@ -27,7 +27,7 @@ def an_id(number: int) -> str:
 
 @dataclass
 class ClaudeChat:
-    """One conversation of Claude.ai; every message goes on from the last, or from where it is told to."""
+    """A conversation of Claude.ai; a message follows the last one, or `after`."""
 
     number: int = 1
     name: str = "Baskets"
@@ -38,11 +38,11 @@ class ClaudeChat:
     last: str = ROOT
 
     def says(self, sender: str, *blocks: Record, after: str | None = None, text: str | None = None, **more: Any) -> str:
-        """A message of some blocks, 10 s after the one before; its id."""
+        """Add a message of blocks, 10 s after the last, and return its id."""
         number = len(self.messages) + 1
         at = (BEGIN + timedelta(seconds=10 * number, microseconds=123456)).isoformat()
-        told = text if text is not None else "\n".join(block.get("text", "") for block in blocks)
-        message: Record = {"uuid": an_id(self.number * 1000 + number), "sender": sender, "text": told, "created_at": at,
+        full = text if text is not None else "\n".join(block.get("text", "") for block in blocks)
+        message: Record = {"uuid": an_id(self.number * 1000 + number), "sender": sender, "text": full, "created_at": at,
                    "updated_at": at, "attachments": [], "files": []}  # fmt: skip
         if self.has_content:
             message["content"] = list(blocks)
@@ -53,15 +53,15 @@ class ClaudeChat:
         return self.last
 
     def asks(self, text: str, **more: Any) -> str:
-        """The user says something."""
+        """Add a user message."""
         return self.says("human", words(text), **more)
 
     def answers(self, text: str, **more: Any) -> str:
-        """Claude says something."""
+        """Add an answer."""
         return self.says("assistant", words(text), **more)
 
     def record(self) -> Record:
-        """The conversation as it stands in the file."""
+        """Return the conversation as the file contains it."""
         last = self.messages[-1]["created_at"] if self.messages else BEGIN.isoformat()
         known = {"uuid": an_id(self.number), "name": self.name, "summary": "", "created_at": BEGIN.isoformat(),
                  "updated_at": last, "account": {"uuid": an_id(99)}, "chat_messages": self.messages}  # fmt: skip
@@ -69,22 +69,22 @@ class ClaudeChat:
 
 
 def words(text: str) -> Record:
-    """A block of text."""
+    """Return a text block."""
     return {"type": "text", "text": text, "citations": [], "start_timestamp": None}
 
 
 def use(name: str, given: Record, call_id: str | None = None) -> Record:
-    """A block that calls a tool."""
+    """Return a block with a tool call."""
     return {"type": "tool_use", "id": call_id, "name": name, "input": given, "message": None}
 
 
 def result(name: str, content: Any, call_id: str | None = None, *, is_error: bool = False) -> Record:
-    """A block with what a tool answered."""
+    """Return a block with a tool's result."""
     return {"type": "tool_result", "tool_use_id": call_id, "name": name, "content": content, "is_error": is_error}
 
 
 def claude_chat(number: int = 1) -> ClaudeChat:
-    """A conversation of today: thoughts, tools, an artifact, files, and an answer that was asked for again."""
+    """Return a current conversation: thoughts, tools, an artifact, files, and a regenerated answer."""
     chat = ClaudeChat(number)
     pasted = {"file_name": "", "file_size": 9, "file_type": "txt", "extracted_content": "Traceback: basket.py"}
     first = chat.asks("Why does the basket lose its items?", attachments=[pasted], files=[{"file_name": "shot.png"}])
@@ -107,7 +107,7 @@ def claude_chat(number: int = 1) -> ClaudeChat:
 
 
 def old_claude_chat(number: int = 2) -> ClaudeChat:
-    """A conversation exported before 2025: neither blocks nor parents."""
+    """Return a conversation exported before 2025, without blocks and parents."""
     chat = ClaudeChat(number, name="", has_parents=False, has_content=False)
     chat.asks("안녕, how do I memoize fibonacci?")
     chat.answers("With lru_cache.")
@@ -115,7 +115,7 @@ def old_claude_chat(number: int = 2) -> ClaudeChat:
 
 
 def claude_files(*chats: ClaudeChat) -> dict[str, bytes]:
-    """The members of an export, with what stands beside the conversations."""
+    """Return an export's files by name, also those that are not conversations."""
     return {
         "conversations.json": as_json([chat.record() for chat in chats]),
         "users.json": as_json([{"uuid": an_id(99), "full_name": "Ann", "email_address": E_MAIL}]),
@@ -131,7 +131,7 @@ def claude_files(*chats: ClaudeChat) -> dict[str, bytes]:
 
 @dataclass
 class ChatGptChat:
-    """One conversation of ChatGPT; every node goes on from the last, or from where it is told to."""
+    """A conversation of ChatGPT; a node follows the last one, or `after`."""
 
     number: int = 1
     title: str | None = "Baskets"
@@ -143,7 +143,7 @@ class ChatGptChat:
         self.root = self.node(None)
 
     def node(self, message: Record | None, after: str | None = None) -> str:
-        """A node of the tree; its id."""
+        """Add a node to the tree, and return its id."""
         name = an_id(self.number * 1000 + len(self.nodes))
         parent = after or self.last
         self.nodes[name] = {
@@ -158,7 +158,7 @@ class ChatGptChat:
         return name
 
     def says(self, role: str, content: Record, after: str | None = None, **more: Any) -> str:
-        """A message, 10 s after the one before; system messages have no time."""
+        """Add a message, 10 s after the last; system messages have no time."""
         at = BEGIN.timestamp() + 10 * len(self.nodes) + 0.123456
         metadata = more.pop("metadata", {})
         author = {"role": role, "name": more.pop("name", None), "metadata": {}}
@@ -168,16 +168,16 @@ class ChatGptChat:
         return self.node(known | more, after)
 
     def asks(self, *parts: Any, **more: Any) -> str:
-        """The user says something."""
+        """Add a user message."""
         return self.says("user", content(*parts), **more)
 
     def answers(self, *parts: Any, **more: Any) -> str:
-        """ChatGPT says something."""
+        """Add an answer."""
         more.setdefault("metadata", {"model_slug": "gpt-5-thinking"})
         return self.says("assistant", content(*parts), **more)
 
     def record(self) -> Record:
-        """The conversation as it stands in the file."""
+        """Return the conversation as the file contains it."""
         known = {"title": self.title, "create_time": BEGIN.timestamp(),
                  "update_time": BEGIN.timestamp() + 10 * len(self.nodes), "mapping": self.nodes,
                  "current_node": self.last, "conversation_id": an_id(self.number), "id": an_id(self.number),
@@ -186,13 +186,13 @@ class ChatGptChat:
 
 
 def content(*parts: Any) -> Record:
-    """Text, or text and more."""
+    """Return a message's content: text, or text and other parts."""
     plain = all(isinstance(part, str) for part in parts)
     return {"content_type": "text" if plain else "multimodal_text", "parts": list(parts)}
 
 
 def chatgpt_chat(number: int = 1) -> ChatGptChat:
-    """A conversation of today: instructions, thoughts, code that was run, browsing, a canvas, a second answer."""
+    """Return a current conversation: instructions, thoughts, executed code, browsing, a canvas, a second answer."""
     chat = ChatGptChat(number)
     hidden = {"is_visually_hidden_from_conversation": True}
     chat.says("system", content(""), metadata=hidden, weight=0.0)
@@ -223,7 +223,7 @@ def chatgpt_chat(number: int = 1) -> ChatGptChat:
 
 
 def chatgpt_files(*chats: ChatGptChat, shards: int = 0) -> dict[str, bytes]:
-    """The members of an export; since 2026 in shards."""
+    """Return an export's files by name; `shards` as since 2026."""
     records = [chat.record() for chat in chats]
     named = {f"conversations-{shard:03}.json": as_json(records[shard::shards]) for shard in range(shards)}
     return {
@@ -240,12 +240,12 @@ def chatgpt_files(*chats: ChatGptChat, shards: int = 0) -> dict[str, bytes]:
 
 
 def as_json(value: Any) -> bytes:
-    """JSON as the providers write it."""
+    """Return JSON as the providers write it."""
     return json.dumps(value, ensure_ascii=False).encode()
 
 
 def write_zip(path: Path, files: dict[str, bytes]) -> Path:
-    """The export as it is downloaded."""
+    """Write an export as a ZIP file."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in files.items():
             archive.writestr(name, data)
@@ -253,7 +253,7 @@ def write_zip(path: Path, files: dict[str, bytes]) -> Path:
 
 
 def write_folder(path: Path, files: dict[str, bytes]) -> Path:
-    """The export unpacked."""
+    """Write an export as a folder."""
     for name, data in files.items():
         file = path / name
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What a user sees of the conversations in an account's export."""
+"""Exports of accounts: conversations as a user sees them."""
 
 from __future__ import annotations
 
@@ -35,13 +35,14 @@ from tests.sources.exports.export_files import (
     write_folder,
     write_zip,
 )
+from tests.sources.reading import texts_of
 from tests.sources.untouched import opened_files, state_of
 
 ACCOUNT = Path("the account")
 
 
-def told(path: Path, seen: Mapping[str, str] | None = None) -> tuple[list[FoundSession], list[Skipped]]:
-    """What an export of one provider gives, and what is passed over."""
+def read_export(path: Path, seen: Mapping[str, str] | None = None) -> tuple[list[FoundSession], list[Skipped]]:
+    """Return the sessions of one provider's export, and what was skipped."""
     with ExitStack() as stack:
         [export] = exports_in(path, stack)
         return taken(export, seen or {})
@@ -58,14 +59,10 @@ def taken(export: AccountExport, seen: Mapping[str, str]) -> tuple[list[FoundSes
 
 
 def one(tmp_path: Path, chat: ClaudeChat | ChatGptChat, *beside: bytes) -> Session:
-    """The session that an export with this one conversation gives."""
+    """Export one conversation, and return its session."""
     make: Callable[..., dict[str, bytes]] = claude_files if isinstance(chat, ClaudeChat) else chatgpt_files
-    [found], _ = told(write_zip(tmp_path / "one.zip", make(chat)))
+    [found], _ = read_export(write_zip(tmp_path / "one.zip", make(chat)))
     return found.session
-
-
-def said(session: Session) -> list[tuple[str, str]]:
-    return [(message.role.value, message.text) for message in session.messages]
 
 
 def message(session: Session, text: str) -> Message:
@@ -75,10 +72,10 @@ def message(session: Session, text: str) -> Message:
 # Claude.ai
 
 
-def test_a_claude_chat_reads_as_it_went_with_the_other_answer_beside_its_question(tmp_path: Path) -> None:
+def test_a_claude_chat_is_read_in_order_with_both_answers_after_their_question(tmp_path: Path) -> None:
     session = one(tmp_path, claude_chat())
 
-    assert said(session) == [
+    assert texts_of(session) == [
         ("user", "Why does the basket lose its items?"),
         ("system", "[pasted text]\n\nTraceback: basket.py"),
         ("thinking", "A new list each time."),
@@ -92,7 +89,7 @@ def test_a_claude_chat_reads_as_it_went_with_the_other_answer_beside_its_questio
     ]
     assert (session.session_id, session.title) == (an_id(1), "Baskets")
     assert [each.text for each in session.messages if each.more.get("superseded")] == ["It is the cache."]
-    assert [each.text for each in session.messages if each.more.get("injected")] == [said(session)[1][1]]
+    assert [each.text for each in session.messages if each.more.get("injected")] == [texts_of(session)[1][1]]
     assert session.messages[0].more["attachments"] == ["pasted text", "shot.png"]
 
 
@@ -120,34 +117,34 @@ def test_no_two_messages_have_the_same_id(tmp_path: Path) -> None:
     assert max(map(len, ids)) < 100
 
 
-def test_results_of_tools_are_not_what_the_user_said(tmp_path: Path) -> None:
+def test_tool_results_are_not_user_messages(tmp_path: Path) -> None:
     chat = ClaudeChat()
     chat.asks("Look")
     chat.says("human", result("a", "found"), text="This block is not supported on your current device yet.")
 
-    assert said(one(tmp_path, chat)) == [("user", "Look"), ("tool", "a\n\nfound")]
+    assert texts_of(one(tmp_path, chat)) == [("user", "Look"), ("tool", "a\n\nfound")]
 
 
 def test_a_claude_chat_from_before_2025_reads_as_a_list(tmp_path: Path) -> None:
     session = one(tmp_path, old_claude_chat())
 
-    assert said(session) == [("user", "안녕, how do I memoize fibonacci?"), ("assistant", "With lru_cache.")]
+    assert texts_of(session) == [("user", "안녕, how do I memoize fibonacci?"), ("assistant", "With lru_cache.")]
     assert session.title == "안녕, how do I memoize fibonacci?"
 
 
-def test_a_claude_chat_without_a_name_is_titled_by_its_summary(tmp_path: Path) -> None:
+def test_an_unnamed_claude_chat_is_titled_by_its_summary(tmp_path: Path) -> None:
     chat = claude_chat()
     chat.name, chat.more = "", {"summary": "**Basket** bug"}
 
     assert one(tmp_path, chat).title == "**Basket** bug"
 
 
-def test_a_claude_chat_saved_by_a_browser_extension_knows_model_project_and_branch(tmp_path: Path) -> None:
+def test_a_claude_chat_saved_by_a_browser_extension_has_model_project_and_branch(tmp_path: Path) -> None:
     chat = claude_chat()
     chat.more = {"model": "claude-sonnet-4-5", "project": {"uuid": an_id(50), "name": "Shop"}}
     chat.more["current_leaf_message_uuid"] = chat.messages[1]["uuid"]
     (tmp_path / "chat.json").write_bytes(as_json(chat.record()))
-    [found], _ = told(tmp_path)
+    [found], _ = read_export(tmp_path)
 
     session = found.session
     assert (session.project, session.meta["model"]) == ("Shop", "claude-sonnet-4-5")
@@ -156,23 +153,23 @@ def test_a_claude_chat_saved_by_a_browser_extension_knows_model_project_and_bran
     assert message(session, "cache").more["model"] == "claude-sonnet-4-5"
 
 
-def test_an_unknown_block_is_told_of_and_its_text_kept(tmp_path: Path) -> None:
+def test_an_unknown_block_is_reported_and_its_text_kept(tmp_path: Path) -> None:
     chat = ClaudeChat()
     chat.asks("Look")
     chat.says("assistant", {"type": "hologram", "text": "Behold"}, words("Seen."))
-    [found], skipped = told(write_zip(tmp_path / "one.zip", claude_files(chat)))
+    [found], skipped = read_export(write_zip(tmp_path / "one.zip", claude_files(chat)))
 
-    assert said(found.session)[1:] == [("assistant", "Behold\n\nSeen.")]
+    assert texts_of(found.session)[1:] == [("assistant", "Behold\n\nSeen.")]
     assert skipped == [Skipped("1 x block hologram", "unknown to this reader")]
 
 
 # ChatGPT
 
 
-def test_a_chatgpt_chat_reads_as_it_went_with_the_other_answer_beside_its_question(tmp_path: Path) -> None:
+def test_a_chatgpt_chat_is_read_in_order_with_both_answers_after_their_question(tmp_path: Path) -> None:
     session = one(tmp_path, chatgpt_chat())
 
-    assert said(session) == [
+    assert texts_of(session) == [
         ("system", "I run a shop\n\nBe brief"),
         ("user", "Why does the basket lose its items?"),
         ("thinking", "Lists\n\nA new one"),
@@ -208,18 +205,18 @@ def test_code_that_failed_is_a_failed_call(tmp_path: Path) -> None:
     assert message(one(tmp_path, chat), "1/0").more["tool"]["status"] == "failed"
 
 
-def test_a_voice_chat_is_what_was_said_and_a_picture_is_named(tmp_path: Path) -> None:
+def test_a_voice_chat_is_read_by_its_transcripts_and_an_image_is_named(tmp_path: Path) -> None:
     chat = ChatGptChat()
     heard = {"content_type": "audio_transcription", "text": "Hello there", "direction": "in"}
     chat.asks(heard, {"content_type": "audio_asset_pointer", "asset_pointer": "sediment://file_2"})
     chat.says("tool", content({"content_type": "image_asset_pointer", "asset_pointer": "x://3"}), name="dalle.text2im")
     session = one(tmp_path, chat)
 
-    assert said(session) == [("user", "Hello there"), ("tool", "dalle.text2im\n\n[image]")]
+    assert texts_of(session) == [("user", "Hello there"), ("tool", "dalle.text2im\n\n[image]")]
     assert session.messages[0].more["attachments"] == ["audio"]
 
 
-def test_hidden_messages_are_kept_apart_and_memories_left_out(tmp_path: Path) -> None:
+def test_hidden_messages_are_marked_and_memories_omitted(tmp_path: Path) -> None:
     chat = ChatGptChat()
     chat.says("system", {"content_type": "model_editable_context", "model_set_context": "Ann likes tests"})
     chat.asks("Make it red", metadata={"is_visually_hidden_from_conversation": True})
@@ -227,11 +224,15 @@ def test_hidden_messages_are_kept_apart_and_memories_left_out(tmp_path: Path) ->
     chat.says("assistant", {"content_type": "system_error", "name": "overload", "text": "Try later"})
     session = one(tmp_path, chat)
 
-    assert said(session) == [("system", "Make it red"), ("user", "Hello"), ("error", "overload\n\nTry later")]
+    assert texts_of(session) == [
+        ("system", "Make it red"),
+        ("user", "Hello"),
+        ("error", "overload\n\nTry later"),
+    ]
     assert session.messages[0].more["hidden"]
 
 
-def test_a_message_without_a_time_has_that_of_the_one_before_it_on_its_branch(tmp_path: Path) -> None:
+def test_a_message_without_a_time_has_the_time_of_the_one_before(tmp_path: Path) -> None:
     chat = ChatGptChat()
     asked = chat.asks("One")
     chat.answers("Late", create_time=2_000_000_000)
@@ -242,7 +243,7 @@ def test_a_message_without_a_time_has_that_of_the_one_before_it_on_its_branch(tm
     assert "time" not in first.more
 
 
-def test_a_chat_that_nobody_has_named_is_titled_by_its_first_words(tmp_path: Path) -> None:
+def test_an_unnamed_chatgpt_chat_is_titled_by_its_first_words(tmp_path: Path) -> None:
     chat = chatgpt_chat()
     chat.title, chat.more = "New chat", {"update_time": "1777885200.5"}
     assert one(tmp_path, chat).title == "Why does the basket lose its items?"
@@ -255,12 +256,12 @@ def test_a_tree_without_a_current_node_ends_with_its_newest_leaf(tmp_path: Path,
     assert message(one(tmp_path, chat), "cache").more["superseded"]
 
 
-def test_a_tree_that_goes_in_circles_is_read_once(tmp_path: Path) -> None:
+def test_a_cyclic_tree_is_read_once(tmp_path: Path) -> None:
     chat = ChatGptChat()
     first = chat.asks("One")
     chat.nodes[first]["parent"] = chat.answers("Two")
     chat.nodes[chat.asks("Three", after="nowhere")]["children"] = [first]
-    assert sorted(said(one(tmp_path, chat))) == [("assistant", "Two"), ("user", "One"), ("user", "Three")]
+    assert sorted(texts_of(one(tmp_path, chat))) == [("assistant", "Two"), ("user", "One"), ("user", "Three")]
 
 
 # Files
@@ -268,67 +269,65 @@ def test_a_tree_that_goes_in_circles_is_read_once(tmp_path: Path) -> None:
 
 @pytest.fixture(params=["claude", "chatgpt"])
 def files(request: pytest.FixtureRequest) -> dict[str, bytes]:
-    """An export of each provider in turn, of two conversations."""
+    """An export of two conversations, of each provider in turn."""
     if request.param == "claude":
         return claude_files(claude_chat(1), old_claude_chat(2))
     return chatgpt_files(chatgpt_chat(1), chatgpt_chat(2))
 
 
-def test_zip_folder_and_file_give_the_same(tmp_path: Path, files: dict[str, bytes]) -> None:
+def test_a_zip_a_folder_and_a_file_give_the_same_sessions(tmp_path: Path, files: dict[str, bytes]) -> None:
     archive = write_zip(tmp_path / "data.zip", files)
     folder = write_folder(tmp_path / "folder", files)
     alone = write_folder(tmp_path / "alone", {"download": files["conversations.json"]}) / "download"
     of_zips = write_folder(tmp_path / "zips", {"data-1.zip": archive.read_bytes()})
 
-    first, *others = [told(path) for path in (archive, folder, alone, of_zips)]
+    first, *others = [read_export(path) for path in (archive, folder, alone, of_zips)]
     assert len(first[0]) == 2
     assert others == [first] * 3
 
 
-def test_shards_are_one_export(tmp_path: Path) -> None:
+def test_shards_are_read_as_one_export(tmp_path: Path) -> None:
     chats = [chatgpt_chat(number) for number in range(1, 8)]
-    found, skipped = told(write_zip(tmp_path / "shards.zip", chatgpt_files(*chats, shards=3)))
+    found, skipped = read_export(write_zip(tmp_path / "shards.zip", chatgpt_files(*chats, shards=3)))
     assert (sorted(each.key for each in found), skipped) == ([an_id(number) for number in range(1, 8)], [])
 
 
-def test_a_folder_may_hold_exports_of_both(tmp_path: Path) -> None:
+def test_a_folder_can_contain_exports_of_both_providers(tmp_path: Path) -> None:
     write_zip(tmp_path / "a.zip", claude_files(claude_chat()))
     write_zip(tmp_path / "b.zip", chatgpt_files(chatgpt_chat()))
     with ExitStack() as stack:
         assert [export.name for export in exports_in(tmp_path, stack)] == ["claude", "chatgpt"]
 
 
-def test_the_owner_of_the_account_is_not_looked_at_and_nothing_is_written(
-    tmp_path: Path, files: dict[str, bytes]
-) -> None:
+def test_account_data_is_not_read_and_nothing_is_written(tmp_path: Path, files: dict[str, bytes]) -> None:
     folder = write_folder(tmp_path / "folder", files)
     before = state_of(tmp_path)
     with opened_files() as opened:
-        found, _ = told(folder)
+        found, _ = read_export(folder)
     assert not [name for name in opened if "user" in Path(name).name]
     assert E_MAIL not in repr(found)
-    told(write_zip(tmp_path / "folder.zip", files))
+    read_export(write_zip(tmp_path / "folder.zip", files))
     (tmp_path / "folder.zip").unlink()
     assert {name: state[2] for name, state in state_of(tmp_path).items()} == {
         name: state[2] for name, state in before.items()
     }
 
 
-def test_a_conversation_that_has_not_changed_is_not_told_again(tmp_path: Path) -> None:
+def test_an_unchanged_conversation_is_not_read_again(tmp_path: Path) -> None:
     old, grown = chatgpt_chat(1), chatgpt_chat(2)
-    first, _ = told(write_zip(tmp_path / "first.zip", chatgpt_files(old, grown)))
+    first, _ = read_export(write_zip(tmp_path / "first.zip", chatgpt_files(old, grown)))
     seen = {each.key: each.fingerprint for each in first}
     grown.asks("And then?")
     newer = write_zip(tmp_path / "newer.zip", chatgpt_files(old, grown))
 
-    [found], _ = told(newer, seen)
+    [found], _ = read_export(newer, seen)
     assert found.key == an_id(2)
-    assert told(tmp_path / "first.zip", {**seen, found.key: found.fingerprint})[0] == []
+    assert read_export(tmp_path / "first.zip", {**seen, found.key: found.fingerprint})[0] == []
 
 
 def test_empty_conversations_are_counted(tmp_path: Path) -> None:
     chats = [ClaudeChat(number) for number in range(3)]
-    found, skipped = told(write_zip(tmp_path / "x.zip", claude_files(claude_chat(9), *chats)))
+    found, skipped = read_export(write_zip(tmp_path / "x.zip", claude_files(claude_chat(9), *chats)))
     assert len(found) == 1
     assert skipped == [Skipped("3 x a conversation", "no messages in it")]
 
@@ -336,25 +335,25 @@ def test_empty_conversations_are_counted(tmp_path: Path) -> None:
 # Damage
 
 
-def test_of_a_file_that_was_cut_off_the_beginning_is_kept(tmp_path: Path, files: dict[str, bytes]) -> None:
+def test_the_beginning_of_a_truncated_file_is_read(tmp_path: Path, files: dict[str, bytes]) -> None:
     whole = files["conversations.json"]
     (tmp_path / "conversations.json").write_bytes(whole[:-50])
-    [first], [cut, summary] = told(tmp_path / "conversations.json")
+    [first], [cut, summary] = read_export(tmp_path / "conversations.json")
     assert first.session.messages
     assert "cut off or damaged" in cut.why
     assert summary.why == "Some of the export could not be read."
 
 
-def test_one_damaged_shard_does_not_end_the_others(tmp_path: Path) -> None:
+def test_the_other_shards_are_read_if_one_is_damaged(tmp_path: Path) -> None:
     shards = chatgpt_files(*(chatgpt_chat(number) for number in (1, 2, 3)), shards=3)
     shards["conversations-001.json"] = shards["conversations-001.json"][:200]
     shards["conversations-000.json"] = b"not JSON"
-    found, skipped = told(write_zip(tmp_path / "x.zip", shards))
+    found, skipped = read_export(write_zip(tmp_path / "x.zip", shards))
     assert [each.key for each in found] == [an_id(3)]
     assert {"conversations-000.json", "conversations-001.json"} == {each.what.partition(",")[0] for each in skipped[:2]}
 
 
-def test_a_zip_with_flipped_bits_gives_what_can_be_read(tmp_path: Path) -> None:
+def test_the_readable_part_of_a_zip_with_flipped_bits_is_read(tmp_path: Path) -> None:
     archive = write_zip(tmp_path / "x.zip", chatgpt_files(*(chatgpt_chat(number) for number in range(1, 60))))
     with zipfile.ZipFile(archive) as read:
         member = read.getinfo("conversations.json")
@@ -362,12 +361,12 @@ def test_a_zip_with_flipped_bits_gives_what_can_be_read(tmp_path: Path) -> None:
     at = member.header_offset + member.compress_size * 9 // 10
     data[at : at + 40] = b"\0" * 40
     archive.write_bytes(data)
-    found, skipped = told(archive)
+    found, skipped = read_export(archive)
     assert 1 < len(found) < 59
     assert skipped[-1].why == "Some of the export could not be read."
 
 
-def test_strange_names_in_a_zip_lead_nowhere_and_are_shown_tamed(tmp_path: Path) -> None:
+def test_paths_in_a_zip_cannot_escape_and_control_characters_are_escaped(tmp_path: Path) -> None:
     inside = tmp_path / "a" / "b"
     inside.mkdir(parents=True)
     whole = claude_files(claude_chat())["conversations.json"]
@@ -376,7 +375,7 @@ def test_strange_names_in_a_zip_lead_nowhere_and_are_shown_tamed(tmp_path: Path)
         {"../../conversations.json": whole, "/tmp/conversations-\x1b[31m.json": b"[", "a/../b.json": b"1"},
     )
     before = state_of(tmp_path)
-    [found], skipped = told(archive)
+    [found], skipped = read_export(archive)
     assert found.key == an_id(1)
     assert [each.what for each in skipped] == ["/tmp/conversations-?[31m.json", "the export"]
     assert state_of(tmp_path) == before
@@ -392,10 +391,10 @@ def test_strange_names_in_a_zip_lead_nowhere_and_are_shown_tamed(tmp_path: Path)
         ("saved.json", b'[{"a": [1', "(saved.json: cut off or damaged (at byte"),
     ],
 )
-def test_a_wrong_file_is_refused_with_what_it_is(tmp_path: Path, name: str, data: bytes, recognised: str) -> None:
+def test_a_wrong_file_is_refused_and_identified(tmp_path: Path, name: str, data: bytes, recognised: str) -> None:
     (tmp_path / name).write_bytes(data)
     with pytest.raises(InvalidRequest) as told_of:
-        told(tmp_path / name)
+        read_export(tmp_path / name)
     assert recognised in told_of.value.details
     assert "Expected: the zip from Claude.ai or ChatGPT" in told_of.value.details
 
@@ -409,23 +408,23 @@ def test_a_wrong_file_is_refused_with_what_it_is(tmp_path: Path, name: str, data
         ("conversations.json", lambda _, chats: b"", "cut off or damaged (at byte 0"),
     ],
 )
-def test_an_export_of_which_nothing_can_be_read_is_called_damaged_and_how(
+def test_a_completely_unreadable_export_is_reported_as_damaged(
     tmp_path: Path, name: str, spoilt: Callable[[bytes, bytes], bytes], damage: str
 ) -> None:
     files = claude_files(claude_chat())
     archive = write_zip(tmp_path / "whole.zip", files).read_bytes()
     (tmp_path / name).write_bytes(spoilt(archive, files["conversations.json"]))
     with pytest.raises(StorageError, match="An export of an account, but damaged") as told_of:
-        told(tmp_path / name)
+        read_export(tmp_path / name)
     assert "Download it again." in told_of.value.details
     assert damage in told_of.value.details
 
 
-def test_a_folder_without_an_export_and_a_missing_one_are_refused(tmp_path: Path) -> None:
+def test_a_folder_without_an_export_and_a_missing_folder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="Not an export"):
-        told(tmp_path)
+        read_export(tmp_path)
     with pytest.raises(InvalidRequest, match="There is no file or folder"):
-        told(tmp_path / "missing")
+        read_export(tmp_path / "missing")
 
 
 # Sizes
@@ -438,7 +437,7 @@ def bomb(path: Path, pieces: Iterator[bytes]) -> Path:
     return path
 
 
-def test_what_is_too_large_or_too_deep_is_passed_over_and_the_rest_is_read(
+def test_too_large_and_too_deep_values_are_skipped_and_the_rest_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(export_json, "MAX_VALUES", 5000)
@@ -446,7 +445,7 @@ def test_what_is_too_large_or_too_deep_is_passed_over_and_the_rest_is_read(
     wide = b'{"mapping": {}, "x": [' + b"[]," * 3_000 + b"[]]}"
     first, last = (as_json(chatgpt_chat(number).record()) for number in (1, 2))
     (tmp_path / "conversations.json").write_bytes(b"[" + b",".join([first, deep, wide, last]) + b"]")
-    found, skipped = told(tmp_path)
+    found, skipped = read_export(tmp_path)
     assert [each.key for each in found] == [an_id(1), an_id(2)]
     assert [each.why for each in skipped[:2]] == ["nested deeper than 100", "larger than 64 MB or 5000 values"]
     assert skipped[0].what == "conversations.json, conversation 2"
@@ -461,7 +460,7 @@ def test_a_zip_bomb_takes_neither_memory_nor_time(
     first = as_json([chatgpt_chat(1).record()])[:-1] + b","
     archive = bomb(tmp_path / "x.zip", iter([first, b'{"mapping":' + begin, *[filler * 50_000] * 25]))
     tracemalloc.start()
-    found, skipped = told(archive)
+    found, skipped = read_export(archive)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert [each.key for each in found] == [an_id(1)]
@@ -469,14 +468,14 @@ def test_a_zip_bomb_takes_neither_memory_nor_time(
     assert peak < 60 * 2**20
 
 
-def test_a_zip_in_a_zip_is_told_and_not_read(tmp_path: Path) -> None:
+def test_a_zip_in_a_zip_is_reported_and_not_read(tmp_path: Path) -> None:
     inner = write_zip(tmp_path / "x.zip", claude_files(claude_chat())).read_bytes()
     with pytest.raises(InvalidRequest) as told_of:
-        told(write_zip(tmp_path / "outer.zip", {"data/x.zip": inner}))
+        read_export(write_zip(tmp_path / "outer.zip", {"data/x.zip": inner}))
     assert "data/x.zip: a zip in a zip; unpack the outer one first" in told_of.value.details
 
 
-def test_an_encrypted_zip_says_so(tmp_path: Path) -> None:
+def test_an_encrypted_zip_is_reported(tmp_path: Path) -> None:
     data = bytearray(write_zip(tmp_path / "x.zip", claude_files(claude_chat())).read_bytes())
     for sign, at in ((b"PK\x01\x02", 8), (b"PK\x03\x04", 6)):
         place = data.find(sign)
@@ -485,19 +484,19 @@ def test_an_encrypted_zip_says_so(tmp_path: Path) -> None:
             place = data.find(sign, place + 4)
     (tmp_path / "x.zip").write_bytes(data)
     with pytest.raises(StorageError, match="damaged or encrypted") as told_of:
-        told(tmp_path / "x.zip")
+        read_export(tmp_path / "x.zip")
     assert "encrypted" in told_of.value.details
 
 
-def test_bytes_that_are_no_text_and_a_byte_order_mark_do_no_harm(tmp_path: Path) -> None:
+def test_invalid_utf_8_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
     data = json.dumps([claude_chat().record()], ensure_ascii=False).encode().replace(b"cache", b"\xff\xfecache")
     (tmp_path / "conversations.json").write_bytes(b"\xef\xbb\xbf" + data)
-    [found], skipped = told(tmp_path)
+    [found], skipped = read_export(tmp_path)
     assert message(found.session, "��cache").more["superseded"]
     assert skipped == []
 
 
-def test_a_reading_that_is_stopped_ends(tmp_path: Path) -> None:
+def test_reading_can_be_interrupted(tmp_path: Path) -> None:
     chats: list[Any] = [chatgpt_chat(number) for number in range(200)]
     with ExitStack() as stack:
         [export] = exports_in(write_zip(tmp_path / "x.zip", chatgpt_files(*chats)), stack)
@@ -512,13 +511,13 @@ GEMINI = "https://gemini.google.com/app/aaaaaaaaaaaaaaaa"
 
 
 def activity(title: str, minute: int, html: str = "", link: str = "", **more: Any) -> dict[str, Any]:
-    """An activity of the Gemini app, as Google's export has it."""
+    """Return an activity of the Gemini app in the format of Google's export."""
     about = {"header": "Gemini Apps", "products": ["Gemini Apps"], "details": [{"url": link}] if link else []}
     answer = [{"html": html}] if html else []
     return {**about, "title": title, "time": f"2026-03-04T05:{minute:02}:00.000Z", "safeHtmlItem": answer, **more}
 
 
-def test_prompts_to_gemini_are_grouped_by_their_conversation_the_oldest_first(tmp_path: Path) -> None:
+def test_gemini_prompts_are_grouped_by_conversation_oldest_first(tmp_path: Path) -> None:
     answer = "<h3>Lists</h3><p>It makes a <b>new</b> list:</p><ul><li>one</li><li>two</li></ul><pre>a\n  b</pre>"
     activities = [
         activity("Prompted And since when?", 9, "<p>Since then.</p>", GEMINI),

@@ -1,4 +1,4 @@
-"""Whatever an export holds: it is read or passed over, without a crash and without an end of time."""
+"""Arbitrary and extreme exports are read or skipped, in time and without a crash."""
 
 from __future__ import annotations
 
@@ -24,18 +24,10 @@ from sources.exports.json_stream import Utf8Source, records_in
 from sources.exports.provider import Provider, TreeNode, is_known, version_of, walk
 from sources.exports.reader import exports_in, parts_of
 from sources.kit.loose_json import Record
+from tests.sources.anything import ANYTHING, change, or_anything
 from tests.sources.exports.export_files import chatgpt_chat, chatgpt_files, claude_chat, claude_files, old_claude_chat
 
-ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
-    max_leaves=10,
-)
 IDS = st.sampled_from(["a", "b", "c", "d", ""])
-
-
-def or_anything(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return strategy | ANYTHING
 
 
 def lists(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
@@ -134,7 +126,6 @@ CHATGPT = st.fixed_dictionaries(
 
 
 def check(session: Session) -> None:
-    """What every session must be, whatever it was read from."""
     for message in session.messages:
         assert message.role in Role
         assert str(message.more["native_id"]).isprintable()
@@ -155,24 +146,24 @@ def read(provider: Provider, record: Record) -> None:
 
 
 @pytest.mark.parametrize(("messages", "is_old_news"), [(1, True), (2, True), (3, False)])
-def test_an_older_export_has_nothing_new_unless_it_holds_more_messages(messages: int, is_old_news: bool) -> None:
+def test_an_older_export_is_new_only_with_more_messages(messages: int, is_old_news: bool) -> None:
     seen = version_of(datetime(2026, 2, 2, tzinfo=UTC), 2, "a title")
     older = version_of(datetime(2026, 2, 1, tzinfo=UTC), messages, "another")
     assert is_known(seen, older) is is_old_news
 
 
-def test_a_newer_export_of_as_many_messages_is_news() -> None:
+def test_a_newer_export_with_as_many_messages_is_new() -> None:
     seen = version_of(datetime(2026, 2, 2, tzinfo=UTC), 2, "a title")
     assert not is_known(seen, version_of(datetime(2026, 2, 3, tzinfo=UTC), 2, "another"))
 
 
 @given(CLAUDE)
-def test_any_claude_conversation_makes_a_session(record: Record) -> None:
+def test_any_claude_conversation_is_parsed(record: Record) -> None:
     read(CLAUDE_EXPORT, record)
 
 
 @given(CHATGPT)
-def test_any_chatgpt_conversation_makes_a_session(record: Record) -> None:
+def test_any_chatgpt_conversation_is_parsed(record: Record) -> None:
     read(CHATGPT_EXPORT, record)
 
 
@@ -190,28 +181,14 @@ def test_a_real_conversation_with_any_value_changed_is_still_read(
     read(provider, record)
 
 
-def change(data: st.DataObject, held: Any) -> None:
-    """Replaces or drops one value somewhere in it."""
-    places = sorted(held) if isinstance(held, dict) else list(range(len(held)))
-    if not places:
-        return
-    place = data.draw(st.sampled_from(places))
-    if isinstance(held[place], dict | list) and data.draw(st.integers(0, 3)):
-        change(data, held[place])
-    elif data.draw(st.booleans()):
-        held[place] = data.draw(ANYTHING)
-    else:
-        del held[place]
-
-
 @given(st.binary() | st.lists(st.sampled_from([*b'[]{}",:1ntx \xff'])).map(bytes))
-def test_any_bytes_are_objects_or_reasons(data: bytes) -> None:
+def test_any_bytes_give_objects_or_errors(data: bytes) -> None:
     for record in records_in(Utf8Source(io.BytesIO(data))):
         assert isinstance(record, dict | str)
 
 
 @given(ANYTHING)
-def test_any_json_is_read_as_the_library_reads_it(value: Any) -> None:
+def test_any_json_is_parsed_like_the_json_module(value: Any) -> None:
     given = [value] if isinstance(value, dict) else value if isinstance(value, list) else [value]
     try:
         data = json.dumps(value, allow_nan=False).encode()
@@ -251,18 +228,18 @@ def test_a_zip_with_any_bytes_changed_or_cut_is_read_or_refused(
 
 
 @given(st.dictionaries(IDS, st.tuples(IDS, st.booleans()), max_size=5), IDS)
-def test_any_tree_is_told_whole_and_once(given: dict[str, tuple[str, bool]], leaf: str) -> None:
+def test_every_node_of_any_tree_is_read_once(given: dict[str, tuple[str, bool]], leaf: str) -> None:
     nodes = {name: TreeNode(parent, is_question) for name, (parent, is_question) in given.items() if name}
-    told = [name for name, _ in walk(nodes, leaf)]
-    assert sorted(told) == sorted(nodes)
+    names = [name for name, _ in walk(nodes, leaf)]
+    assert sorted(names) == sorted(nodes)
 
 
 @given(st.text(alphabet='ab\ue200\ue201\ue202【】†1:["]') | st.text())
-def test_any_text_without_marks_is_text(text: str) -> None:
+def test_text_without_citation_marks_is_unchanged(text: str) -> None:
     assert "\ue200" not in without_marks(text)
 
 
-def test_large_conversations_of_any_form_take_no_time() -> None:
+def test_large_conversations_of_any_form_are_parsed_fast() -> None:
     many = 10_000
     chain = {str(n): {"parent": str(n - 1), "message": None} for n in range(many)}
     fan = {str(n): {"parent": "0", "message": {"author": {"role": "user"}}} for n in range(many)}
@@ -277,7 +254,7 @@ def test_large_conversations_of_any_form_take_no_time() -> None:
     without_marks("【1†" * many + "\ue200" * many)
 
 
-def test_a_folder_of_other_things_is_looked_through(tmp_path: Path) -> None:
+def test_a_folder_of_other_files_is_scanned(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path)
     (tmp_path / "gone.json").symlink_to(tmp_path / "nowhere")
     (tmp_path / "folder.json").mkdir()

@@ -1,4 +1,4 @@
-"""Builds what Gemini CLI keeps in a home folder: documents, journals, chats of sub-agents, notes of projects."""
+"""Build Gemini CLI's files: documents, journals, chats of sub-agents, notes of projects."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SHOP = "/home/ann/shop"
 
 
 def session_id(number: int) -> str:
-    """A session id that looks like the client's."""
+    """Return an id in the client's form."""
     return f"1a9d8b97-3d6d-4e23-b7df-{number:012}"
 
 
 def slot_of(project: str) -> str:
-    """The folder of a project that has no short name."""
+    """Return the folder name of a project without a short name."""
     return sha256(project.encode()).hexdigest()
 
 
@@ -40,22 +40,22 @@ class Chat:
         self.header = known | {"kind": "main"} | self.header
 
     def time(self) -> str:
-        """The next moment, as the client writes it."""
+        """Return the next time, as the client writes it."""
         self.at += timedelta(seconds=10)
         return self.at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def add(self, kind: str, content: Any, **more: Any) -> Record:
-        """One message of any type."""
+        """Add a message of any type."""
         message = {"id": f"m{len(self.lines)}", "timestamp": self.time(), "type": kind, "content": content, **more}
         self.lines.append(message)
         return message
 
     def user(self, *texts: str, **more: Any) -> Record:
-        """What the user sent."""
+        """Add a user message."""
         return self.add("user", [{"text": text} for text in texts], **more)
 
     def gemini(self, text: str, *calls: Record, **more: Any) -> Record:
-        """An answer. In a journal it is written first without its calls."""
+        """Add an answer. A journal has it first without its calls."""
         answer: Record = {"thoughts": [], "model": "gemini-3-flash-preview", "tokens": {"input": 90, "output": 4}}
         message = self.add("gemini", text, **(answer | more))
         if calls:
@@ -63,21 +63,21 @@ class Chat:
         return message
 
     def set(self, **fields: Any) -> None:
-        """A line of the journal that changes the header."""
+        """Add a line of the journal that changes the header."""
         self.lines.append({"$set": fields})
 
     def journal(self) -> bytes:
-        """The chat as it stands in a `.jsonl` file."""
+        """Return the content of a `.jsonl` file."""
         return b"".join(json.dumps(line, ensure_ascii=False).encode() + b"\n" for line in [self.header, *self.lines])
 
     def document(self) -> bytes:
-        """The chat as it stands in a `.json` file: each message once, as it last was."""
+        """Return the content of a `.json` file: the last version of each message."""
         messages = {line["id"]: line for line in self.lines if "id" in line}
         return json.dumps(self.header | {"messages": list(messages.values())}, indent=2).encode()
 
 
 def call(name: str, args: Record, output: Any = None, status: str = "success", **more: Any) -> Record:
-    """A tool call with its result in it."""
+    """Return a tool call with its result."""
     call_id = f"{name}_1778010879448_{sum(map(ord, str(args)))}"
     key = "error" if status == "error" else "output"
     response = {"functionResponse": {"id": call_id, "name": name, "response": {key: output}}}
@@ -86,7 +86,7 @@ def call(name: str, args: Record, output: Any = None, status: str = "success", *
 
 
 def working_chat(number: int = 1) -> Chat:
-    """A chat with everything that is usual."""
+    """Return a chat with all usual parts."""
     chat = Chat(session_id(number))
     chat.user("This is the Gemini CLI. We are setting up the context for our chat.\nToday is Tuesday.")
     chat.user("Why does the basket lose its items? 안녕")
@@ -105,7 +105,7 @@ def working_chat(number: int = 1) -> Chat:
 
 
 def write(root: Path, chat: Chat, *, slot: str = "shop", form: str = "jsonl", agent_of: str = "") -> Path:
-    """The chat in its folder; that of a sub-agent in the folder of its session."""
+    """Write a chat into its folder, a sub-agent's into its session's folder."""
     folder = root / "tmp" / slot / "chats" / agent_of
     folder.mkdir(parents=True, exist_ok=True)
     stem = chat.session if agent_of else f"session-{BEGIN:%Y-%m-%dT%H-%M}-{chat.session[-8:]}"

@@ -1,4 +1,4 @@
-"""Gemini CLI's format for the tests of `tests/sources/test_fuzz.py`: its records with any values in them."""
+"""Gemini CLI's format for `tests/sources/test_fuzz.py`."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ RECORDS = (
 
 
 def read(records: list[Record], agent_of: str | None = None) -> Session:
-    """The session that records make."""
+    """Parse records into a session."""
     chat = gemini_reader.GeminiChat("s", agent_of=agent_of)
     for record in records:
         chat.read(record)
@@ -66,7 +66,7 @@ def read(records: list[Record], agent_of: str | None = None) -> Session:
 
 
 def read_file(data: bytes) -> list[Session]:
-    """The session that a journal holds."""
+    """Parse a journal."""
     return [read(list(records_of(read_lines(io.BytesIO(data)), Damage())))]
 
 

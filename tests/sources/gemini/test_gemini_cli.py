@@ -1,4 +1,4 @@
-"""What a user sees of the chats that Gemini CLI keeps."""
+"""Gemini CLI: chats as a user sees them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from sources.gemini import reader as gemini_reader
 from sources.gemini.reader import GeminiCli
 from sources.kit import files
 from tests.sources.gemini.gemini_files import SHOP, Chat, call, session_id, slot_of, working_chat, write
+from tests.sources.reading import texts_of
 from tests.sources.untouched import opened_files, state_of
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A folder of the client with one project and no chat."""
+    """The client's folder with one project and no chat."""
     folder = tmp_path / "home" / ".gemini"
     (folder / "tmp" / "shop").mkdir(parents=True)
     (folder / "tmp" / "shop" / ".project_root").write_text(SHOP + "\n", encoding="utf-8")
@@ -28,32 +29,28 @@ def root(tmp_path: Path) -> Path:
 
 
 def read(chat: Chat, project: str | None = SHOP) -> Session:
-    """The session that a journal holds, without any file."""
+    """Parse the records of a journal, without a file."""
     reading = gemini_reader.GeminiChat(chat.session, project=project)
     for record in [chat.header, *chat.lines]:
         reading.read(record)
     return reading.session()
 
 
-def results(root: Path, seen: Mapping[str, str] | None = None) -> list[FoundSession | Skipped]:
+def scan(root: Path, seen: Mapping[str, str] | None = None) -> list[FoundSession | Skipped]:
     return list(GeminiCli().sessions(root, seen or {}))
 
 
-def found(root: Path, seen: Mapping[str, str] | None = None) -> dict[str, FoundSession]:
-    """The changed chats of a store by session id."""
-    return {each.session.session_id: each for each in results(root, seen) if isinstance(each, FoundSession)}
-
-
-def said(session: Session, *roles: Role) -> list[tuple[str, str]]:
-    return [(each.role.value, each.text) for each in session.messages if not roles or each.role in roles]
+def read_changed(root: Path, seen: Mapping[str, str] | None = None) -> dict[str, FoundSession]:
+    """Return the store's changed chats by id."""
+    return {each.session.session_id: each for each in scan(root, seen) if isinstance(each, FoundSession)}
 
 
 @pytest.mark.parametrize("form", ["json", "jsonl"])
-def test_a_chat_reads_as_it_went_in_either_form(root: Path, form: str) -> None:
+def test_a_chat_is_read_in_order_in_either_form(root: Path, form: str) -> None:
     write(root, working_chat(), form=form)
-    [each] = found(root).values()
+    [each] = read_changed(root).values()
 
-    assert said(each.session) == [
+    assert texts_of(each.session) == [
         ("system", "This is the Gemini CLI. We are setting up the context for our chat.\nToday is Tuesday."),
         ("user", "Why does the basket lose its items? 안녕"),
         ("thinking", "**Reading**\nThe basket is in basket.py."),
@@ -98,7 +95,7 @@ def test_a_tool_call_keeps_its_parameters_result_and_outcome() -> None:
     assert [tool["status"] for tool in tools] == ["completed", "failed", "rejected"]
 
 
-def test_a_command_that_failed_is_known_by_its_exit_code() -> None:
+def test_a_failed_command_is_recognised_by_its_exit_code() -> None:
     chat = Chat()
     ran = "<untrusted_context>\nOutput: {}\nProcess Group PGID: 7\n</untrusted_context>"
     outputs = {"make a": ran.format("make: no rule\nExit Code: 2"), "make b": ran.format("built")}
@@ -106,7 +103,7 @@ def test_a_command_that_failed_is_known_by_its_exit_code() -> None:
     assert [message.more["tool"]["status"] for message in read(chat).messages] == ["failed", "completed"]
 
 
-def test_what_was_shown_stands_for_a_result_that_is_not_kept() -> None:
+def test_the_displayed_text_is_used_if_a_result_is_not_stored() -> None:
     cases: list[tuple[object, str]] = [
         ("plain", "plain"),
         ({"fileDiff": "--- a\n+++ b"}, "--- a\n+++ b"),
@@ -121,16 +118,16 @@ def test_what_was_shown_stands_for_a_result_that_is_not_kept() -> None:
         assert message.more["tool"]["result"] == shown
 
 
-def test_a_call_that_is_still_running_has_no_result_until_it_has_one() -> None:
+def test_a_running_call_has_no_result_until_it_is_written() -> None:
     chat = Chat()
     message = chat.gemini("Running.", call("shell", {"command": "make"}, None, "executing"))
     assert read(chat).messages[-1].more["tool"]["status"] == "pending"
 
     chat.lines.append(message | {"toolCalls": [call("shell", {"command": "make"}, "done")]})
-    assert said(read(chat)) == [("assistant", "Running."), ("tool", "shell make\n\ndone")]
+    assert texts_of(read(chat)) == [("assistant", "Running."), ("tool", "shell make\n\ndone")]
 
 
-def test_files_put_to_a_prompt_are_named_and_their_contents_kept_apart() -> None:
+def test_files_of_a_prompt_are_named_and_their_contents_separated() -> None:
     chat = Chat()
     chat.user("Explain @src/a.py", "\n--- Content from referenced files ---", "\nContent from @src/a.py:\n", "x = 1\n")
     picture = {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}
@@ -144,7 +141,7 @@ def test_files_put_to_a_prompt_are_named_and_their_contents_kept_apart() -> None
     assert (review.text, expanded.text, expanded.role) == ("/review", "Long review instructions", Role.SYSTEM)
 
 
-def test_a_picture_that_a_tool_read_is_no_question() -> None:
+def test_an_image_read_by_a_tool_is_not_a_question() -> None:
     chat = Chat()
     chat.user("What is in pic.png?")
     response = {"functionResponse": {"name": "read_file", "response": {"output": "Binary content provided"}}}
@@ -154,20 +151,20 @@ def test_a_picture_that_a_tool_read_is_no_question() -> None:
     assert (picture.role, picture.text, picture.more["attachments"]) == (Role.SYSTEM, "[image/png]", ["image/png"])
 
 
-def test_messages_that_were_rewound_are_kept_and_marked() -> None:
+def test_rewound_messages_are_kept_and_marked() -> None:
     chat = Chat()
     for text in ("one", "two", "three"):
         chat.user(text)
     chat.lines += [{"$rewindTo": "m1"}, {"$rewindTo": "unknown"}]
     chat.user("four")
-    chat.lines.append(chat.lines[2])  # said again
+    chat.lines.append(chat.lines[2])  # repeated
 
     standing = [message.text for message in read(chat).messages if "superseded" not in message.more]
     assert standing == ["one", "four", "three"]
     assert len(read(chat).messages) == 4
 
 
-def test_a_history_that_the_client_has_summed_up_keeps_what_was_first_written() -> None:
+def test_a_summarised_history_keeps_its_original_messages() -> None:
     chat = working_chat()
     masked = {"id": "m1", "type": "user", "content": [{"text": "<masked>"}]}
     summary = {"id": "s1", "type": "user", "content": [{"text": "<state_snapshot>baskets</state_snapshot>"}]}
@@ -175,14 +172,20 @@ def test_a_history_that_the_client_has_summed_up_keeps_what_was_first_written() 
     chat.user("Go on")
 
     session = read(chat)
-    assert said(session, Role.USER) == [("user", "Why does the basket lose its items? 안녕"), ("user", "Go on")]
-    assert said(session)[-3:-1] == [("system", "<state_snapshot>baskets</state_snapshot>"), ("system", "Got it.")]
+    assert texts_of(session, Role.USER) == [
+        ("user", "Why does the basket lose its items? 안녕"),
+        ("user", "Go on"),
+    ]
+    assert texts_of(session)[-3:-1] == [
+        ("system", "<state_snapshot>baskets</state_snapshot>"),
+        ("system", "Got it."),
+    ]
 
 
-def test_a_journal_whose_messages_stand_in_its_header_is_read() -> None:
+def test_messages_in_a_journals_header_are_read() -> None:
     chat = Chat()
     chat.set(messages=[{"id": "a", "type": "user", "content": "Hi"}, {"type": "gemini", "content": "Ho"}, None, 7])
-    assert said(read(chat)) == [("user", "Hi"), ("assistant", "Ho")]
+    assert texts_of(read(chat)) == [("user", "Hi"), ("assistant", "Ho")]
     assert [message.more.get("time") for message in read(chat).messages] == ["inferred", "inferred"]
 
 
@@ -192,19 +195,19 @@ def test_the_title_is_the_summary_if_there_is_one() -> None:
     assert read(chat).title == "Basket bug"
 
 
-def test_a_sub_agents_chat_names_the_session_it_works_for(root: Path) -> None:
+def test_a_sub_agents_chat_names_its_callers_session(root: Path) -> None:
     write(root, working_chat())
     agent = Chat("qclszz", {"kind": "subagent", "summary": "Three baskets were found."})
-    told = "\n<loaded_context>\nThe following are instructions provided by a tool server\n</loaded_context>"
-    agent.user(told, "Find baskets")
+    context = "\n<loaded_context>\nThe following are instructions provided by a tool server\n</loaded_context>"
+    agent.user(context, "Find baskets")
     write(root, agent, agent_of=session_id(1))
 
-    session = found(root)["qclszz"].session
-    assert said(session) == [("user", "Find baskets"), ("system", told.strip())]
+    session = read_changed(root)["qclszz"].session
+    assert texts_of(session) == [("user", "Find baskets"), ("system", context.strip())]
     assert (session.parent, session.title, session.meta["relation"]) == (session_id(1), "Find baskets", "sub-agent")
 
 
-def test_the_project_is_found_by_note_by_name_by_hash_or_by_folder(root: Path) -> None:
+def test_the_project_is_found_by_its_note_name_hash_or_folder(root: Path) -> None:
     projects = {"projects": {"/home/ann/named": "named", "/home/ann/hashed": "other"}}
     (root / "projects.json").write_text(json.dumps(projects), encoding="utf-8")
     slots = ("shop", "named", slot_of("/home/ann/hashed"), slot_of(SHOP), "unknown", "nowhere")
@@ -215,27 +218,27 @@ def test_the_project_is_found_by_note_by_name_by_hash_or_by_folder(root: Path) -
         chat.user("Hi")
         write(root, chat, slot=slots[number])
 
-    projects_found = [found(root)[session_id(number)].session.project for number in range(6)]
+    projects_found = [read_changed(root)[session_id(number)].session.project for number in range(6)]
     assert projects_found == [SHOP, "/home/ann/named", "/home/ann/hashed", SHOP, "/home/ann/listed", None]
 
 
-def test_of_a_document_and_the_journal_that_took_its_place_the_newer_is_read(root: Path) -> None:
+def test_the_newer_of_a_document_and_its_journal_is_read(root: Path) -> None:
     document = write(root, Chat(session_id(1)), form="json")
     write(root, working_chat())
     os.utime(document, (1, 1))
-    [each] = results(root)
+    [each] = scan(root)
     assert isinstance(each, FoundSession)
     assert len(each.session.messages) == 10
 
     later = working_chat()
     later.user("Later")
     write(root, later, form="json")
-    [again] = found(root, {each.key: each.fingerprint}).values()
+    [again] = read_changed(root, {each.key: each.fingerprint}).values()
     assert (again.key, again.session.messages[-1].text) == (each.key, "Later")
 
 
 @pytest.mark.parametrize("is_backwards", [False, True])
-def test_of_a_document_and_a_journal_of_the_same_moment_the_journal_is_read(
+def test_the_journal_is_read_if_a_document_has_the_same_time(
     root: Path, monkeypatch: pytest.MonkeyPatch, is_backwards: bool
 ) -> None:
     entries = files.entries
@@ -246,38 +249,38 @@ def test_of_a_document_and_a_journal_of_the_same_moment_the_journal_is_read(
     monkeypatch.setattr("sources.kit.files.entries", listed)
     for path in (write(root, Chat(session_id(1)), form="json"), write(root, working_chat())):
         os.utime(path, (1, 1))
-    [each] = results(root)
+    [each] = scan(root)
     assert isinstance(each, FoundSession)
     assert len(each.session.messages) == 10
 
 
-def test_a_second_pass_finds_only_what_has_changed_and_a_torn_line_costs_itself(root: Path) -> None:
+def test_only_changed_chats_are_read_again_and_only_a_torn_line_is_lost(root: Path) -> None:
     write(root, working_chat(1))
     file = write(root, working_chat(2))
-    seen = {each.key: each.fingerprint for each in found(root).values()}
-    assert results(root, seen) == []
+    seen = {each.key: each.fingerprint for each in read_changed(root).values()}
+    assert scan(root, seen) == []
 
     with file.open("ab") as journal:
         journal.write(b'{"id":"m99","type":"user","content":"More"}\n{"id":"m100","ty')
-    [changed] = found(root, seen).values()
+    [changed] = read_changed(root, seen).values()
     assert changed.session.messages[-1].text == "More"
     assert changed.skipped == (Skipped("line 13", "incomplete line"),)
 
 
 @pytest.mark.parametrize("damage", [b"", b"[1]", b'{"messages": [', b"\xff\xfe", b"[" * 100_000])
-def test_a_damaged_document_is_told_once_and_the_others_are_read(root: Path, damage: bytes) -> None:
+def test_a_damaged_document_is_reported_once_and_the_others_are_read(root: Path, damage: bytes) -> None:
     write(root, working_chat(2))
     file = write(root, working_chat(3), form="json")
     file.write_bytes(damage)
 
-    everything = results(root)
-    assert found(root)[session_id(2)].session.messages
+    everything = scan(root)
+    assert read_changed(root)[session_id(2)].session.messages
     damaged = next(each for each in everything if isinstance(each, FoundSession) and not each.session.messages)
     assert damaged.skipped[-1] == Skipped(str(file), "no conversation in it")
-    assert results(root, {each.key: each.fingerprint for each in everything if isinstance(each, FoundSession)}) == []
+    assert scan(root, {each.key: each.fingerprint for each in everything if isinstance(each, FoundSession)}) == []
 
 
-def test_a_document_too_large_for_memory_is_told_and_the_others_are_read(
+def test_a_document_too_large_for_memory_is_reported_and_the_others_are_read(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files.read_document, "__defaults__", (2**20,))
@@ -286,21 +289,21 @@ def test_a_document_too_large_for_memory_is_told_and_the_others_are_read(
     large.user("x" * 2**20)
     file = write(root, large, form="json")
 
-    assert Skipped(str(file), "too large to be read as a whole") in results(root)
-    assert list(found(root)) == [session_id(2)]
+    assert Skipped(str(file), "too large to be read as a whole") in scan(root)
+    assert list(read_changed(root)) == [session_id(2)]
 
 
-def test_what_this_reader_does_not_know_is_counted(root: Path) -> None:
+def test_unknown_records_are_counted(root: Path) -> None:
     chat = working_chat()
     chat.add("plan", "new")
     chat.lines.append({"brand": "new"})
     write(root, chat)
 
-    [each] = found(root).values()
+    [each] = read_changed(root).values()
     assert {skipped.what for skipped in each.skipped} == {"1 x message plan", "1 x record without type"}
 
 
-def test_a_folder_and_a_file_that_goes_during_the_pass_are_told(root: Path) -> None:
+def test_a_folder_and_a_file_deleted_while_reading_are_reported(root: Path) -> None:
     paths = {str(write(root, working_chat(number))) for number in (1, 2, 3)}
     odd = root / "tmp" / "shop" / "chats" / "folder.json"
     odd.mkdir()
@@ -322,14 +325,14 @@ def test_nothing_in_the_clients_folder_changes_and_no_secret_is_opened(root: Pat
     before = state_of(root)
     with opened_files() as opened:
         [store] = GeminiCli().find(Paths(root.parent, {}))
-        assert len(found(store)) == 2
+        assert len(read_changed(store)) == 2
 
     assert state_of(root) == before
     inside = {Path(path).name for path in opened if path.startswith(str(root))}
     assert {name for name in inside if not name.startswith("session-")} == {"projects.json", ".project_root"}
 
 
-def test_what_hooks_put_around_the_first_prompt_is_not_the_users() -> None:
+def test_text_added_by_hooks_to_the_first_prompt_is_not_the_users() -> None:
     note, prompt, hint = (
         "<hook_context>A note.</hook_context>",
         "Why does it lose items?",
@@ -343,4 +346,4 @@ def test_what_hooks_put_around_the_first_prompt_is_not_the_users() -> None:
     ):
         chat = Chat()
         chat.user(*parts, **({"displayContent": shown} if shown else {}))
-        assert said(read(chat)) == [("user", prompt), ("system", injected)]
+        assert texts_of(read(chat)) == [("user", prompt), ("system", injected)]

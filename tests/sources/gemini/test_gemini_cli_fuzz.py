@@ -1,4 +1,4 @@
-"""What a chat of Gemini CLI may hold besides what `tests/sources/test_fuzz.py` tries: it is read all the same."""
+"""Arbitrary and extreme chats of Gemini CLI, beyond `tests/sources/test_fuzz.py`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.sources.gemini.gemini_fuzz import RECORDS, read
 
 
 @given(st.lists(RECORDS, max_size=12))
-def test_any_records_of_a_sub_agent_make_a_session(records: list[Record]) -> None:
+def test_any_records_of_a_sub_agent_are_parsed(records: list[Record]) -> None:
     check(read(records, agent_of="parent"))
 
 
-def test_a_bottomless_parameter_and_result_do_no_harm() -> None:
+def test_deeply_nested_parameters_and_results_are_parsed() -> None:
     chat = Chat()
     chat.gemini("", call("shell", {"a": DEEP}, DEEP), call("shell", {}, None, resultDisplay=[DEEP]))
     session = read(chat.lines)
@@ -27,7 +27,7 @@ def test_a_bottomless_parameter_and_result_do_no_harm() -> None:
     json.dumps([dict(message.more) for message in session.messages])
 
 
-def test_twenty_thousand_rewound_messages_take_no_time() -> None:
+def test_twenty_thousand_rewound_messages_are_parsed_fast() -> None:
     chat = gemini_reader.GeminiChat("s")
     for number in range(20_000):
         chat.read({"id": f"m{number}", "type": "user", "content": f"{number}"})

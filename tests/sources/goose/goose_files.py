@@ -1,4 +1,4 @@
-"""Builds what Goose keeps: a database."""
+"""Build Goose's database."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ _TABLES = (
 
 
 def message(role: str, *parts: Record, seconds: int = 0, **more: Any) -> Record:
-    """One message."""
+    """Return a message."""
     return {"id": f"m{seconds}", "role": role, "created": BEGAN + seconds, "content": list(parts), **more}
 
 
 def text(words: str) -> Record:
-    """A part of words."""
+    """Return a text part."""
     return {"type": "text", "text": words}
 
 
 def call(key: str, name: str, **given: Any) -> Record:
-    """A part that calls a tool."""
+    """Return a part with a tool call."""
     value = {"name": name, "arguments": given}
     return {"type": "toolRequest", "id": key, "toolCall": {"status": "success", "value": value}}
 
 
 def result(key: str, words: str, *, is_error: bool = False) -> Record:
-    """A part with what came of a call."""
+    """Return a part with a call's result."""
     value = {"content": [text(words)], "isError": is_error}
     return {"type": "toolResponse", "id": key, "toolResult": {"status": "success", "value": value}}
 
 
 def working_messages() -> list[Record]:
-    """A session with everything that is usual."""
+    """Return a session with all usual parts."""
     return [
         message(
             "user", text("Why is the basket empty? 안녕"), {"type": "image", "data": "AA", "mimeType": "image/png"}
@@ -69,9 +69,9 @@ def working_messages() -> list[Record]:
 
 
 def write(folder: Path, messages: list[Record], *, session: str = SESSION, **described: Any) -> Path:
-    """A session in the database, in place of what it was."""
+    """Write a session into the database, replacing its old version."""
     file = folder / "sessions.db"
-    told = {
+    session_row = {
         "id": session,
         "working_dir": SHOP,
         "created_at": "2026-11-22 07:06:34",
@@ -82,8 +82,8 @@ def write(folder: Path, messages: list[Record], *, session: str = SESSION, **des
         for table in _TABLES:
             database.execute(table)
         database.execute("DELETE FROM messages WHERE session_id = ?", (session,))
-        names, marks = ", ".join(told), ", ".join("?" * len(told))
-        database.execute(f"INSERT OR REPLACE INTO sessions ({names}) VALUES ({marks})", [*told.values()])  # noqa: S608
+        names, marks = ", ".join(session_row), ", ".join("?" * len(session_row))
+        database.execute(f"INSERT OR REPLACE INTO sessions ({names}) VALUES ({marks})", [*session_row.values()])  # noqa: S608
         for each in messages:
             held = each["content"] if isinstance(each["content"], str) else json.dumps(each["content"])
             meta = json.dumps(each["metadata"]) if "metadata" in each else None

@@ -1,4 +1,4 @@
-"""Goose's format for the tests of `tests/sources/test_fuzz.py`: its records with any values in them."""
+"""Goose's format for `tests/sources/test_fuzz.py`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MESSAGE = st.fixed_dictionaries(
 
 
 def read(records: list[Record]) -> Session:
-    """The session that records make."""
+    """Parse records into a session."""
     talk = GooseDialogue("s", described={})
     for record in records:
         talk.read(record)
@@ -45,7 +45,7 @@ def read(records: list[Record]) -> Session:
 
 
 def read_file(data: bytes) -> list[Session]:
-    """The session that a file holds."""
+    """Parse a file."""
     return [read(list(records_of(read_lines(io.BytesIO(data)), Damage())))]
 
 

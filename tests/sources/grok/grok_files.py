@@ -1,4 +1,4 @@
-"""Builds what Grok CLI keeps, as version 1.0.41 wrote it: a folder with a stream of updates for each session."""
+"""Build Grok CLI's files of version 1.0.41: a folder with a stream of updates for each session."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SESSION = "01a214f0-cb32-7cc1-9752-c7816294c148"
 
 
 def updates(*given: Record) -> list[Record]:
-    """The lines of a session, one second apart."""
+    """Return the lines of a session, one second apart."""
     return [
         {
             "timestamp": BEGIN_MS // 1000 + place,
@@ -35,36 +35,36 @@ def updates(*given: Record) -> list[Record]:
 
 
 def asked(text: str, index: int = 0) -> Record:
-    """A prompt."""
+    """Return a prompt."""
     about = {"modelId": "grok-4.6", "promptIndex": index}
     return {"sessionUpdate": "user_message_chunk", "content": {"type": "text", "text": text}, "_meta": about}
 
 
 def chunk(text: str, kind: str = "agent_message_chunk") -> Record:
-    """A piece of an answer or of a thought."""
+    """Return a piece of an answer or a thought."""
     return {"sessionUpdate": kind, "content": {"type": "text", "text": text}}
 
 
 def called(key: str, name: str, **params: Any) -> Record:
-    """A tool call."""
+    """Return a tool call."""
     about = {"x.ai/tool": {"name": name}}
     return {"sessionUpdate": "tool_call", "toolCallId": key, "title": name, "rawInput": params, "_meta": about}
 
 
 def result(key: str, text: str, exit_code: int | None = None) -> Record:
-    """The end of a tool call."""
+    """Return the end of a tool call."""
     content = [{"type": "content", "content": {"type": "text", "text": text}}]
     output: Record = {} if exit_code is None else {"rawOutput": {"exit_code": exit_code, "output_for_prompt": text}}
     return {"sessionUpdate": "tool_call_update", "toolCallId": key, "status": "completed", "content": content, **output}
 
 
 def done(tokens: int = 50) -> Record:
-    """The end of a turn."""
+    """Return the end of a turn."""
     return {"sessionUpdate": "turn_completed", "usage": {"inputTokens": 100, "outputTokens": tokens}}
 
 
 def working_session() -> list[Record]:
-    """A session with everything that is usual."""
+    """Return a session with all usual parts."""
     return updates(
         asked("Why is the basket empty? 안녕"),
         chunk("It returns ", "agent_thought_chunk"),
@@ -82,7 +82,7 @@ def working_session() -> list[Record]:
 
 
 def write(root: Path, lines: list[Record], session: str = SESSION, **summary: Any) -> Path:
-    """The session in its folder, with its summary."""
+    """Write a session into its folder, with its summary."""
     folder = root / "sessions" / "%2Fhome%2Fann%2Fshop" / session
     folder.mkdir(parents=True, exist_ok=True)
     about = {"info": {"id": session, "cwd": SHOP}, "generated_title": "The empty basket", **summary}
@@ -113,7 +113,7 @@ RECORDS = st.fixed_dictionaries(
 
 
 def read(records: list[Record]) -> Session:
-    """The session that records make."""
+    """Parse records into a session."""
     talk = Updates(SESSION, SHOP)
     for record in records:
         talk.read(record)
@@ -121,7 +121,7 @@ def read(records: list[Record]) -> Session:
 
 
 def read_file(data: bytes) -> list[Session]:
-    """The session that a file holds."""
+    """Parse a file."""
     return [read(list(records_of(read_lines(io.BytesIO(data)), Damage())))]
 
 

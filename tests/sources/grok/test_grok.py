@@ -1,4 +1,4 @@
-"""What a user sees of the sessions that Grok CLI keeps."""
+"""Grok CLI: sessions as a user sees them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from pathlib import Path
 
 from sources.grok.reader import GrokCli
 from tests.sources.grok.grok_files import SESSION, SHOP, asked, chunk, done, read, updates, working_session, write
-from tests.sources.reading import found, said, seen_of
+from tests.sources.reading import fingerprints_of, read_changed, texts_of
 
 
-def test_a_session_reads_as_it_went(tmp_path: Path) -> None:
+def test_a_session_is_read_in_order(tmp_path: Path) -> None:
     write(tmp_path, working_session())
-    [each] = found(GrokCli(), tmp_path)
+    [each] = read_changed(GrokCli(), tmp_path)
 
-    assert said(each.session) == [
+    assert texts_of(each.session) == [
         ("user", "Why is the basket empty? 안녕"),
         ("thinking", "It returns a new list."),
         ("assistant", "I will look."),
@@ -36,7 +36,7 @@ def test_messages_keep_times_models_tokens_and_outcomes() -> None:
     assert not any("time" in message.more for message in read(working_session()).messages)
 
 
-def test_turns_that_were_rewound_are_marked_and_what_took_their_place_is_not() -> None:
+def test_rewound_turns_are_marked_and_their_replacements_are_not() -> None:
     rewind = {"sessionUpdate": "rewind_marker", "target_prompt_index": 1}
     turns = (
         asked("First"),
@@ -54,19 +54,19 @@ def test_turns_that_were_rewound_are_marked_and_what_took_their_place_is_not() -
     ]
 
 
-def test_a_new_title_is_a_change_and_a_fork_names_its_origin(tmp_path: Path) -> None:
+def test_a_renamed_session_is_read_again_and_a_fork_names_its_origin(tmp_path: Path) -> None:
     write(tmp_path, working_session())
-    seen = seen_of(GrokCli(), tmp_path)
+    seen = fingerprints_of(GrokCli(), tmp_path)
     write(tmp_path, working_session(), generated_title="Renamed by hand", parent_session_id="origin")
-    [each] = found(GrokCli(), tmp_path, seen)
+    [each] = read_changed(GrokCli(), tmp_path, seen)
     assert (each.session.title, each.session.parent) == ("Renamed by hand", "origin")
     assert each.session.meta["relation"] == "fork"
 
 
-def test_a_summary_in_the_place_of_the_history_is_context_and_unknown_updates_are_counted(tmp_path: Path) -> None:
+def test_a_summary_of_the_history_is_a_system_message_and_unknown_updates_are_counted(tmp_path: Path) -> None:
     compacted = {"sessionUpdate": "auto_compact_completed", "summary_preview": "About baskets."}
     write(tmp_path, updates(asked("Hi"), compacted, {"sessionUpdate": "poem"}))
-    [each] = found(GrokCli(), tmp_path)
-    assert said(each.session) == [("user", "Hi"), ("system", "About baskets.")]
+    [each] = read_changed(GrokCli(), tmp_path)
+    assert texts_of(each.session) == [("user", "Hi"), ("system", "About baskets.")]
     assert each.session.messages[1].more["injected"] is True
     assert [skipped.what for skipped in each.skipped] == ["1 x update poem"]

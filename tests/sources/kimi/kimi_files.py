@@ -1,4 +1,4 @@
-"""Builds what Kimi Code keeps, as version 2.1 wrote it: a log of records for each agent of a session."""
+"""Build Kimi Code's files of version 2.1: a log of records for each agent of a session."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ BEGAN = 1_795_710_464_000
 
 
 def asked(words: str, *parts: Record, **origin: str) -> Record:
-    """A message to the model, typed if no origin is given."""
+    """Return a message to the model, typed by the user if no origin is given."""
     content = [{"type": "text", "text": words}, *parts]
     message = {"role": "user", "content": content, "id": f"msg_{words[:3]}", "origin": origin or {"kind": "user"}}
     return {"type": "context.append_message", "message": message}
 
 
 def event(kind: str, **more: Any) -> Record:
-    """Something that happened in a step of the model."""
+    """Return an event of a model step."""
     return {"type": "context.append_loop_event", "event": {"type": kind, **more}}
 
 
-def said(key: str, **part: str) -> Record:
-    """A part of an answer."""
+def answer_part(key: str, **part: str) -> Record:
+    """Return a part of an answer."""
     return event("content.part", uuid=key, part=part)
 
 
 def working_session() -> list[Record]:
-    """A session with everything that is usual."""
+    """Return a session with all usual parts."""
     records: list[Record] = [
         {"type": "metadata", "protocol_version": "1.5"},
         {"type": "profile.bind", "modelAlias": "k2", "systemPrompt": "You are Kimi."},
@@ -46,13 +46,13 @@ def working_session() -> list[Record]:
         asked("Why is the basket empty? 안녕", {"type": "image_url", "imageUrl": {"url": "x"}}),
         asked("<system-reminder>\nToday\n</system-reminder>", kind="injection", variant="date_change"),
         event("step.begin", uuid="s1", step=1),
-        said("u1", type="think", think="Hm."),
-        said("u2", type="text", text="I look."),
+        answer_part("u1", type="think", think="Hm."),
+        answer_part("u2", type="text", text="I look."),
         event("tool.call", uuid="u3", toolCallId="c1", name="Bash", args={"command": "pytest"}),
         event("tool.result", toolCallId="c1", result={"output": "1 failed", "isError": True}),
         event("step.end", usage={"inputOther": 100, "output": 50, "inputCacheRead": 7, "inputCacheCreation": 0}),
         event("step.begin", uuid="s2", step=2),
-        said("u4", type="text", text="It makes a new list."),
+        answer_part("u4", type="text", text="It makes a new list."),
         event("step.end"),
         {"type": "agent.message.appended", "message": {"role": "assistant"}, "kind": "event"},
     ]
@@ -60,7 +60,7 @@ def working_session() -> list[Record]:
 
 
 def write(root: Path, records: list[Record], agent: str = "main", session: str = SESSION, **state: str) -> Path:
-    """The log of an agent in the folder of its session."""
+    """Write an agent's log into the folder of its session."""
     folder = root / "sessions" / "wd_shop_1b20fbdc3b6d" / session
     file = folder / "agents" / agent / "wire.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def write(root: Path, records: list[Record], agent: str = "main", session: str =
 
 
 def read(records: list[Record]) -> Session:
-    """The session that records make."""
+    """Parse records into a session."""
     log = AgentLog(SESSION, SHOP)
     for record in records:
         log.read(record)
@@ -78,7 +78,7 @@ def read(records: list[Record]) -> Session:
 
 
 def read_file(data: bytes) -> list[Session]:
-    """The session that a file holds."""
+    """Parse a file."""
     return [read(list(records_of(read_lines(io.BytesIO(data)), Damage())))]
 
 

@@ -1,4 +1,4 @@
-"""What a user sees of the sessions that Kimi Code keeps."""
+"""Kimi Code: sessions as a user sees them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from pathlib import Path
 
 from sources.kimi.reader import KimiCode
 from tests.sources.kimi.kimi_files import SESSION, SHOP, asked, read, working_session, write
-from tests.sources.reading import found, said
+from tests.sources.reading import read_changed, texts_of
 
 
-def test_a_session_reads_as_it_went_and_its_helper_belongs_to_it(tmp_path: Path) -> None:
+def test_a_session_is_read_in_order_and_its_sub_agent_is_linked_to_it(tmp_path: Path) -> None:
     write(tmp_path, working_session())
     write(tmp_path, [asked("Look for baskets", kind="system_trigger", name="subagent")], "agent-0")
-    by_id = {each.session.session_id: each for each in found(KimiCode(), tmp_path)}
+    by_id = {each.session.session_id: each for each in read_changed(KimiCode(), tmp_path)}
     each, helper = by_id[SESSION], by_id[f"{SESSION}-agent-0"].session
-    assert said(each.session) == [
+    assert texts_of(each.session) == [
         ("user", "Why is the basket empty? 안녕"),
         ("system", "<system-reminder>\nToday\n</system-reminder>"),
         ("thinking", "Hm."),
@@ -28,10 +28,10 @@ def test_a_session_reads_as_it_went_and_its_helper_belongs_to_it(tmp_path: Path)
     assert thought.more["usage"]["input_tokens"] == 100
     assert answer.more == {"native_id": "u2", "model": "k2"}
     assert ran.more["tool"]["status"] == "failed"
-    assert (said(helper), helper.parent) == ([("user", "Look for baskets")], SESSION)
+    assert (texts_of(helper), helper.parent) == ([("user", "Look for baskets")], SESSION)
 
 
-def test_turns_that_were_undone_are_marked_and_a_compaction_is_told() -> None:
+def test_undone_turns_are_marked_and_a_compaction_becomes_a_message() -> None:
     undo = {"type": "context.undo", "count": 1}
     compacted = {"type": "context.apply_compaction", "summary": "About a basket."}
     records = [asked("First"), asked("Second"), undo, asked("Third"), undo, undo, compacted]
@@ -40,7 +40,7 @@ def test_turns_that_were_undone_are_marked_and_a_compaction_is_told() -> None:
     assert [(each.text, each.more["compaction"]) for each in messages[3:]] == [("About a basket.", {})]
 
 
-def test_a_fork_has_the_name_that_it_was_given_and_knows_its_origin(tmp_path: Path) -> None:
+def test_a_fork_has_its_given_name_and_names_its_origin(tmp_path: Path) -> None:
     write(tmp_path, working_session(), title="Another way", forkedFrom="origin")
-    [each] = found(KimiCode(), tmp_path)
+    [each] = read_changed(KimiCode(), tmp_path)
     assert (each.session.title, each.session.parent, each.session.meta["relation"]) == ("Another way", "origin", "fork")

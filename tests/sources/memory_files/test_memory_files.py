@@ -1,4 +1,4 @@
-"""The notes of clients are quoted like conversations, and follow their edits."""
+"""Clients' memory files are quoted like conversations, in their newest version."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.sources.claude_code.claude_code_files import CWD, Dialogue, session_i
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_note_is_quoted_with_its_project_and_edited_text_takes_the_place_of_the_old(empty_home: Path) -> None:
+async def test_a_note_is_quoted_with_its_project_in_its_newest_version(empty_home: Path) -> None:
     dialogue = Dialogue(session_id(1))
     dialogue.user("Why does the basket lose its items?")
     transcript = write(empty_home / ".claude", dialogue)

@@ -1,4 +1,4 @@
-"""What a user sees of the sessions that OpenClaw keeps: Pi's entries in a database, beside keys."""
+"""OpenClaw: sessions as a user sees them; Pi's entries in a database that also contains keys."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from registry.domain import Role
 from sources.files_to_back_up import copy_database
 from sources.openclaw.reader import OpenClaw
 from tests.sources.pi.pi_files import SESSION, SHOP, Dialogue, text, working_session
-from tests.sources.reading import found, said, seen_of
+from tests.sources.reading import fingerprints_of, read_changed, texts_of
 
 
 def write(root: Path, talk: Dialogue) -> Path:
-    """The database of an agent, with one session and a key."""
+    """Write an agent's database with one session and a key."""
     file = root / "agents" / "main" / "agent" / "openclaw-agent.sqlite"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.unlink(missing_ok=True)
@@ -31,25 +31,25 @@ def write(root: Path, talk: Dialogue) -> Path:
     return file
 
 
-def test_a_session_reads_as_it_went_and_again_when_it_went_on(tmp_path: Path) -> None:
+def test_a_session_is_read_in_order_and_again_after_it_is_continued(tmp_path: Path) -> None:
     talk = working_session()
     store = write(tmp_path, talk)
-    [each] = found(OpenClaw(), store)
-    assert said(each.session, Role.USER, Role.ASSISTANT) == [
+    [each] = read_changed(OpenClaw(), store)
+    assert texts_of(each.session, Role.USER, Role.ASSISTANT) == [
         ("user", "Why is the basket empty? 안녕"),
         ("assistant", "I will look."),
         ("assistant", "It makes a new list."),
     ]
     assert (each.session.session_id, each.session.project, each.skipped) == (SESSION, SHOP, ())
 
-    seen = seen_of(OpenClaw(), store)
-    assert found(OpenClaw(), store, seen) == []
+    seen = fingerprints_of(OpenClaw(), store)
+    assert read_changed(OpenClaw(), store, seen) == []
     talk.says("user", text("And now?"))
-    [again] = found(OpenClaw(), write(tmp_path, talk), seen)
+    [again] = read_changed(OpenClaw(), write(tmp_path, talk), seen)
     assert again.session.messages[-1].text == "And now?"
 
 
-def test_a_backup_of_the_database_holds_no_key(tmp_path: Path) -> None:
+def test_a_backup_of_the_database_contains_no_key(tmp_path: Path) -> None:
     copy_database(write(tmp_path, working_session()), tmp_path / "copy.db")
     copied = (tmp_path / "copy.db").read_bytes()
     assert b"basket" in copied

@@ -1,4 +1,4 @@
-"""Builds the database that OpenCode keeps."""
+"""Build OpenCode's database."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ INSERT OR IGNORE INTO account VALUES ('a', 'sk-secret');
 
 @dataclass
 class Dialogue:
-    """One session with its messages, each with its parts."""
+    """A session with its messages, each with its parts."""
 
     number: int = 1
     more: Record = field(default_factory=dict)
@@ -46,11 +46,11 @@ class Dialogue:
 
     @property
     def session(self) -> str:
-        """A session id that looks like the client's."""
+        """Return an id in the client's form."""
         return f"ses_20649cb74ffe{self.number:03}"
 
     def info(self) -> Record:
-        """The session's own record."""
+        """Return the session's record."""
         time = {"created": BEGIN_MS, "updated": self.at}
         known = {
             "id": self.session,
@@ -62,12 +62,12 @@ class Dialogue:
         return known | {"time": time} | self.more
 
     def later(self) -> int:
-        """The next moment."""
+        """Return the next time, in milliseconds."""
         self.at += 10_000
         return self.at
 
     def message(self, role: str, *parts: Record, **more: Any) -> str:
-        """One message with its parts; its id."""
+        """Add a message with its parts, and return its id."""
         message_id = f"msg_{self.number:03}_{len(self.messages):03}"
         known: Record = {"id": message_id, "sessionID": self.session, "role": role, "time": {"created": self.later()}}
         named = [{"id": f"prt_{message_id}_{place:03}"} | self._timed(part) for place, part in enumerate(parts)]
@@ -79,12 +79,12 @@ class Dialogue:
         return part | ({"state": part["state"] | time} if "state" in part else time)
 
     def user(self, text: str, *parts: Record, **more: Any) -> str:
-        """What the user sent."""
+        """Add a user message."""
         model = {"providerID": "anthropic", "modelID": "claude-sonnet-4-6"}
         return self.message("user", {"type": "text", "text": text}, *parts, agent="build", model=model, **more)
 
     def answer(self, *parts: Record, **more: Any) -> str:
-        """An answer that is done."""
+        """Add a finished answer."""
         tokens = {"input": 90, "output": 4, "reasoning": 0, "cache": {"read": 7, "write": 0}}
         known = {"modelID": "claude-sonnet-4-6", "providerID": "anthropic", "tokens": tokens, "mode": "build"}
         time = {"created": self.later(), "completed": self.later()}
@@ -92,19 +92,19 @@ class Dialogue:
 
 
 def text(words: str, **more: Any) -> Record:
-    """A part of text."""
+    """Return a text part."""
     return {"type": "text", "text": words, **more}
 
 
 def tool(name: str, given: Record, output: Any = "", status: str = "completed", **more: Any) -> Record:
-    """A tool call with its result."""
+    """Return a tool call with its result."""
     key = "error" if status == "error" else "output"
     state = {"status": status, "input": given, key: output, "title": name, "metadata": {}}
     return {"type": "tool", "tool": name, "callID": "call_0", "state": state | more}
 
 
 def working_dialogue(number: int = 1) -> Dialogue:
-    """A session with everything that is usual."""
+    """Return a session with all usual parts."""
     dialogue = Dialogue(number)
     picture = {"type": "file", "mime": "image/png", "filename": "shot.png", "url": "data:image/png;base64,AAAA"}
     dialogue.user("Why does the basket lose its items? 안녕", text("Called the Read tool", synthetic=True), picture)
@@ -127,7 +127,7 @@ def working_dialogue(number: int = 1) -> Dialogue:
 
 
 def write_database(root: Path, *dialogues: Dialogue, name: str = "opencode.db", is_crashed: bool = False) -> Path:
-    """The sessions in the database, replacing those that are there. Crashed: what is new is only in the WAL."""
+    """Write sessions into the database, replacing their old versions; if crashed, changes stay in the WAL."""
     root.mkdir(parents=True, exist_ok=True)
     file = root / name
     working = root / "scratch" / name if is_crashed else file
@@ -150,7 +150,7 @@ def write_database(root: Path, *dialogues: Dialogue, name: str = "opencode.db", 
 
 
 def row_of(dialogue: Dialogue) -> Record:
-    """The session's row."""
+    """Return a session's row."""
     info = dialogue.info()
     return {
         **{"id": info["id"], "project_id": "global", "slug": "shiny-meadow", "parent_id": info.get("parentID")},

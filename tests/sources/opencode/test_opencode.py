@@ -1,4 +1,4 @@
-"""What a user sees of the sessions that OpenCode keeps."""
+"""OpenCode: sessions as a user sees them."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from tests.sources.opencode.opencode_files import (
     working_dialogue,
     write_database,
 )
+from tests.sources.reading import texts_of
 from tests.sources.untouched import opened_files, state_of
 
 SAID = [
@@ -42,12 +43,12 @@ SAID = [
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Where the client keeps everything; nothing is there yet."""
+    """The client's empty folder."""
     return tmp_path / "home" / ".local" / "share" / "opencode"
 
 
 def read(dialogue: Dialogue) -> Session:
-    """The session, without any store."""
+    """Parse a session, without a store."""
     reading = opencode_reader.OpenCodeDialogue(described=row_of(dialogue))
     for message, parts in dialogue.messages:
         reading.read(message, parts)
@@ -58,29 +59,25 @@ def stores(root: Path) -> list[Path]:
     return list(OpenCode().find(Paths(root.parents[2], {})))
 
 
-def results(store: Path, seen: Mapping[str, str] | None = None) -> list[FoundSession | Skipped]:
+def scan(store: Path, seen: Mapping[str, str] | None = None) -> list[FoundSession | Skipped]:
     return list(OpenCode().sessions(store, seen or {}))
 
 
-def found(store: Path, seen: Mapping[str, str] | None = None) -> dict[str, FoundSession]:
-    """The changed sessions of a store by id."""
-    return {each.key: each for each in results(store, seen) if isinstance(each, FoundSession)}
+def read_changed(store: Path, seen: Mapping[str, str] | None = None) -> dict[str, FoundSession]:
+    """Return the store's changed sessions by id."""
+    return {each.key: each for each in scan(store, seen) if isinstance(each, FoundSession)}
 
 
-def seen_of(sessions: Mapping[str, FoundSession]) -> dict[str, str]:
+def fingerprints_of(sessions: Mapping[str, FoundSession]) -> dict[str, str]:
     return {key: each.fingerprint for key, each in sessions.items()}
 
 
-def said(session: Session) -> list[tuple[str, str]]:
-    return [(each.role.value, each.text) for each in session.messages]
-
-
-def test_a_session_reads_as_it_went(root: Path) -> None:
+def test_a_session_is_read_in_order(root: Path) -> None:
     write_database(root, working_dialogue())
     [store] = stores(root)
-    [each] = found(store).values()
+    [each] = read_changed(store).values()
 
-    assert said(each.session) == SAID
+    assert texts_of(each.session) == SAID
     assert (each.session.session_id, each.session.title) == (working_dialogue().session, "Basket bug")
     assert (each.session.project, each.session.parent) == (SHOP, None)
     assert each.session.meta == {}
@@ -99,7 +96,7 @@ def test_messages_keep_their_ids_models_attachments_and_tokens() -> None:
     assert answer.more == {"native_id": "prt_msg_001_001_003", "model": "claude-sonnet-4-6"}
 
 
-def test_the_order_of_parts_holds_whatever_their_times_say() -> None:
+def test_parts_stay_in_order_regardless_of_their_times() -> None:
     dialogue = Dialogue()
     dialogue.answer(text("First"), text("Second"), text("Third"))
     parts = dialogue.messages[0][1]
@@ -122,7 +119,7 @@ def test_a_tool_call_keeps_its_parameters_result_and_outcome() -> None:
     assert tools[3]["agent"] == "ses_agent"
 
 
-def test_a_call_says_how_it_ended() -> None:
+def test_a_call_has_its_outcome() -> None:
     cases: list[tuple[Record, str]] = [
         (tool("invalid", {}, "no such tool"), "failed"),
         (tool("bash", {}, "boom", "error"), "failed"),
@@ -136,7 +133,7 @@ def test_a_call_says_how_it_ended() -> None:
         assert read(dialogue).messages[0].more["tool"]["status"] == status
 
 
-def test_errors_retries_aborts_and_compactions_are_told() -> None:
+def test_errors_retries_aborts_and_compactions_become_messages() -> None:
     dialogue = Dialogue()
     dialogue.user("Hi", {"type": "compaction", "auto": True})
     dialogue.answer(
@@ -147,7 +144,7 @@ def test_errors_retries_aborts_and_compactions_are_told() -> None:
     dialogue.answer(text("Well"), error={"name": "MessageAbortedError", "data": {"message": "aborted"}})
 
     session = read(dialogue)
-    assert said(session)[1:] == [
+    assert texts_of(session)[1:] == [
         ("system", "Conversation compacted"),
         ("error", "Overloaded"),
         ("system", "We greeted."),
@@ -160,22 +157,22 @@ def test_errors_retries_aborts_and_compactions_are_told() -> None:
     assert failed.timestamp == completed
 
 
-def test_a_command_that_starts_a_sub_agent_is_what_the_user_said() -> None:
+def test_a_command_that_starts_a_sub_agent_is_a_user_message() -> None:
     dialogue = Dialogue(more={"title": "New session - 2026-05-05T19:54:00.000Z"})
     dialogue.message("user", {"type": "subtask", "prompt": "Review all of it", "agent": "review", "command": "review"})
     session = read(dialogue)
-    assert said(session) == [("user", "/review"), ("system", "Review all of it")]
+    assert texts_of(session) == [("user", "/review"), ("system", "Review all of it")]
     assert session.title == "/review"
 
 
-def test_a_sub_agents_session_names_the_session_it_works_for(root: Path) -> None:
+def test_a_sub_agents_session_names_its_caller(root: Path) -> None:
     store = write_database(root, working_dialogue(), Dialogue(2, {"parentID": working_dialogue().session}))
-    session = found(store)[Dialogue(2).session].session
+    session = read_changed(store)[Dialogue(2).session].session
     assert (session.parent, session.meta["relation"]) == (working_dialogue().session, "sub-agent")
 
 
 @pytest.mark.parametrize(("part", "standing"), [(None, 2), ("prt_msg_001_001_003", 3), ("unknown", 9)])
-def test_what_was_reverted_is_kept_and_marked(part: str | None, standing: int) -> None:
+def test_reverted_messages_are_kept_and_marked(part: str | None, standing: int) -> None:
     dialogue = working_dialogue()
     dialogue.more["revert"] = {"messageID": "msg_001_001", **({"partID": part} if part else {})}
     session = read(dialogue)
@@ -183,17 +180,17 @@ def test_what_was_reverted_is_kept_and_marked(part: str | None, standing: int) -
     assert len(session.messages) == 9
 
 
-def test_a_second_pass_finds_only_what_has_changed(root: Path) -> None:
+def test_only_changed_sessions_are_read_again(root: Path) -> None:
     dialogue = working_dialogue(2)
     store = write_database(root, working_dialogue(1), dialogue)
-    seen, stamp = seen_of(found(store)), OpenCode().stamp(store)
-    assert results(store, seen) == []
+    seen, stamp = fingerprints_of(read_changed(store)), OpenCode().stamp(store)
+    assert scan(store, seen) == []
     assert OpenCode().stamp(store) == stamp
 
     dialogue.user("And now?")
     write_database(root, dialogue)
     assert OpenCode().stamp(store) != stamp
-    assert [each.session.messages[-1].text for each in found(store, seen).values()] == ["And now?"]
+    assert [each.session.messages[-1].text for each in read_changed(store, seen).values()] == ["And now?"]
 
 
 @pytest.mark.parametrize(
@@ -207,94 +204,94 @@ def test_a_second_pass_finds_only_what_has_changed(root: Path) -> None:
     ],
     ids=["a part rewritten", "a message rewritten", "a part removed", "renamed", "reverted"],
 )
-def test_what_the_client_rewrites_in_place_is_noticed(root: Path, statement: str) -> None:
+def test_rows_rewritten_in_place_are_noticed(root: Path, statement: str) -> None:
     store = write_database(root, working_dialogue())
-    seen = seen_of(found(store))
+    seen = fingerprints_of(read_changed(store))
     with closing(sqlite3.connect(store)) as connection, connection:
         connection.execute(statement)
-    assert list(found(store, seen)) == [working_dialogue().session]
-    assert results(store, seen_of(found(store))) == []
+    assert list(read_changed(store, seen)) == [working_dialogue().session]
+    assert scan(store, fingerprints_of(read_changed(store))) == []
 
 
-def test_a_session_is_not_read_again_only_because_another_one_is_newer(root: Path) -> None:
+def test_a_session_is_not_read_again_because_of_a_newer_one(root: Path) -> None:
     first, second = working_dialogue(), Dialogue(2)
     second.user("Later")
-    seen = seen_of(found(write_database(root, first)))
+    seen = fingerprints_of(read_changed(write_database(root, first)))
     store = write_database(root, first, second)
     with closing(sqlite3.connect(store)) as connection, connection:
         later = "UPDATE message SET time_updated = time_updated + ? WHERE session_id = ?"
         connection.execute(later, (2 * 24 * 3600 * 1000, second.session))
-    assert list(found(store, seen)) == [second.session]
+    assert list(read_changed(store, seen)) == [second.session]
 
 
-def test_messages_that_are_only_in_the_wal_are_read_and_nothing_in_the_folder_changes(root: Path) -> None:
+def test_messages_in_the_wal_are_read_and_nothing_in_the_folder_changes(root: Path) -> None:
     write_database(root, working_dialogue(1))
     store = write_database(root, working_dialogue(2), is_crashed=True)
     (root / "auth.json").write_text('{"anthropic": {"access": "sk-secret"}}', encoding="utf-8")
     before = state_of(root)
     with opened_files() as opened:
-        everything = [each for place in stores(root) for each in found(place).values()]
+        everything = [each for place in stores(root) for each in read_changed(place).values()]
         OpenCode().stamp(store)
 
     assert len(everything) == 2
-    assert all(said(each.session) == SAID for each in everything)
+    assert all(texts_of(each.session) == SAID for each in everything)
     assert state_of(root) == before
     assert not any("auth.json" in path for path in opened)
     assert "sk-secret" not in repr(everything)
 
 
-def test_a_locked_database_is_an_error_of_the_store_and_read_when_it_is_free(root: Path) -> None:
+def test_a_locked_database_is_an_error_and_read_after_it_is_unlocked(root: Path) -> None:
     store = write_database(root, working_dialogue())
     with closing(sqlite3.connect(store, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode=delete")
         connection.execute("BEGIN EXCLUSIVE")
         with pytest.raises(StorageError, match="locked"):
-            results(store)
-    assert len(found(store)) == 1
+            scan(store)
+    assert len(read_changed(store)) == 1
 
 
 @pytest.mark.parametrize("content", [b"", b"no database" * 500])
-def test_a_database_that_cannot_be_read_is_an_error_not_an_empty_store(root: Path, content: bytes) -> None:
+def test_an_unreadable_database_is_an_error_not_an_empty_store(root: Path, content: bytes) -> None:
     root.mkdir(parents=True)
     store = root / "opencode.db"
     store.write_bytes(content)
     with pytest.raises(StorageError):
-        results(store)
+        scan(store)
 
 
-def test_a_database_of_another_make_is_told(root: Path) -> None:
+def test_a_database_of_another_program_is_reported(root: Path) -> None:
     root.mkdir(parents=True)
     store = root / "opencode.db"
     with closing(sqlite3.connect(store)) as connection, connection:
         connection.execute("CREATE TABLE session (id text)")
-    assert results(store) == [Skipped(str(store), "not a database version that this reader knows")]
+    assert scan(store) == [Skipped(str(store), "not a database version that this reader knows")]
 
 
-def test_damaged_rows_cost_only_themselves(root: Path) -> None:
+def test_only_damaged_rows_are_lost(root: Path) -> None:
     store = write_database(root, working_dialogue())
     with closing(sqlite3.connect(store)) as connection, connection:
         connection.execute("UPDATE part SET data = '{torn' WHERE id = 'prt_msg_001_001_004'")
         connection.execute("UPDATE message SET data = '[]' WHERE id = 'msg_001_002'")
-    [each] = found(store).values()
-    assert said(each.session) == SAID[:4]
+    [each] = read_changed(store).values()
+    assert texts_of(each.session) == SAID[:4]
     assert each.skipped == (Skipped(f"2 x message or part of session {each.key}", "not a JSON object"),)
 
 
-def test_what_this_reader_does_not_know_is_counted(root: Path) -> None:
+def test_unknown_parts_are_counted(root: Path) -> None:
     dialogue = Dialogue()
     dialogue.user("Hi", {"type": "brandNew"}, {})
     dialogue.message("robot", text("Ho"))
-    [each] = found(write_database(root, dialogue)).values()
+    [each] = read_changed(write_database(root, dialogue)).values()
     assert {skipped.what for skipped in each.skipped} == {
         "1 x part brandNew",
         "1 x part without type",
         "1 x message robot",
     }
-    empty = found(write_database(root, Dialogue(2)))[Dialogue(2).session]
+    empty = read_changed(write_database(root, Dialogue(2)))[Dialogue(2).session]
     assert empty.skipped == (Skipped(f"session {empty.key}", "no conversation in it"),)
 
 
-def test_a_prompt_of_opencode_run_is_without_the_quotes_that_it_is_kept_in() -> None:
+def test_the_quotes_around_a_prompt_of_opencode_run_are_removed() -> None:
     for kept, typed in (
         ('"Why does it lose \\"items\\"?"', 'Why does it lose "items"?'),
         ('"one" and "two"', '"one" and "two"'),

@@ -1,4 +1,4 @@
-"""Whatever OpenCode's records and rows hold: they are read or passed over, without a crash."""
+"""Arbitrary records and rows of OpenCode are read or skipped without a crash."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def read(described: Record, messages: list[tuple[Record, list[Record]]]) -> Sess
 
 
 @given(DESCRIBED, st.lists(st.tuples(MESSAGE, st.lists(PART, max_size=4)), max_size=4))
-def test_any_records_make_a_session(described: Record, messages: list[tuple[Record, list[Record]]]) -> None:
+def test_any_records_are_parsed(described: Record, messages: list[tuple[Record, list[Record]]]) -> None:
     read(described, messages)
 
 
@@ -101,7 +101,7 @@ COLUMNS = st.sampled_from(
 
 
 @given(st.dictionaries(COLUMNS, VALUES, min_size=1, max_size=3))
-def test_any_values_in_the_database_are_read_to_the_end(values: dict[str, object]) -> None:
+def test_any_values_in_the_database_are_read(values: dict[str, object]) -> None:
     with TemporaryDirectory() as folder:
         store = write_database(Path(folder), working_dialogue())
         with closing(sqlite3.connect(store)) as connection, connection:
@@ -113,7 +113,7 @@ def test_any_values_in_the_database_are_read_to_the_end(values: dict[str, object
         check(sessions[0].session)
 
 
-def test_bottomless_parameters_and_results_do_no_harm() -> None:
+def test_deeply_nested_parameters_and_results_are_parsed() -> None:
     dialogue = opencode_files.Dialogue()
     dialogue.answer(tool("x", DEEP, DEEP), tool("y", {}, DEEP, "error"), error=DEEP)
     json.dumps([dict(message.more) for message in read(dialogue.info(), dialogue.messages).messages])

@@ -1,4 +1,4 @@
-"""OpenCode's plugin hands its model what the hook says: run in Node, with a program in the place of `ctxr hook`."""
+"""OpenCode's plugin passes the hook's answer to the model. It runs in Node, with a program instead of `ctxr hook`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ console.log(JSON.stringify(said))
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="no node")
-def test_a_prompt_gets_a_hint_behind_it_in_the_chat_only_and_a_sub_agent_s_none(tmp_path: Path) -> None:
+def test_a_hint_follows_a_users_prompt_in_the_chat_only_and_not_a_sub_agents(tmp_path: Path) -> None:
     assert OPENCODE.hooks
     assert OPENCODE.hooks.plugin
     command = json.dumps([sys.executable, "-c", HOOK])

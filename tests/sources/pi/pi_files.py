@@ -1,4 +1,4 @@
-"""Builds what Pi keeps, as version 0.73 wrote it: entries in a tree, a file for each session."""
+"""Build Pi's files of version 0.73: a tree of entries in a file for each session."""
 
 from __future__ import annotations
 
@@ -35,38 +35,38 @@ class Dialogue:
         self.lines.append({"type": "session", "version": 3, "id": SESSION, "timestamp": self.now(), "cwd": SHOP})
 
     def now(self) -> str:
-        """Ten seconds after the entry before."""
+        """Return the time, ten seconds after the last entry."""
         at = BEGIN + timedelta(seconds=10 * len(self.lines))
         return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
     def add(self, kind: str, **more: Any) -> None:
-        """An entry on top of the last."""
+        """Add an entry that follows the last."""
         own = f"e{len(self.lines)}"
         self.lines.append({"type": kind, "id": own, "parentId": self.parent, "timestamp": self.now(), **more})
         self.parent = own
 
     def says(self, role: str, *content: Record, **more: Any) -> None:
-        """A message."""
+        """Add a message."""
         self.add("message", message={"role": role, "content": list(content), **more})
 
     def answers(self, *content: Record, **more: Any) -> None:
-        """A message of the model."""
+        """Add a message of the model."""
         usage = {"input": 100, "output": 50, "cacheRead": 0}
         self.says("assistant", *content, model="claude-sonnet-4-6", usage=usage, **more)
 
 
 def text(words: str) -> Record:
-    """A part with text."""
+    """Return a text part."""
     return {"type": "text", "text": words}
 
 
 def call(key: str, name: str, **params: Any) -> Record:
-    """A part with a tool call."""
+    """Return a part with a tool call."""
     return {"type": "toolCall", "id": key, "name": name, "arguments": params}
 
 
 def working_session() -> Dialogue:
-    """A session with everything that is usual."""
+    """Return a session with all usual parts."""
     talk = Dialogue()
     talk.add("model_change", provider="anthropic", modelId="claude-sonnet-4-6")
     talk.says("user", text("Why is the basket empty? 안녕"), {"type": "image", "mimeType": "image/png", "data": "x"})
@@ -83,7 +83,7 @@ def working_session() -> Dialogue:
 
 
 def write(root: Path, talk: Dialogue, session: str = SESSION) -> Path:
-    """The session in the folder of its project."""
+    """Write a session into the folder of its project."""
     file = root / "sessions" / "--home-ann-shop--" / f"2026-11-25T23-04-00-000Z_{session}.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in talk.lines), encoding="utf-8")
@@ -114,7 +114,7 @@ RECORDS = st.fixed_dictionaries(
 
 
 def read(records: list[Record]) -> Session:
-    """The session that records make."""
+    """Parse records into a session."""
     tree = Tree(SESSION)
     for record in records:
         tree.read(record)
@@ -122,7 +122,7 @@ def read(records: list[Record]) -> Session:
 
 
 def read_file(data: bytes) -> list[Session]:
-    """The session that a file holds."""
+    """Parse a file."""
     return [read(list(records_of(read_lines(io.BytesIO(data)), Damage())))]
 
 

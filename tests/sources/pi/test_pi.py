@@ -1,4 +1,4 @@
-"""What a user sees of the sessions that Pi keeps."""
+"""Pi: sessions as a user sees them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from pathlib import Path
 
 from sources.pi.reader import Pi
 from tests.sources.pi.pi_files import SESSION, SHOP, Dialogue, read, text, working_session, write
-from tests.sources.reading import found, said
+from tests.sources.reading import read_changed, texts_of
 
 
-def test_a_session_reads_as_it_went(tmp_path: Path) -> None:
+def test_a_session_is_read_in_order(tmp_path: Path) -> None:
     write(tmp_path, working_session())
-    [each] = found(Pi(), tmp_path)
+    [each] = read_changed(Pi(), tmp_path)
 
-    assert said(each.session) == [
+    assert texts_of(each.session) == [
         ("user", "Why is the basket empty? 안녕"),
         ("thinking", "It returns a new list."),
         ("assistant", "I will look."),
@@ -29,7 +29,7 @@ def test_a_session_reads_as_it_went(tmp_path: Path) -> None:
     assert [call.more["tool"]["status"] for call in (looked, ran)] == ["completed", "failed"]
 
 
-def test_a_branch_that_the_user_left_is_marked_with_its_summary_beside_it() -> None:
+def test_an_abandoned_branch_is_marked_and_followed_by_its_summary() -> None:
     talk = Dialogue()
     talk.says("user", text("First"))
     root = talk.parent
@@ -45,7 +45,7 @@ def test_a_branch_that_the_user_left_is_marked_with_its_summary_beside_it() -> N
     ]
 
 
-def test_a_name_is_the_title_and_a_fork_knows_its_origin() -> None:
+def test_a_name_is_the_title_and_a_fork_names_its_origin() -> None:
     talk = working_session()
     talk.lines[0]["parentSession"] = f"{SHOP}/2026-11-24T10-00-00-000Z_origin.jsonl"
     talk.add("session_info", name="The empty basket")
@@ -53,14 +53,18 @@ def test_a_name_is_the_title_and_a_fork_knows_its_origin() -> None:
     assert (session.title, session.parent, session.meta["relation"]) == ("The empty basket", "origin", "fork")
 
 
-def test_commands_of_the_user_errors_and_compactions_are_told(tmp_path: Path) -> None:
+def test_user_commands_errors_and_compactions_become_messages(tmp_path: Path) -> None:
     talk = Dialogue()
     talk.add("message", message={"role": "bashExecution", "command": "make", "output": "no rule", "exitCode": 2})
     talk.answers(stopReason="error", errorMessage="overloaded")
     talk.add("compaction", summary="About make.")
     talk.add("poem")
     write(tmp_path, talk)
-    [each] = found(Pi(), tmp_path)
-    assert said(each.session) == [("tool", "bash make\n\nno rule"), ("error", "overloaded"), ("system", "About make.")]
+    [each] = read_changed(Pi(), tmp_path)
+    assert texts_of(each.session) == [
+        ("tool", "bash make\n\nno rule"),
+        ("error", "overloaded"),
+        ("system", "About make."),
+    ]
     assert each.session.messages[0].more["tool"]["status"] == "failed"
     assert [skipped.what for skipped in each.skipped] == ["1 x entry poem"]

@@ -1,4 +1,4 @@
-"""Builds what Qwen Code keeps: chats as lines that hang together by their ids."""
+"""Build Qwen Code's files: chats as lines that are linked by their ids."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Chat:
     parent: str | None = None
 
     def add(self, kind: str, **more: Any) -> Record:
-        """One record of any type, on top of the last."""
+        """Add a record of any type that follows the last."""
         uuid = f"r{len(self.lines)}"
         at = (BEGIN + timedelta(seconds=10 * len(self.lines))).isoformat(timespec="milliseconds")
         common = {"sessionId": self.session, "timestamp": at.replace("+00:00", "Z"), "cwd": SHOP, "version": "0.24.4"}
@@ -34,35 +34,35 @@ class Chat:
         return record
 
     def user(self, *texts: str, **more: Any) -> Record:
-        """What the user sent."""
+        """Add a user message."""
         parts = [{"text": text} for text in texts]
         return self.add("user", **{"provenance": "real_user", "message": {"role": "user", "parts": parts}, **more})
 
     def assistant(self, *parts: Record, **more: Any) -> Record:
-        """An answer: thoughts, words, calls."""
+        """Add an answer of thoughts, texts and calls."""
         usage = {"promptTokenCount": 90, "candidatesTokenCount": 4, "totalTokenCount": 94}
         content = {"role": "model", "parts": list(parts)}
         return self.add("assistant", model="qwen3-coder", message=content, usageMetadata=usage, **more)
 
     def result(self, call: str, output: str, status: str = "success") -> Record:
-        """What came of a call."""
+        """Add the result of a call."""
         response = {"error" if status == "error" else "output": output}
         part = {"functionResponse": {"id": call, "name": "any", "response": response}}
-        told = {"callId": call, "status": status, "resultDisplay": output}
-        return self.add("tool_result", message={"role": "user", "parts": [part]}, toolCallResult=told)
+        result = {"callId": call, "status": status, "resultDisplay": output}
+        return self.add("tool_result", message={"role": "user", "parts": [part]}, toolCallResult=result)
 
     def noted(self, subtype: str, **payload: Any) -> Record:
-        """The client's own bookkeeping."""
+        """Add an internal record of the client."""
         return self.add("system", subtype=subtype, systemPayload=payload)
 
 
 def call(key: str, name: str, **args: Any) -> Record:
-    """A part that calls a tool."""
+    """Return a part with a tool call."""
     return {"functionCall": {"id": key, "name": name, "args": args}}
 
 
 def working_chat() -> Chat:
-    """A chat with everything that is usual."""
+    """Return a chat with all usual parts."""
     chat = Chat()
     chat.noted("at_command", filesRead=["basket.py"], status="success", userText="Why is @basket.py empty? 안녕")
     chat.user(
@@ -86,7 +86,7 @@ def working_chat() -> Chat:
 
 
 def write(root: Path, chat: Chat, *, agent_of: str = "") -> Path:
-    """The chat in its folder; that of a sub-agent in the folder of its session."""
+    """Write a chat into its folder, a sub-agent's into its session's folder."""
     project = root / "projects" / "-home-ann-shop"
     folder = project / "subagents" / agent_of if agent_of else project / "chats"
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Qwen Code's format for the tests of `tests/sources/test_fuzz.py`: its records with any values in them."""
+"""Qwen Code's format for `tests/sources/test_fuzz.py`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ RECORDS = st.fixed_dictionaries(
 
 
 def read(records: list[Record]) -> Session:
-    """The session that records make."""
+    """Parse records into a session."""
     chat = QwenChat("s")
     for record in records:
         chat.read(record)
@@ -52,7 +52,7 @@ def read(records: list[Record]) -> Session:
 
 
 def read_file(data: bytes) -> list[Session]:
-    """The session that a file holds."""
+    """Parse a file."""
     return [read(list(records_of(read_lines(io.BytesIO(data)), Damage())))]
 
 

@@ -1,4 +1,4 @@
-"""What a user sees of the chats that Qwen Code keeps."""
+"""Qwen Code: chats as a user sees them."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from sources.base import Skipped
 from sources.qwen.reader import QwenChat as Reading
 from sources.qwen.reader import QwenCode
 from tests.sources.qwen.qwen_files import SESSION, SHOP, Chat, call, working_chat, write
-from tests.sources.reading import found, said, seen_of
+from tests.sources.reading import fingerprints_of, read_changed, texts_of
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A folder of the client without a chat."""
+    """The client's folder without a chat."""
     folder = tmp_path / "home" / ".qwen"
     (folder / "projects").mkdir(parents=True)
     return folder
 
 
 def read(chat: Chat) -> Session:
-    """The session that records make, without any file."""
+    """Parse the records of a chat, without a file."""
     reading = Reading(chat.session)
     for record in chat.lines:
         reading.read(record)
     return reading.session()
 
 
-def test_a_chat_reads_as_it_went(root: Path) -> None:
+def test_a_chat_is_read_in_order(root: Path) -> None:
     write(root, working_chat())
-    [each] = found(QwenCode(), root)
+    [each] = read_changed(QwenCode(), root)
 
-    assert said(each.session) == [
+    assert texts_of(each.session) == [
         ("user", "Why is @basket.py empty? 안녕"),
         (
             "system",
@@ -52,10 +52,10 @@ def test_a_chat_reads_as_it_went(root: Path) -> None:
 
 
 def test_messages_keep_ids_models_times_tokens_and_outcomes() -> None:
-    asked, told, thought, answer, looked, ran, _ = read(working_chat()).messages
+    asked, system, thought, answer, looked, ran, _ = read(working_chat()).messages
 
     assert asked.more == {"native_id": "r1"}
-    assert told.more == {"native_id": "r1:context", "injected": True}
+    assert system.more == {"native_id": "r1:context", "injected": True}
     assert thought.more["usage"] == {"input_tokens": 90, "output_tokens": 4}
     assert answer.more == {"native_id": "r3", "model": "qwen3-coder"}
     assert (looked.more["native_id"], looked.more["tool"]["status"]) == ("c1", "completed")
@@ -63,7 +63,7 @@ def test_messages_keep_ids_models_times_tokens_and_outcomes() -> None:
     assert all(message.timestamp and "time" not in message.more for message in (asked, thought, looked))
 
 
-def test_what_was_rewound_is_marked_and_what_took_its_place_is_not() -> None:
+def test_rewound_messages_are_marked_and_their_replacements_are_not() -> None:
     chat = Chat()
     chat.user("First")
     kept = chat.parent
@@ -72,7 +72,7 @@ def test_what_was_rewound_is_marked_and_what_took_its_place_is_not() -> None:
     chat.noted("rewind", truncatedCount=1)
     chat.assistant({"text": "Right way"})
 
-    assert [(told.text, told.more.get("superseded", False)) for told in read(chat).messages] == [
+    assert [(message.text, message.more.get("superseded", False)) for message in read(chat).messages] == [
         ("First", False),
         ("Wrong way", True),
         ("Right way", False),
@@ -82,10 +82,10 @@ def test_what_was_rewound_is_marked_and_what_took_its_place_is_not() -> None:
 def test_a_chain_with_a_lost_line_marks_nothing() -> None:
     chat = working_chat()
     del chat.lines[3]
-    assert not any(told.more.get("superseded") for told in read(chat).messages)
+    assert not any(message.more.get("superseded") for message in read(chat).messages)
 
 
-def test_a_name_given_to_a_chat_is_its_title_and_a_fork_knows_its_origin() -> None:
+def test_a_name_is_the_title_and_a_fork_names_its_origin() -> None:
     chat = working_chat()
     chat.noted("custom_title", customTitle="The empty basket", titleSource="manual")
     chat.user("And?", forkedFrom={"sessionId": "origin", "messageUuid": "r0"})
@@ -93,25 +93,25 @@ def test_a_name_given_to_a_chat_is_its_title_and_a_fork_knows_its_origin() -> No
     assert (session.title, session.parent) == ("The empty basket", "origin")
 
 
-def test_a_notice_of_the_client_is_nothing_that_somebody_typed() -> None:
+def test_a_notice_of_the_client_is_not_a_user_message() -> None:
     chat = Chat()
     chat.user("The task is done", provenance="system", subtype="notification")
-    [told] = read(chat).messages
-    assert (told.role, told.more["injected"]) == (Role.SYSTEM, True)
+    [message] = read(chat).messages
+    assert (message.role, message.more["injected"]) == (Role.SYSTEM, True)
 
 
-def test_a_reminder_of_the_client_before_a_prompt_is_kept_apart() -> None:
+def test_a_reminder_of_the_client_before_a_prompt_is_separated() -> None:
     reminder = "<system-reminder>\n1 background agent was restored.\n</system-reminder>"
     chat = Chat()
     chat.user(f"{reminder}\n\n", "And now?")
-    assert said(read(chat)) == [("user", "And now?"), ("system", reminder)]
+    assert texts_of(read(chat)) == [("user", "And now?"), ("system", reminder)]
 
 
-def test_the_chat_of_a_sub_agent_belongs_to_its_session(root: Path) -> None:
+def test_a_sub_agents_chat_is_linked_to_its_session(root: Path) -> None:
     chat = Chat("agent-explore-7f3c")
     chat.user("Look around")
     write(root, chat, agent_of=SESSION)
-    [each] = found(QwenCode(), root)
+    [each] = read_changed(QwenCode(), root)
     assert (each.session.session_id, each.session.parent) == ("agent-explore-7f3c", SESSION)
     assert each.session.meta["relation"] == "sub-agent"
 
@@ -121,15 +121,15 @@ def test_only_changed_chats_are_read_again(root: Path) -> None:
     other = Chat("0" * 36)
     other.user("Hi")
     write(root, other)
-    seen = seen_of(QwenCode(), root)
-    assert found(QwenCode(), root, seen) == []
+    seen = fingerprints_of(QwenCode(), root)
+    assert read_changed(QwenCode(), root, seen) == []
 
     other.assistant({"text": "Hello"})
     write(root, other)
-    assert [said(each.session)[-1] for each in found(QwenCode(), root, seen)] == [("assistant", "Hello")]
+    assert [texts_of(each.session)[-1] for each in read_changed(QwenCode(), root, seen)] == [("assistant", "Hello")]
 
 
-def test_damaged_and_unknown_lines_are_told_and_stop_nothing(root: Path) -> None:
+def test_damaged_and_unknown_lines_are_reported_and_stop_nothing(root: Path) -> None:
     chat = working_chat()
     chat.add("poem")
     chat.noted("moon_phase")
@@ -137,9 +137,9 @@ def test_damaged_and_unknown_lines_are_told_and_stop_nothing(root: Path) -> None
     file.write_text(file.read_text(encoding="utf-8") + '{"type": "user", "mess', encoding="utf-8")
     (file.parent / "empty.jsonl").touch()
 
-    by_id = {each.session.session_id: each for each in found(QwenCode(), root)}
+    by_id = {each.session.session_id: each for each in read_changed(QwenCode(), root)}
     assert len(by_id[SESSION].session.messages) == 7
-    assert {(told.what, told.why) for told in by_id[SESSION].skipped} == {
+    assert {(skipped.what, skipped.why) for skipped in by_id[SESSION].skipped} == {
         (f"line {len(chat.lines) + 1}", "incomplete line"),
         ("1 x record poem", "unknown to this reader"),
         ("1 x record system moon_phase", "unknown to this reader"),
@@ -150,13 +150,13 @@ def test_damaged_and_unknown_lines_are_told_and_stop_nothing(root: Path) -> None
 def test_a_call_without_a_result_is_pending() -> None:
     chat = Chat()
     chat.assistant(call("c1", "run_shell_command", command="make"))
-    [told] = read(chat).messages
-    assert told.more["tool"]["status"] == "pending"
+    [message] = read(chat).messages
+    assert message.more["tool"]["status"] == "pending"
 
 
-def test_a_call_that_its_user_stopped_was_rejected() -> None:
+def test_a_call_stopped_by_the_user_is_rejected() -> None:
     chat = Chat()
     chat.assistant(call("c1", "run_shell_command", command="make"))
     chat.result("c1", "stopped", "cancelled")
-    [told] = read(chat).messages
-    assert (told.more["tool"]["status"], told.more["tool"]["result"]) == ("rejected", "stopped")
+    [message] = read(chat).messages
+    assert (message.more["tool"]["status"], message.more["tool"]["result"]) == ("rejected", "stopped")

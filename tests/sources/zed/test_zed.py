@@ -1,4 +1,4 @@
-"""What a user sees of the threads that Zed keeps."""
+"""Zed: threads as a user sees them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from sources.base import Paths
 from sources.zed.reader import Zed
-from tests.sources.reading import found, results, said, seen_of
+from tests.sources.reading import fingerprints_of, read_changed, scan, texts_of
 from tests.sources.zed.zed_files import (
     AT,
     LATER,
@@ -29,11 +29,11 @@ from tests.sources.zed.zed_files import (
 
 
 @pytest.mark.parametrize("kind", ["zstd", "json"])
-def test_a_thread_reads_as_it_went_compressed_or_not(tmp_path: Path, kind: str) -> None:
+def test_a_thread_is_read_in_order_compressed_or_not(tmp_path: Path, kind: str) -> None:
     store = write(tmp_path, THREAD, thread(working_messages()), kind=kind)
-    [each] = found(Zed(), store)
+    [each] = read_changed(Zed(), store)
 
-    assert said(each.session) == [
+    assert texts_of(each.session) == [
         ("user", "Why is the basket empty? 안녕"),
         ("system", "return []"),
         ("thinking", "It returns a new list."),
@@ -44,15 +44,15 @@ def test_a_thread_reads_as_it_went_compressed_or_not(tmp_path: Path, kind: str) 
     ]
     assert (each.session.session_id, each.session.project, each.skipped) == (THREAD, SHOP, ())
     assert each.session.title == "The empty basket"
-    asked, told, thought, _, looked, ran, _ = each.session.messages
+    asked, system, thought, _, looked, ran, _ = each.session.messages
     assert asked.timestamp == datetime.fromisoformat(AT)
     assert asked.more["attachments"] == [f"{SHOP}/basket.py"]
-    assert told.more["usage"] == {"input_tokens": 90, "output_tokens": 4}
+    assert system.more["usage"] == {"input_tokens": 90, "output_tokens": 4}
     assert thought.more["model"] == "claude-sonnet-4-6"
     assert [call.more["tool"]["status"] for call in (looked, ran)] == ["completed", "failed"]
 
 
-def test_a_thread_of_zeds_first_year_is_read_too(tmp_path: Path) -> None:
+def test_a_thread_of_zeds_first_year_is_read(tmp_path: Path) -> None:
     messages = [
         {"id": 0, "role": "user", "segments": [{"type": "text", "text": "Why?"}], "context": "basket.py"},
         {
@@ -64,7 +64,7 @@ def test_a_thread_of_zeds_first_year_is_read_too(tmp_path: Path) -> None:
         },
     ]
     store = write(tmp_path, THREAD, thread(messages, version="0.2.0"))
-    assert said(found(Zed(), store)[0].session) == [
+    assert texts_of(read_changed(Zed(), store)[0].session) == [
         ("user", "Why?"),
         ("system", "basket.py"),
         ("thinking", "Hm."),
@@ -73,58 +73,58 @@ def test_a_thread_of_zeds_first_year_is_read_too(tmp_path: Path) -> None:
     ]
 
 
-def test_what_zed_wrote_first_of_all_is_read_with_who_said_it(tmp_path: Path) -> None:
+def test_zeds_earliest_format_is_read_with_its_roles(tmp_path: Path) -> None:
     messages = [{"id": 0, "role": "user", "text": "Why?"}, {"id": 1, "role": "assistant", "text": "Because."}]
     store = write(tmp_path, THREAD, thread(messages, version="0.1.0"))
-    assert said(found(Zed(), store)[0].session) == [("user", "Why?"), ("assistant", "Because.")]
+    assert texts_of(read_changed(Zed(), store)[0].session) == [("user", "Why?"), ("assistant", "Because.")]
 
 
-def test_a_picture_among_results_leaves_a_mark_and_a_call_without_one_is_pending(tmp_path: Path) -> None:
+def test_an_image_result_leaves_a_mark_and_a_call_without_a_result_is_pending(tmp_path: Path) -> None:
     seen = result("c1", [{"Text": "the page"}, {"Image": {"source": "AA"}}])
     store = write(tmp_path, THREAD, thread([agent(call("c1", "look"), call("c2", "terminal"), results=seen)]))
-    looked, ran = (each.more["tool"] for each in found(Zed(), store)[0].session.messages)
+    looked, ran = (each.more["tool"] for each in read_changed(Zed(), store)[0].session.messages)
     assert (looked["result"], looked["status"]) == ("the page\n[image]", "completed")
     assert (ran["result"], ran["status"]) == (None, "pending")
 
 
-def test_the_thread_of_a_sub_agent_belongs_to_the_one_it_worked_for(tmp_path: Path) -> None:
+def test_a_sub_agents_thread_names_its_caller(tmp_path: Path) -> None:
     store = write(tmp_path, "agent", thread([user({"Text": "Look"})]), parent_id=THREAD)
-    [each] = found(Zed(), store)
+    [each] = read_changed(Zed(), store)
     assert (each.session.parent, each.session.meta["relation"]) == (THREAD, "sub-agent")
 
 
 def test_only_changed_threads_are_read_again(tmp_path: Path) -> None:
     store = write(tmp_path, THREAD, thread([user({"Text": "Why?"})]))
     write(tmp_path, "other", thread([user({"Text": "Hi"})]))
-    seen, stamp = seen_of(Zed(), store), Zed().stamp(store)
-    assert found(Zed(), store, seen) == []
+    seen, stamp = fingerprints_of(Zed(), store), Zed().stamp(store)
+    assert read_changed(Zed(), store, seen) == []
     assert Zed().stamp(store) == stamp
 
     write(tmp_path, "other", thread([user({"Text": "Hi"}), agent({"Text": "Hello"})]), at=LATER)
     assert Zed().stamp(store) != stamp
-    assert [said(each.session)[-1] for each in found(Zed(), store, seen)] == [("assistant", "Hello")]
+    assert [texts_of(each.session)[-1] for each in read_changed(Zed(), store, seen)] == [("assistant", "Hello")]
 
 
 @pytest.mark.parametrize(
     ("kept", "kind"),
     [(b"\x28\xb5\x2f\xfd rubbish", "zstd"), (b"{", "json"), (b"", "zstd"), (b"[]", "json"), (b"{}", "poem")],
 )
-def test_a_damaged_thread_is_told_and_stops_nothing(tmp_path: Path, kept: bytes, kind: str) -> None:
+def test_a_damaged_thread_is_reported_and_stops_nothing(tmp_path: Path, kept: bytes, kind: str) -> None:
     write(tmp_path, "broken", kept, kind=kind, at=LATER)
     store = write(tmp_path, THREAD, thread([*working_messages(), {"Poem": {}}, agent({"Rose": 1})]))
-    by_id = {each.session.session_id: each for each in found(Zed(), store)}
+    by_id = {each.session.session_id: each for each in read_changed(Zed(), store)}
     assert by_id["broken"].skipped
     assert len(by_id[THREAD].session.messages) == 7
-    assert {told.why for told in by_id[THREAD].skipped} == {"unknown to this reader"}
+    assert {skipped.why for skipped in by_id[THREAD].skipped} == {"unknown to this reader"}
 
 
-def test_a_database_of_another_kind_says_so(tmp_path: Path) -> None:
+def test_a_database_of_another_program_is_reported(tmp_path: Path) -> None:
     store = tmp_path / "threads" / "threads.db"
     store.parent.mkdir()
     with closing(sqlite3.connect(store)) as database, database:
         database.execute("CREATE TABLE threads (id TEXT)")
-    [told] = results(Zed(), store)
-    assert "knows" in getattr(told, "why", "")
+    [skipped] = scan(Zed(), store)
+    assert "knows" in getattr(skipped, "why", "")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="each system has a place of its own")

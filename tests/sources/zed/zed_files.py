@@ -1,4 +1,4 @@
-"""Builds Zed's database of threads."""
+"""Build Zed's database of threads."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ _TABLE = (
 
 
 def user(*blocks: Record, key: str = "u1") -> Record:
-    """What the user sent."""
+    """Return a user message."""
     return {"User": {"id": key, "content": list(blocks)}}
 
 
 def agent(*blocks: Record, results: Record | None = None) -> Record:
-    """An answer, with what came of its calls."""
+    """Return an answer with the results of its calls."""
     return {"Agent": {"content": list(blocks), "tool_results": results or {}}}
 
 
 def call(key: str, name: str, **given: Any) -> Record:
-    """A call of a tool."""
+    """Return a tool call."""
     return {"ToolUse": {"id": key, "name": name, "raw_input": json.dumps(given), "input": given}}
 
 
 def result(key: str, content: Any, *, is_error: bool = False) -> Record:
-    """What came of a call."""
+    """Return a call's result."""
     return {key: {"tool_use_id": key, "tool_name": "any", "is_error": is_error, "content": content}}
 
 
 def working_messages() -> list[Any]:
-    """A thread with everything that is usual."""
+    """Return a thread with all usual parts."""
     mention = {"Mention": {"uri": {"File": {"abs_path": f"{SHOP}/basket.py"}}, "content": "return []"}}
     return [
         user({"Text": "Why is the basket empty? 안녕"}, mention),
@@ -61,7 +61,7 @@ def working_messages() -> list[Any]:
 
 
 def thread(messages: list[Any], **more: Any) -> Record:
-    """A thread as it stands in a row."""
+    """Return a thread as a row contains it."""
     usage = {"u1": {"input_tokens": 90, "output_tokens": 4}}
     model = {"provider": "anthropic", "model": "claude-sonnet-4-6"}
     known = {"version": "0.3.0", "title": "The empty basket", "updated_at": AT, "model": model}
@@ -69,7 +69,7 @@ def thread(messages: list[Any], **more: Any) -> Record:
 
 
 def write(root: Path, key: str, kept: Record | bytes, *, at: str = AT, kind: str = "zstd", **more: Any) -> Path:
-    """A row; `more`: columns."""
+    """Write a row; `more` are its columns."""
     file = root / "threads" / "threads.db"
     file.parent.mkdir(parents=True, exist_ok=True)
     data = kept if isinstance(kept, bytes) else json.dumps(kept).encode()

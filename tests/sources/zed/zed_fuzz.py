@@ -1,4 +1,4 @@
-"""Zed's format for the tests of `tests/sources/test_fuzz.py`: its records with any values in them."""
+"""Zed's format for `tests/sources/test_fuzz.py`."""
 
 from __future__ import annotations
 
