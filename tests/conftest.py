@@ -63,7 +63,7 @@ ON_BOTH_DATABASES = re.compile(
 )
 """Tests that run on SQLite and PostgreSQL: together they run every SQL statement. All others run on SQLite only."""
 
-# Of what is loaded from here to the end of the collection nothing is garbage.
+# Loading the tests makes no garbage.
 gc.disable()
 
 os.environ["CTXR_SHARED"] = "off"
@@ -74,7 +74,7 @@ the process."""
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# A shell lets what it starts in the background ignore Ctrl-C, and that is inherited.
+# Background jobs of a shell ignore Ctrl-C, and their children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 speed_up_engines()

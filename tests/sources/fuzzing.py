@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from registry.domain import Session
+from sources.kit.jsonl import Damage, read_lines, records_of
 
 Record = dict[str, Any]
 
@@ -18,15 +20,18 @@ Record = dict[str, Any]
 class Format:
     """A client's records, valid sample conversations, and the parser.
 
-    `read` parses the records of one conversation. Formats of lines also have `read_bytes`, which parses a file; their
-    `samples` are the records of files.
+    `read` parses the records of one conversation. If `are_lines`, the records are lines of a file.
     """
 
     name: str
     records: st.SearchStrategy[Any]
     samples: tuple[list[Record], ...]
     read: Callable[[list[Record]], list[Session]]
-    read_bytes: Callable[[bytes], list[Session]] | None = None
+    are_lines: bool = False
+
+    def read_bytes(self, data: bytes, damage: Damage | None = None) -> list[Session]:
+        """Parse a file, and add its invalid lines to `damage`."""
+        return self.read(list(records_of(read_lines(io.BytesIO(data)), damage or Damage())))
 
 
 def lines_of(records: list[Record]) -> bytes:

@@ -11,7 +11,8 @@ import pytest
 import sources.kit.sqlite_store
 from registry.errors import StorageError
 from sources.kit.sqlite_store import ClientDatabase, DamagedDatabase, stamp
-from tests.sources.cursor.cursor_files import crash, everything_in, writing
+from tests.sources.cursor.cursor_files import crash, writing
+from tests.sources.untouched import state_of
 
 KEYS = "SELECT key FROM cursorDiskKV ORDER BY key"
 
@@ -62,13 +63,13 @@ def nothing(path: Path) -> None:
     ],
     ids=["closed cleanly", "rollback journal", "killed", "wal without its index", "empty wal"],
 )
-def test_reading_leaves_every_byte_of_the_folder_as_it_was(
+def test_reading_does_not_change_the_folder(
     prepare: Callable[[Path], None], expected: list[str], database: Path
 ) -> None:
     prepare(database)
-    before = everything_in(database.parent)
+    before = state_of(database.parent)
     assert keys(database) == expected
-    assert everything_in(database.parent) == before
+    assert state_of(database.parent) == before
 
 
 def test_a_database_in_a_read_only_folder_is_read(database: Path) -> None:
@@ -112,9 +113,9 @@ def test_a_killed_clients_transaction_is_rolled_back_in_a_copy_only(database: Pa
         for name in ("state.vscdb", "state.vscdb-journal"):
             (scratch / name).write_bytes(database.with_name(name).read_bytes())
         connection.execute("ROLLBACK")
-    before = everything_in(scratch)
+    before = state_of(scratch)
     assert keys(scratch / "state.vscdb") == ["a"]
-    assert everything_in(scratch) == before
+    assert state_of(scratch) == before
 
 
 def test_reading_waits_for_a_locked_database(
@@ -146,10 +147,10 @@ def test_a_file_that_is_not_a_database_is_reported(content: bytes, tmp_path: Pat
 def test_an_emptied_file_is_reported_and_its_wal_kept(database: Path) -> None:
     crash(database, {"b": "2"})
     database.write_bytes(b"")
-    before = everything_in(database.parent)
+    before = state_of(database.parent)
     with pytest.raises(StorageError, match="empty"):
         keys(database)
-    assert everything_in(database.parent) == before
+    assert state_of(database.parent) == before
 
 
 def test_a_missing_file_is_reported_and_not_created(tmp_path: Path) -> None:
@@ -193,9 +194,9 @@ def test_a_database_that_changes_faster_than_it_can_be_copied_is_reported(
 def test_a_copy_is_read_on_a_windows_drive_in_wsl(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources.kit.sqlite_store, "_is_on_windows_drive_of_wsl", lambda path: True)
     crash(database, {"b": "2"})
-    before = everything_in(database.parent)
+    before = state_of(database.parent)
     assert keys(database) == ["a", "b"]
-    assert everything_in(database.parent) == before
+    assert state_of(database.parent) == before
 
 
 def test_invalid_utf_8_is_read_with_replacement_characters(database: Path) -> None:

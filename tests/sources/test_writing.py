@@ -18,7 +18,7 @@ from tests.sources.reading import read_changed
 FOUND = Call("grep", {"pattern": "retr"}, "RETRIES = 5")
 READ = Call("read_file_v2", {"target_file": "src/pay.py", "limit": 9}, "RETRIES = 5")
 FAILED = Call("shell", {"command": ["make", "a b"]}, "no rule to make target", failed=True)
-OWN = {  # what a client calls reading a file and running a command; a rollout of Codex has no place for what failed
+OWN = {  # each client's tool names for reading a file and running a command; Codex cannot store a failure
     "claude-code": ("Read", "file_path", "Bash", "failed"),
     "codex": ("read_file", "path", "shell_command", "completed"),
     "copilot-cli": ("view", "path", "bash", "failed"),

@@ -13,7 +13,7 @@ from registry.text.request.query import ParsedQuery, parse_query
 THRESHOLD = 0.2
 BUDGET = 100_000
 
-# One channel per block; user and assistant take turns.
+# One channel per block; user and assistant alternate.
 CHANNELS: tuple[tuple[str, ...], ...] = (
     (
         "피보나치 함수를 파이썬으로 구현해줘",

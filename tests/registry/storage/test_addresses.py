@@ -35,7 +35,7 @@ async def test_another_registry_at_the_same_address_begins_without_progress(data
     registry = Registry(database_url)
 
     def meet(tx: WriteTransaction) -> list[str]:
-        for address, place in ((HOME, 7), (PORT, 8)):  # before registries had ids
+        for address, place in ((HOME, 7), (PORT, 8)):  # stored before registries had ids
             note_answer(tx, address, place=place)
         met = [(HOME, "one"), (PORT, "one"), (PORT, "two"), (PORT, "one"), (PORT, "two")]
         return [note_registry(tx, address, id_) for address, id_ in met]

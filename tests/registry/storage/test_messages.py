@@ -36,7 +36,7 @@ async def texts(registry: Registry, channel: str = "c") -> list[str]:
     return [message["text"] for message in await registry.get_conversations(channel, limit=10_000)]
 
 
-async def test_a_message_comes_back_as_it_was_sent(registry: Registry) -> None:
+async def test_a_message_is_returned_as_it_was_sent(registry: Registry) -> None:
     sent = {
         "role": "user",
         "text": "한글 \x00 emoji 🎉\n\ttabs ",

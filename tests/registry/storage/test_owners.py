@@ -55,7 +55,7 @@ class Chat:
     shared_until: datetime | None
 
 
-def chats_of(chance: random.Random, at: datetime) -> list[Chat]:
+def random_chats(chance: random.Random, at: datetime) -> list[Chat]:
     return [
         Chat(
             number,
@@ -68,7 +68,7 @@ def chats_of(chance: random.Random, at: datetime) -> list[Chat]:
     ]
 
 
-def token_of(chance: random.Random) -> Access:
+def random_token(chance: random.Random) -> Access:
     level = chance.choice((Level.READ, Level.WRITE, Level.WRITE, Level.ADMIN))
     channels = chance.choice(((), (), (), ("zq0*",), ("*1x", "*2x")))
     projects = chance.choice(((), (), ("/srv/shop",), ("blog",), ("/srv/blog*",), ("/srv/*/theme", "shop")))
@@ -255,11 +255,11 @@ async def test_no_answer_contains_a_word_of_an_invisible_chat(
     orchestrator = Orchestrator(registry)
     for case in range(count):
         if case % 100 == 0:  # statements are cached for tokens with the same limits
-            tokens = [token_of(chance) for _ in range(6)]
+            tokens = [random_token(chance) for _ in range(6)]
         if case % 25 == 0:
             monkeypatch.setattr(message_index, "MIN_FULL_READ", chance.choice((0, 500)))
             at = now()
-            chats = chats_of(chance, at)
+            chats = random_chats(chance, at)
             await assign_owners(registry, chats)
         token = chance.choice(tokens)
         query, answer, must, may = await Case(orchestrator, chance, token, chats).run(at)

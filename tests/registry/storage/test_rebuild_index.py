@@ -94,7 +94,7 @@ async def test_an_interrupted_rebuild_is_resumed_and_searches_work_meanwhile(reg
     assert await numbers(registry, "alpha") == [first]
 
 
-async def test_another_process_searches_the_rebuilt_index_at_once(registry: Registry, database_url: str) -> None:
+async def test_another_process_searches_the_new_index_without_a_restart(registry: Registry, database_url: str) -> None:
     other = Registry(database_url)
     assert len(await numbers(other, "redis")) == 10
     await reindex(registry, ignore, everything=True)

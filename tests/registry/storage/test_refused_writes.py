@@ -74,7 +74,7 @@ async def windows(tmp_path: Path) -> AsyncIterator[list[Registry]]:
 
 
 async def refuse_all(registry: Registry) -> list[BaseException]:
-    """Run every refused operation three times, and return the exceptions, so that they keep their frames alive."""
+    """Run every refused operation three times, and return the exceptions, which keep their frames alive."""
     refusals: list[BaseException] = []
     for at, work in enumerate(REFUSED * 3):
         try:

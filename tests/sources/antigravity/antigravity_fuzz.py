@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
-
 from hypothesis import strategies as st
 
 from registry.domain import Session
 from sources.antigravity.reader import AntigravityTranscript
-from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record
 from tests.sources.antigravity.antigravity_files import working_steps
 from tests.sources.anything import ANYTHING, or_anything
@@ -41,9 +38,4 @@ def read(records: list[Record]) -> Session:
     return transcript.session()
 
 
-def read_file(data: bytes) -> list[Session]:
-    """Parse a file."""
-    return [read(list(records_of(read_lines(io.BytesIO(data)), Damage())))]
-
-
-ANTIGRAVITY = Format("antigravity", STEPS, (working_steps().lines,), lambda records: [read(records)], read_file)
+ANTIGRAVITY = Format("antigravity", STEPS, (working_steps().lines,), lambda records: [read(records)], are_lines=True)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
-
 from hypothesis import strategies as st
 
 from registry.domain import Session
 from sources.claude_code.reader import parse
 from sources.claude_code.transcript import IGNORED_SYSTEM, KEPT_SYSTEM, TITLE_FIELDS
-from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.claude_code.claude_code_files import session_id, working_session
@@ -85,10 +82,4 @@ def read_records(records: list[Record]) -> list[Session]:
     return [transcript.session() for transcript in parse(records, session_id(1))]
 
 
-def read_file(data: bytes, damage: Damage | None = None) -> list[Session]:
-    """Parse a file."""
-    records = records_of(read_lines(io.BytesIO(data)), damage or Damage())
-    return [transcript.session() for transcript in parse(records, session_id(1))]
-
-
-CLAUDE_CODE = Format("claude-code", RECORDS, (working_session().records,), read_records, read_file)
+CLAUDE_CODE = Format("claude-code", RECORDS, (working_session().records,), read_records, are_lines=True)

@@ -352,7 +352,7 @@ def test_parallel_tools_lost_parents_and_cycles_supersede_nothing() -> None:
     assert not any("superseded" in message.more for message in messages)
 
 
-def test_a_message_without_a_time_takes_the_one_before_and_says_so() -> None:
+def test_a_message_without_a_time_gets_the_one_before_marked_as_inferred() -> None:
     talk = Dialogue(session_id(1))
     talk.user("No time at all", timestamp=None)
     talk.user("Timed")

@@ -11,7 +11,7 @@ from sources.claude_code.reader import parse
 from sources.kit.jsonl import Damage
 from tests.sources.anything import check_all
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, working_session
-from tests.sources.claude_code.claude_code_fuzz import WRAPPED, read_file
+from tests.sources.claude_code.claude_code_fuzz import CLAUDE_CODE, WRAPPED
 
 WHOLE = working_session().lines()
 
@@ -19,7 +19,7 @@ WHOLE = working_session().lines()
 @given(st.integers(0, len(WHOLE)))
 def test_a_transcript_cut_anywhere_reports_at_most_one_damage(length: int) -> None:
     damage = Damage()
-    read_file(WHOLE[:length], damage)
+    CLAUDE_CODE.read_bytes(WHOLE[:length], damage)
     assert len(damage.found) <= 1
 
 
@@ -44,7 +44,7 @@ def test_an_answer_in_twenty_thousand_records_is_parsed_fast() -> None:
 
 def test_infinite_numbers_and_deeply_nested_parameters_are_parsed() -> None:
     line = b'{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t","name":"X","input":{"n":1e999,"d":'
-    [session] = read_file(line + b"[" * 400 + b"]" * 400 + b"}}]}}\n")
+    [session] = CLAUDE_CODE.read_bytes(line + b"[" * 400 + b"]" * 400 + b"}}]}}\n")
     check_all([session])
 
 

@@ -1,4 +1,4 @@
-"""Claude Code's folder as it is on a disk: damaged, changing, full of secrets, and never touched."""
+"""Claude Code's folder on disk: damage, changes, secrets, and no writes."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from tests.sources.untouched import opened_files, state_of
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A configuration folder with one session in it."""
+    """A configuration folder with one session."""
     folder = tmp_path / ".claude"
     write(folder, working_session())
     return folder
 
 
 def read(root: Path, seen: Mapping[str, str] | None = None) -> tuple[list[FoundSession], list[Skipped]]:
-    """What a pass over the store finds, and what it passes over, in the order of the keys."""
+    """Return the changed sessions of a store sorted by key, and what was skipped."""
     results = list(ClaudeCode().sessions(root, seen or {}))
     sessions = sorted((each for each in results if isinstance(each, FoundSession)), key=lambda each: each.key)
     return sessions, [each for each in results if isinstance(each, Skipped)]
 
 
-def test_a_second_pass_finds_only_what_has_changed(root: Path) -> None:
+def test_only_changed_sessions_are_read_again(root: Path) -> None:
     file = write(root, working_session(2))
     [first, second], _ = read(root)
     seen = {each.key: each.fingerprint for each in (first, second)}
@@ -54,7 +54,7 @@ def test_the_newest_session_comes_first(root: Path) -> None:
     assert order == [session_id(number) for number in (1, 3, 4, 2)]
 
 
-def test_a_torn_last_line_costs_only_itself(root: Path) -> None:
+def test_only_a_torn_last_line_is_lost(root: Path) -> None:
     file = write(root, working_session())
     whole = read(root)[0][0].session.messages
     file.write_bytes(file.read_bytes() + b'{"type":"user","message":{"content":"half a li')
@@ -88,7 +88,7 @@ def test_damage_in_the_middle_is_reported_and_the_rest_is_read(
     assert found.skipped == ((Skipped(*reported),) if reported else ())
 
 
-def test_two_records_on_one_line_and_bytes_that_are_no_text_are_read(root: Path) -> None:
+def test_two_records_on_one_line_and_invalid_utf_8_are_read(root: Path) -> None:
     talk = Dialogue(session_id(1))
     talk.user("One")
     talk.user("Two \udcff")
@@ -100,7 +100,7 @@ def test_two_records_on_one_line_and_bytes_that_are_no_text_are_read(root: Path)
     assert found.skipped == ()
 
 
-def test_a_line_with_a_large_picture_is_read_and_an_endless_one_is_passed_over(
+def test_a_line_with_a_large_image_is_read_and_a_too_long_one_is_skipped(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jsonl.read_lines, "__defaults__", (12 * 2**20,))
@@ -130,7 +130,7 @@ def test_a_file_without_a_conversation_is_reported_once_and_not_read_again(root:
     assert read(root, {each.key: each.fingerprint for each in sessions}) == ([], [])
 
 
-def test_a_folder_a_pipe_and_a_broken_link_are_passed_over(root: Path) -> None:
+def test_a_folder_a_pipe_and_a_broken_link_are_skipped(root: Path) -> None:
     project = write(root, working_session()).parent
     (project / "folder.jsonl").mkdir()
     os.mkfifo(project / "pipe.jsonl")
@@ -146,7 +146,7 @@ def test_a_folder_a_pipe_and_a_broken_link_are_passed_over(root: Path) -> None:
     }
 
 
-def test_a_file_that_goes_during_the_pass_is_reported_and_the_others_are_read(root: Path) -> None:
+def test_a_file_deleted_while_reading_is_reported_and_the_others_are_read(root: Path) -> None:
     files = {str(write(root, working_session(number))) for number in (1, 2, 3)}
     results = ClaudeCode().sessions(root, {})
     first = next(results)
@@ -157,9 +157,7 @@ def test_a_file_that_goes_during_the_pass_is_reported_and_the_others_are_read(ro
     assert [each for each in results if isinstance(each, Skipped)] == [Skipped(gone, "no such file or directory")]
 
 
-def test_a_file_that_may_not_be_read_is_reported_and_the_others_are_read(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unreadable_file_is_reported_and_the_others_are_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     locked = str(write(root, working_session(2)))
     really_open = open
 
@@ -174,7 +172,7 @@ def test_a_file_that_may_not_be_read_is_reported_and_the_others_are_read(
     assert skipped == [Skipped(locked, "permission denied")]
 
 
-def test_a_store_that_may_not_be_read_is_an_error_of_the_store(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_store_is_an_error(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: str) -> None:
         raise PermissionError(13, "Permission denied", path)
 
@@ -184,7 +182,7 @@ def test_a_store_that_may_not_be_read_is_an_error_of_the_store(root: Path, monke
     assert raised.value.details == "permission denied"
 
 
-def test_a_project_that_may_not_be_listed_is_reported_and_the_others_are_read(
+def test_an_unreadable_project_folder_is_reported_and_the_others_are_read(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     locked = str(write(root, working_session(2), project="/home/ann/other").parent)
@@ -202,7 +200,7 @@ def test_a_project_that_may_not_be_listed_is_reported_and_the_others_are_read(
 
 
 def everything(home: Path) -> Path:
-    """A home folder with all that the client keeps, secrets among it."""
+    """Write a home folder with all files of the client, including secrets."""
     root = home / ".claude"
     write(root, working_session())
     write(root, working_session(2), project="/home/ann/other")

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
-
 from hypothesis import strategies as st
 
 from registry.domain import Session
 from sources.codex import rollout as codex_rollout
 from sources.codex.tools import CALLS, EVENTS, ITEMS, OUTPUTS
-from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.codex.codex_files import flat, legacy, paginated, thread_id
@@ -80,10 +77,5 @@ def read_records(records: list[Record], inherited: tuple[str, ...] = ()) -> list
     return [rollout.session()]
 
 
-def read_file(data: bytes) -> list[Session]:
-    """Parse a file."""
-    return read_records(list(records_of(read_lines(io.BytesIO(data)), Damage())))
-
-
 SAMPLES = tuple(rollout.records for rollout in (legacy(), flat(), paginated()))
-CODEX = Format("codex", RECORD | PAYLOAD, SAMPLES, read_records, read_file)
+CODEX = Format("codex", RECORD | PAYLOAD, SAMPLES, read_records, are_lines=True)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
-
 from hypothesis import strategies as st
 
 from registry.domain import Session
 from sources.copilot.cli import EventLog
-from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.copilot.copilot_files import working_log
@@ -52,9 +49,4 @@ def read(events: list[Record]) -> list[Session]:
     return list(reading.sessions())
 
 
-def read_file(data: bytes) -> list[Session]:
-    """Parse a log."""
-    return read(list(records_of(read_lines(io.BytesIO(data)), Damage())))
-
-
-COPILOT_CLI = Format("copilot-cli", EVENT, (working_log().events,), read, read_file)
+COPILOT_CLI = Format("copilot-cli", EVENT, (working_log().events,), read, are_lines=True)

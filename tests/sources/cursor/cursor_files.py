@@ -79,7 +79,7 @@ def record(composer_id: str, *bubbles: Json, **fields: Any) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class CursorFiles:
-    """Writes into a `User` folder. Every method closes what it opened, as Cursor does when it quits."""
+    """Writes into a `User` folder. Every method closes its files, like Cursor when it quits."""
 
     user: Path
 

@@ -52,7 +52,7 @@ def only_texts(cursor: CursorFiles) -> list[tuple[Role, str]]:
 SAID = [(Role.USER, "Why does the login fail?"), (Role.ASSISTANT, "The token has expired.")]
 
 
-# Where it is
+# Location
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_a_database_without_conversation_tables_is_empty(cursor: CursorFiles) ->
     assert cursor.read() == []
 
 
-# What a session carries
+# Fields of a session
 
 
 def test_a_session_has_title_project_model_and_related_sessions(cursor: CursorFiles) -> None:
@@ -344,7 +344,7 @@ def test_the_stamp_changes_once_more_after_cursor_is_idle(cursor: CursorFiles) -
     assert stamps[0] == stamps[1] != stamps[2] == stamps[3]
 
 
-# Damage and circumstances
+# Damage
 
 
 def test_only_damaged_rows_are_lost(cursor: CursorFiles) -> None:

@@ -54,7 +54,7 @@ def test_files_give_their_common_folder_unless_it_is_no_project() -> None:
 
 GREP = called("g", "ripgrep_raw_search", {}, {"success": {"workspaceResults": {"/by/search": {}}}})
 FILES = {"context": {"fileSelections": [{"uri": {"fsPath": "/by/files/a.py"}}]}}
-# From the last resort to the best hints; each is added to those before it.
+# From the weakest to the strongest evidence; each is added to those before it.
 EVIDENCE: list[tuple[str, list[Json], Json]] = [
     ("/by/search", [GREP], {}),
     ("/by/files", [answered("a2", "x", **FILES)], {}),

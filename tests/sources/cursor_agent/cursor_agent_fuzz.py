@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 from hypothesis import strategies as st
 
 from registry.domain import Session
@@ -11,7 +9,6 @@ from sources.cursor.times import TimeFrame
 from sources.cursor_agent.messages import AgentDialogue
 from sources.cursor_agent.reader import Fingerprint, fill_times
 from sources.kit.drafts import Draft, title_of, undated_messages_of
-from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.cursor_agent.cursor_agent_files import NOW, START, mirror, working_session
@@ -122,10 +119,5 @@ def read_lines_of_transcript(records: list[Record]) -> list[Session]:
     return [session_of(conversation.drafts)]
 
 
-def read_transcript(data: bytes) -> list[Session]:
-    """Parse a file."""
-    return read_lines_of_transcript(list(records_of(read_lines(io.BytesIO(data)), Damage())))
-
-
 CURSOR_AGENT = Format("cursor-agent", MESSAGES, (working_session(),), read_messages)
-CURSOR_TRANSCRIPTS = Format("cursor-transcripts", LINES, (mirror(),), read_lines_of_transcript, read_transcript)
+CURSOR_TRANSCRIPTS = Format("cursor-transcripts", LINES, (mirror(),), read_lines_of_transcript, are_lines=True)

@@ -56,7 +56,7 @@ def tools(session: Session) -> list[dict[str, Any]]:
     return [message.more["tool"] for message in session.messages if "tool" in message.more]
 
 
-# What was said
+# Messages
 
 
 def test_a_conversation_is_read_in_order(cursor: AgentFiles) -> None:
@@ -586,7 +586,7 @@ def test_an_unfinished_reader_closes_the_store(cursor: AgentFiles) -> None:
         client.execute("VACUUM")
 
 
-# Where
+# Location
 
 
 def test_the_folder_is_the_configured_one_or_the_usual_ones(tmp_path: Path) -> None:

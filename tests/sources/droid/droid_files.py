@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 
 from registry.domain import Session
 from sources.droid.reader import DroidChat
-from sources.kit.jsonl import Damage, read_lines, records_of
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.fuzzing import Format, lines_of
 
@@ -68,11 +66,6 @@ def read(records: list[Record]) -> Session:
     return chat.session()
 
 
-def read_file(data: bytes) -> list[Session]:
-    """Parse a file."""
-    return [read(list(records_of(read_lines(io.BytesIO(data)), Damage())))]
-
-
 BLOCK = st.fixed_dictionaries(
     {"type": or_anything("text", "thinking", "tool_use", "tool_result", "image")},
     optional={
@@ -94,4 +87,4 @@ RECORDS = st.fixed_dictionaries(
         **{key: ANYTHING for key in ("timestamp", "cwd", "title", "parent", "summaryText")},
     },
 )
-DROID = Format("droid", RECORDS, (working_session(),), lambda records: [read(records)], read_file)
+DROID = Format("droid", RECORDS, (working_session(),), lambda records: [read(records)], are_lines=True)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
-
 from hypothesis import strategies as st
 
 from registry.domain import Session
 from sources.gemini import reader as gemini_reader
-from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.fuzzing import Format
@@ -65,15 +62,10 @@ def read(records: list[Record], agent_of: str | None = None) -> Session:
     return chat.session()
 
 
-def read_file(data: bytes) -> list[Session]:
-    """Parse a journal."""
-    return [read(list(records_of(read_lines(io.BytesIO(data)), Damage())))]
-
-
 GEMINI_CLI = Format(
     "gemini-cli",
     RECORDS,
     ([working_chat().header, *working_chat().lines],),
     lambda records: [read(records)],
-    read_file,
+    are_lines=True,
 )

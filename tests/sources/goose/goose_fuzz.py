@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
-
 from hypothesis import strategies as st
 
 from registry.domain import Session
 from sources.goose.reader import GooseDialogue
-from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.fuzzing import Format
@@ -44,9 +41,4 @@ def read(records: list[Record]) -> Session:
     return talk.session()
 
 
-def read_file(data: bytes) -> list[Session]:
-    """Parse a file."""
-    return [read(list(records_of(read_lines(io.BytesIO(data)), Damage())))]
-
-
-GOOSE = Format("goose", MESSAGE, (working_messages(),), lambda records: [read(records)], read_file)
+GOOSE = Format("goose", MESSAGE, (working_messages(),), lambda records: [read(records)], are_lines=True)

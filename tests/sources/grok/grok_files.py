@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 from registry.domain import Session
 from sources.grok.reader import Updates
-from sources.kit.jsonl import Damage, read_lines, records_of
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.fuzzing import Format
 
@@ -120,9 +118,4 @@ def read(records: list[Record]) -> Session:
     return talk.build()
 
 
-def read_file(data: bytes) -> list[Session]:
-    """Parse a file."""
-    return [read(list(records_of(read_lines(io.BytesIO(data)), Damage())))]
-
-
-GROK_CLI = Format("grok-cli", RECORDS, (working_session(),), lambda records: [read(records)], read_file)
+GROK_CLI = Format("grok-cli", RECORDS, (working_session(),), lambda records: [read(records)], are_lines=True)

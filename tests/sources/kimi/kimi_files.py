@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 from registry.domain import Session
 from sources.kimi.reader import AgentLog
-from sources.kit.jsonl import Damage, read_lines, records_of
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.fuzzing import Format, lines_of
 
@@ -77,11 +75,6 @@ def read(records: list[Record]) -> Session:
     return log.build()
 
 
-def read_file(data: bytes) -> list[Session]:
-    """Parse a file."""
-    return [read(list(records_of(read_lines(io.BytesIO(data)), Damage())))]
-
-
 EVENT = st.fixed_dictionaries(
     {"type": or_anything("step.begin", "content.part", "tool.call", "tool.result", "step.end")},
     optional={
@@ -104,4 +97,4 @@ RECORDS = st.fixed_dictionaries(
         **{key: ANYTHING for key in ("time", "summary", "modelAlias")},
     },
 )
-KIMI_CODE = Format("kimi-code", RECORDS, (working_session(),), lambda records: [read(records)], read_file)
+KIMI_CODE = Format("kimi-code", RECORDS, (working_session(),), lambda records: [read(records)], are_lines=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -12,7 +11,6 @@ from typing import Any
 from hypothesis import strategies as st
 
 from registry.domain import Session
-from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.pi.reader import Tree
 from tests.sources.anything import ANYTHING, or_anything
 from tests.sources.fuzzing import Format
@@ -121,9 +119,4 @@ def read(records: list[Record]) -> Session:
     return tree.session()
 
 
-def read_file(data: bytes) -> list[Session]:
-    """Parse a file."""
-    return [read(list(records_of(read_lines(io.BytesIO(data)), Damage())))]
-
-
-PI = Format("pi", RECORDS, (working_session().lines,), lambda records: [read(records)], read_file)
+PI = Format("pi", RECORDS, (working_session().lines,), lambda records: [read(records)], are_lines=True)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
-
 from hypothesis import strategies as st
 
 from registry.domain import Session
-from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record
 from sources.qwen.reader import QwenChat
 from tests.sources.anything import ANYTHING, or_anything
@@ -51,9 +48,4 @@ def read(records: list[Record]) -> Session:
     return chat.session()
 
 
-def read_file(data: bytes) -> list[Session]:
-    """Parse a file."""
-    return [read(list(records_of(read_lines(io.BytesIO(data)), Damage())))]
-
-
-QWEN_CODE = Format("qwen-code", RECORDS, (working_chat().lines,), lambda records: [read(records)], read_file)
+QWEN_CODE = Format("qwen-code", RECORDS, (working_chat().lines,), lambda records: [read(records)], are_lines=True)
