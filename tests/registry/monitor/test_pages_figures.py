@@ -57,7 +57,7 @@ async def test_deleted_conversations_are_found_by_most_of_the_words_and_counted(
     assert await registry.read(lambda tx: counts_with_deleted(tx, ["gone"])) == {"gone": 2}
 
 
-async def test_a_low_confidence_answer_is_unsure_until_it_is_rated(registry: Registry) -> None:
+async def test_a_run_that_found_nothing_is_unsure_until_it_is_rated(registry: Registry) -> None:
     orchestrator = Orchestrator(registry)
     for source in ("claude", "backoffice"):
         await orchestrator.run({"operation": "extract", "query": {"text": "zyxquokka"}, "source": source})

@@ -208,7 +208,7 @@ async def test_a_channel_with_many_hits_does_not_hide_another_one(
     monkeypatch.setattr(candidates, "CANDIDATES", 3)
     await say(
         registry,
-        "loud",
+        "frequent",
         *(["zebra " + "zebra stripes"] * 1 + [f"zebra stripes {i}" for i in range(9)]),
         at="2026-04-01",
     )

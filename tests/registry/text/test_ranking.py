@@ -152,12 +152,12 @@ def test_length_normalisation_is_0_4() -> None:
 
 
 def test_a_channel_is_scored_by_its_best_message_and_all_its_words() -> None:
-    loud = Candidate(1, 1, 0, "user", 10, 2.0, 0, term_bits=0b011)
+    frequent = Candidate(1, 1, 0, "user", 10, 2.0, 0, term_bits=0b011)
     broad = [
         Candidate(2, 2, 0, "user", 10, 1.0, 0, term_bits=0b001),
         Candidate(3, 2, 5, "user", 10, 1.0, 0, term_bits=0b110),
     ]
-    by_number = {one.number: one for one in channels(loud, *broad)}
+    by_number = {one.number: one for one in channels(frequent, *broad)}
     assert by_number[1].score == pytest.approx((1 + 2 / 3) / 2)
     assert by_number[2].score == pytest.approx((1 / 2 + 1) / 2)
 

@@ -42,7 +42,7 @@ def read(talk: Dialogue) -> Session:
     return parse(talk.records, talk.session_id)[0].session()
 
 
-def said(session: Session, role: Role | None = None) -> list[str]:
+def texts(session: Session, role: Role | None = None) -> list[str]:
     return [message.text for message in session.messages if role in (None, message.role)]
 
 
@@ -98,7 +98,7 @@ def test_a_session_rewritten_on_a_resume_keeps_the_order_of_its_file() -> None:
     assert inferred[0].timestamp == session.messages[0].timestamp
 
 
-def test_a_question_with_a_wrong_clock_does_not_change_other_times() -> None:
+def test_a_question_with_a_wrong_clock_leaves_all_times_as_stored() -> None:
     talk = working_session()
     talk.at = BEGIN - timedelta(days=400)
     talk.user("And now?")
@@ -159,8 +159,8 @@ def test_an_answer_in_many_records_is_one_message_even_around_a_tool_call() -> N
     talk.says("Second part.", "msg_1")
 
     session = read(talk)
-    assert said(session, Role.ASSISTANT) == ["First part.\n\nSecond part."]
-    assert said(session, Role.TOOL) == ["WebSearch baskets\n\n3 hits"]
+    assert texts(session, Role.ASSISTANT) == ["First part.\n\nSecond part."]
+    assert texts(session, Role.TOOL) == ["WebSearch baskets\n\n3 hits"]
 
 
 def test_a_refused_call_a_running_call_and_a_lost_call_are_told_apart() -> None:
@@ -188,8 +188,8 @@ def test_a_service_error_is_an_error_not_an_answer() -> None:
     talk.add("system", subtype="api_error", error={"message": "Connection reset"}, level="error")
 
     session = read(talk)
-    assert said(session, Role.ERROR) == ["API Error: 529 overloaded", "Connection reset"]
-    assert said(session, Role.ASSISTANT) == []
+    assert texts(session, Role.ERROR) == ["API Error: 529 overloaded", "Connection reset"]
+    assert texts(session, Role.ASSISTANT) == []
     assert all("model" not in message.more for message in session.messages)
 
 
@@ -241,8 +241,8 @@ def test_typed_text_is_separated_from_text_that_the_client_added() -> None:
         talk.user(sent)
 
         session = read(talk)
-        assert said(session, Role.USER) == typed
-        assert said(session, Role.SYSTEM) == context
+        assert texts(session, Role.USER) == typed
+        assert texts(session, Role.SYSTEM) == context
         assert all(
             message.more.get("injected") is (message.role is Role.SYSTEM or None) for message in session.messages
         )
@@ -265,7 +265,7 @@ def test_a_queued_prompt_is_the_users() -> None:
     talk.add("attachment", attachment={"type": "task_reminder", "content": "x"})
     talk.aside("queue-operation", operation="enqueue", content="And add a test")
 
-    assert said(read(talk)) == ["Start", "And add a test"]
+    assert texts(read(talk)) == ["Start", "And add a test"]
 
 
 def test_images_and_files_are_attached_by_name() -> None:
@@ -292,8 +292,8 @@ def test_a_compaction_is_a_system_message_and_repeats_nothing() -> None:
     talk.user("Go on")
 
     session = read(talk)
-    assert said(session, Role.USER) == ["Long story", "Go on"]
-    assert said(session, Role.ASSISTANT) == ["Longer answer"]
+    assert texts(session, Role.USER) == ["Long story", "Go on"]
+    assert texts(session, Role.ASSISTANT) == ["Longer answer"]
     boundary, summary = (message for message in session.messages if message.role is Role.SYSTEM)
     assert boundary.more["compaction"] == {"trigger": "auto", "preTokens": 155000}
     assert summary.more["compaction"] == {}
@@ -470,7 +470,7 @@ def test_a_sub_agent_is_its_own_session_linked_to_its_caller(root: Path) -> None
     sessions = read_changed(root)
     assert sorted(sessions) == [talk.session_id, "agent-a1", "agent-a2"]
     agent = sessions["agent-a1"].session
-    assert said(agent) == ["Find all baskets", "There are three."]
+    assert texts(agent) == ["Find all baskets", "There are three."]
     assert (agent.parent, agent.title) == (talk.session_id, "Find baskets")
     assert agent.meta["relation"] == "sub-agent"
     assert sessions[talk.session_id].session.messages[-1].more["tool"]["agent"] == "agent-a1"
@@ -496,7 +496,7 @@ def test_a_sub_agent_written_between_the_records_of_its_caller_is_split_off(root
 
     sessions = read_changed(root)
     assert sessions[talk.session_id].session.messages == main.messages
-    assert said(sessions["agent-first"].session) == ["Prompt of first", "Answer of first"]
+    assert texts(sessions["agent-first"].session) == ["Prompt of first", "Answer of first"]
     assert sessions["agent-second"].session.parent == talk.session_id
 
 

@@ -206,7 +206,7 @@ def test_automatic_attachments_are_not_named() -> None:
     assert (session.messages[0].text, session.messages[0].more["attachments"]) == ("[image] [file]", ["image", "file"])
 
 
-def test_an_unnamed_session_has_its_title_of_the_list(user: Path) -> None:
+def test_an_unnamed_session_gets_its_title_from_the_list(user: Path) -> None:
     for number, where in ((1, "w1"), (2, "")):
         given = working_chat(number)
         del given["customTitle"]

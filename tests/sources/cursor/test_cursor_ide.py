@@ -211,7 +211,7 @@ def test_a_database_without_conversation_tables_is_empty(cursor: CursorFiles) ->
 # Fields of a session
 
 
-def test_a_session_has_title_project_model_and_related_sessions(cursor: CursorFiles) -> None:
+def test_a_session_has_title_project_model_and_parent(cursor: CursorFiles) -> None:
     known = {
         "name": "Login fails",
         "subtitle": "Edited auth.py",

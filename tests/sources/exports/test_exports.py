@@ -366,7 +366,7 @@ def test_the_readable_part_of_a_zip_with_flipped_bits_is_read(tmp_path: Path) ->
     assert skipped[-1].why == "Some of the export could not be read."
 
 
-def test_paths_in_a_zip_cannot_escape_and_control_characters_are_escaped(tmp_path: Path) -> None:
+def test_paths_in_a_zip_cannot_escape_and_control_characters_are_replaced(tmp_path: Path) -> None:
     inside = tmp_path / "a" / "b"
     inside.mkdir(parents=True)
     whole = claude_files(claude_chat())["conversations.json"]

@@ -235,7 +235,7 @@ def test_every_node_of_any_tree_is_read_once(given: dict[str, tuple[str, bool]],
 
 
 @given(st.text(alphabet='ab\ue200\ue201\ue202【】†1:["]') | st.text())
-def test_text_without_citation_marks_is_unchanged(text: str) -> None:
+def test_citation_marks_are_removed_from_any_text(text: str) -> None:
     assert "\ue200" not in without_marks(text)
 
 
