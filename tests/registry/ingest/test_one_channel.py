@@ -261,7 +261,7 @@ def test_concurrent_writers_make_one_channel(engine: Engine) -> None:
 
 
 NUMBERS = count()
-"""Numbers the projects, one per example."""
+"""Numbers of projects, one for each example."""
 
 QUESTIONS = (
     "Why does the basket lose its items after login?",

@@ -77,11 +77,11 @@ SHORTENED = Message(Role.ASSISTANT, "It makes a new list each time")
         pytest.param((*STORED, GUESTS), [1, 2, 3, 4, 5], id="resend with a new end"),
         pytest.param(UNTIMED, [1, 2, 3, 4], id="changed times and white space"),
         pytest.param((*STORED[2:], GUESTS), [3, 4, 5], id="last turns only"),
-        pytest.param(STORED[:2], [1, 2], id="an old part, late"),
-        pytest.param(LATER, [5, 6], id="new turn in old words"),
-        pytest.param(UNTIMED[2:], [3, 4], id="the same without times"),
+        pytest.param(STORED[:2], [1, 2], id="late retry of an old part"),
+        pytest.param(LATER, [5, 6], id="new turn with repeated texts"),
+        pytest.param(UNTIMED[2:], [3, 4], id="repeated texts without times"),
         pytest.param((*STORED[:3], TWO_FAIL), [1, 2, 3, 5], id="regenerated answer"),
-        pytest.param((STORED[0], SHORTENED, *STORED[2:]), [1, 2, 3, 4], id="a model that shortens"),
+        pytest.param((STORED[0], SHORTENED, *STORED[2:]), [1, 2, 3, 4], id="shortened answer"),
     ],
 )
 def test_messages_sent_again_are_recognised(tx: WriteTransaction, sent: Sequence[Message], found: list[int]) -> None:
@@ -150,8 +150,8 @@ def test_a_shortened_message_is_recognised_after_a_hook_sent_it(tx: WriteTransac
     ("turn", "seconds", "found"),
     [
         pytest.param(STORED[2:], 90, [3, 4], id="the last turn, logged just now"),
-        pytest.param(STORED[2:], 1800, [5, 6], id="its words said again later"),
-        pytest.param(STORED[:2], 90, [5, 6], id="the words of an older turn, said again now"),
+        pytest.param(STORED[2:], 1800, [5, 6], id="the same texts later"),
+        pytest.param(STORED[:2], 90, [5, 6], id="the texts of an older turn, now"),
     ],
 )
 def test_a_model_logs_the_turn_that_hooks_have_just_sent_and_not_an_older_one(
@@ -165,7 +165,7 @@ def test_a_model_logs_the_turn_that_hooks_have_just_sent_and_not_an_older_one(
 @pytest.mark.parametrize(
     ("answer", "found"),
     [("a new list was thrown", [1, 2]), ("a new basket was thrown", [1, 5])],
-    ids=["three words of five are the client's", "two words of five are the client's"],
+    ids=["three of five words are the same", "two of five words are the same"],
 )
 def test_a_reworded_answer_is_recognised_if_most_words_are_the_same(
     tx: WriteTransaction, answer: str, found: list[int]

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 
 
 def write_claude_code(home: Path) -> None:
-    """Write a session of two answers, a fork with a copy of them and a third, a sub-agent's answer, and a fifth."""
+    """Write a session with two answers, a fork (a copy of both and a third one), a sub-agent's answer, and a fifth."""
     talk = claude_code.Dialogue(claude_code.session_id(1))
     talk.user("Why does the basket lose its items?")
     usage = {"input_tokens": 10, "cache_read_input_tokens": 1000, "cache_creation_input_tokens": 100}

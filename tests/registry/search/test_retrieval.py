@@ -330,7 +330,7 @@ async def test_a_large_registry_is_counted_again_after_a_while(
     monkeypatch.setattr("registry.storage.conversations.facets.MIN_CACHED_CHANNELS", 1)
     clock = count()
     monkeypatch.setattr("registry.storage.conversations.facets.time", SimpleNamespace(monotonic=clock.__next__))
-    before = await registry.read(corpus_of)  # took 1 s
+    before = await registry.read(corpus_of)  # takes 1 s on the fake clock
     await registry.write(lambda tx: delete_channel(tx, get_channel(tx, "shop"), soft=True))
     assert await registry.read(corpus_of) == before
     restricted = registry.seen_by(Access("kim", Level.READ, ("kim*",)))

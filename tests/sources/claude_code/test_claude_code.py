@@ -94,7 +94,7 @@ def test_a_session_rewritten_on_a_resume_keeps_the_order_of_its_file() -> None:
         "Answer after it",
     ]
     inferred = [message for message in session.messages if message.more.get("time") == "inferred"]
-    assert len(inferred) == 4, "of the last turn no question tells"
+    assert len(inferred) == 4, "the last turn keeps its times"
     assert inferred[0].timestamp == session.messages[0].timestamp
 
 

@@ -80,7 +80,7 @@ def test_messages_keep_their_ids_models_times_and_tokens() -> None:
     assert answer.more == {"native_id": "m3", "model": "gemini-3-flash-preview"}
     times = [message.timestamp for message in (asked, thought, answer) if message.timestamp]
     assert len(times) == 3
-    assert times == sorted(set(times)), "a thought has a time of its own"
+    assert times == sorted(set(times)), "every message has its own time"
 
 
 def test_a_tool_call_keeps_its_parameters_result_and_outcome() -> None:
