@@ -143,4 +143,4 @@ async def test_a_clock_that_is_far_ahead_rolls_up_nothing(registry: Registry, mo
         monkeypatch.setattr(module, "now", lambda: now() + timedelta(days=400))
     await orchestrator.run({"operation": "list"})
     assert await roll_up_older(registry, 90) == 0
-    assert await left(registry) == 2
+    assert await count_executions(registry) == 2

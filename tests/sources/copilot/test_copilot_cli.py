@@ -124,8 +124,8 @@ def test_the_task_and_the_model_of_a_sub_agent_are_not_those_of_its_caller() -> 
     log.add("assistant.message", content="Seven.")
 
     main, agent = read(log)
-    assert said(agent) == [("user", "Count *.py")]
-    assert said(main) == [("user", "Count the files"), ("tool", "task Count"), ("assistant", "Seven.")]
+    assert texts_of(agent) == [("user", "Count *.py")]
+    assert texts_of(main) == [("user", "Count the files"), ("tool", "task Count"), ("assistant", "Seven.")]
     assert main.messages[-1].more["model"] == "large"
 
 
