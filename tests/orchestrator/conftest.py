@@ -1,4 +1,4 @@
-"""An orchestrator over a fresh registry, on each database in turn."""
+"""Fixtures: an orchestrator over an empty registry, on each database in turn."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ async def orchestrator(database_url: str) -> AsyncIterator[Orchestrator]:
 
 @pytest.fixture
 def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is outside and away is asked again at once."""
+    """Retry external actions without pauses."""
     monkeypatch.setattr(graph, "OUTSIDE_RETRY", graph.OUTSIDE_RETRY._replace(initial_interval=0.01, jitter=False))
-    monkeypatch.setattr(service, "build_graph", graph.build_graph.__wrapped__)  # the process's own keeps its pauses
+    monkeypatch.setattr(service, "build_graph", graph.build_graph.__wrapped__)  # the cached graph keeps its pauses

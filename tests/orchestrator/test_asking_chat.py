@@ -1,4 +1,4 @@
-"""The chat in which something is asked is no answer to it, even where its client has kept the question already."""
+"""Test that the chat that asks is never the answer, even if its client has stored the question."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def log(orchestrator: Orchestrator, channel: str, ago: timedelta, *said: t
 
 
 async def found(orchestrator: Orchestrator, text: str = QUESTION) -> list[str]:
-    """The channels of a search, in order; the answer is from the first."""
+    """Return the channels of a search, best first; the answer is from the first."""
     asked = {"source": "claude-code"}
     one = await orchestrator.run({"operation": "extract", "query": {"text": text}, **asked}, CLIENT)
     several = await orchestrator.run({"operation": "search_sessions", "query": {"text": text}, **asked}, CLIENT)
@@ -69,7 +69,7 @@ async def test_the_asking_chat_is_no_candidate(earlier: Orchestrator, case: str,
         "what did we do about ingress?",
     ],
 )
-async def test_a_failed_ask_that_its_client_named_after_the_question_is_not_taken_for_what_it_asks_for(
+async def test_a_failed_question_that_became_its_chats_title_is_not_the_answer(
     orchestrator: Orchestrator, question: str
 ) -> None:
     sorry = "Sorry, I cannot look that up. Which ingress migration of kubernetes do you mean?"
@@ -82,7 +82,7 @@ async def test_a_failed_ask_that_its_client_named_after_the_question_is_not_take
     assert await found(orchestrator, question) == ["infra"]
 
 
-async def test_a_chat_that_was_answered_is_found_a_moment_later(earlier: Orchestrator) -> None:
+async def test_a_chat_that_got_its_answer_is_found_a_moment_later(earlier: Orchestrator) -> None:
     talk = [("user", "fibonacci with matrices?"), ("assistant", "Yes, fibonacci in O(log n).")]
     await log(earlier, "just now", timedelta(minutes=1), *talk)
     assert "just now" in await found(earlier)

@@ -1,4 +1,4 @@
-"""Backups: made while others write, damaged in every way, and put back, on each database."""
+"""Test backups: made during writes, damaged, and restored, on each database."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def filled(seeded_file: Seeded, tmp_path: Path) -> AsyncIterator[Orchestra
     registry.close()
 
 
-async def test_what_was_backed_up_comes_back_message_by_message_and_is_found(filled: Orchestrator) -> None:
+async def test_a_restored_backup_has_every_message_and_finds_it(filled: Orchestrator) -> None:
     before = await stored(filled)
     made = await run(filled, "create_backup")
     assert made["manifest"]["version"] == "1"
@@ -91,7 +91,7 @@ async def test_what_was_backed_up_comes_back_message_by_message_and_is_found(fil
     assert len(await filled.registry.get_conversations(CHANNELS[0])) == 4
 
 
-async def test_what_stood_there_before_a_restore_is_in_a_backup_of_its_own(filled: Orchestrator) -> None:
+async def test_a_restore_keeps_the_previous_registry_in_a_backup(filled: Orchestrator) -> None:
     made = await run(filled, "create_backup")
     await log(filled, "later", "this came after the backup")
     back = await run(filled, "restore_backup", path=made["path"])
@@ -99,7 +99,7 @@ async def test_what_stood_there_before_a_restore_is_in_a_backup_of_its_own(fille
     assert len(await filled.registry.get_conversations("later")) == 1
 
 
-async def test_what_is_no_longer_shared_is_not_shared_by_a_restore(filled: Orchestrator) -> None:
+async def test_a_restore_does_not_share_what_is_no_longer_shared(filled: Orchestrator) -> None:
     async def share(channel: str, group: str) -> None:
         answer = await filled.run({"operation": "share", "channel": channel, "query": {"with": group}})
         assert answer["success"], answer
@@ -122,15 +122,15 @@ async def test_a_dry_run_says_what_would_come_back_and_changes_nothing(filled: O
     assert len(await filled.registry.get_conversations("later")) == 1
 
 
-async def test_the_same_registry_gives_the_same_bytes(filled: Orchestrator) -> None:
+async def test_the_same_registry_gives_the_same_backup(filled: Orchestrator) -> None:
     first, second = [(await run(filled, "create_backup"))["manifest"]["parts"] for _ in range(2)]
-    changing = ("about.json", "registry/execution.jsonl.0001")  # when it was made, and that it was made
+    changing = ("about.json", "registry/execution.jsonl.0001")  # the time of the backup, and its run
     assert [part for part in first if part["name"] not in changing] == [
         part for part in second if part["name"] not in changing
     ]
 
 
-async def test_a_backup_made_while_others_write_holds_whole_turns(orchestrator: Orchestrator) -> None:
+async def test_a_backup_made_during_writes_holds_whole_turns(orchestrator: Orchestrator) -> None:
     async def write(channel: str) -> None:
         for turn in range(5):
             await log(orchestrator, channel, *(f"{channel} {i}" for i in range(2 * turn + 2)))
@@ -152,7 +152,7 @@ async def test_backups_are_listed_newest_first(filled: Orchestrator) -> None:
     assert listed[0]["manifest"]["stats"]["messageCount"] == 8
 
 
-async def test_a_damaged_part_is_named_and_the_rest_comes_back(filled: Orchestrator) -> None:
+async def test_a_damaged_part_is_named_and_the_rest_is_restored(filled: Orchestrator) -> None:
     before = await stored(filled)
     path = Path((await run(filled, "create_backup"))["path"])
     damage(path, "registry/channel.jsonl.0001")
@@ -184,7 +184,7 @@ def cut_off(path: Path, part: str) -> None:
     path.write_bytes(path.read_bytes()[:end])
 
 
-def scratch(whole: Path, path: Path, dice: random.Random) -> None:
+def damage_randomly(whole: Path, path: Path, dice: random.Random) -> None:
     content = bytearray(whole.read_bytes())
     begin = dice.randrange(len(content))
     content[begin : begin + 40] = dice.randbytes(40)
@@ -195,7 +195,7 @@ def size_of(path: str) -> int:
     return Path(path).stat().st_size
 
 
-async def test_a_backup_that_was_cut_off_gives_what_is_left(filled: Orchestrator) -> None:
+async def test_a_truncated_backup_restores_what_is_left(filled: Orchestrator) -> None:
     path = Path((await run(filled, "create_backup"))["path"])
     cut_off(path, "registry/tag.jsonl.0001")
     before = await stored(filled)
@@ -207,7 +207,7 @@ async def test_a_backup_that_was_cut_off_gives_what_is_left(filled: Orchestrator
 
 
 @pytest.mark.parametrize("content", [b"", b"no backup", b"PK\x03\x04 nor this"])
-async def test_a_file_that_is_no_backup_is_called_so(
+async def test_a_file_that_is_no_backup_is_reported_as_such(
     orchestrator: Orchestrator, tmp_path: Path, content: bytes
 ) -> None:
     path = tmp_path / "other.zip"
@@ -216,11 +216,11 @@ async def test_a_file_that_is_no_backup_is_called_so(
         assert (await refused(orchestrator, operation, path=str(path)))["code"] == "STORAGE_ERROR"
 
 
-async def test_no_damage_goes_unnoticed(filled: Orchestrator, tmp_path: Path) -> None:
+async def test_any_damage_is_noticed(filled: Orchestrator, tmp_path: Path) -> None:
     whole, path = Path((await run(filled, "create_backup"))["path"]), tmp_path / "damaged.zip"
     before, dice = await stored(filled), random.Random(1)
     for _ in range(8):
-        scratch(whole, path, dice)
+        damage_randomly(whole, path, dice)
         answer = await filled.run({"operation": "restore_backup", "query": {"path": str(path)}})
         assert answer["success"] or answer["error"]["code"] == "STORAGE_ERROR", answer
         assert await stored(filled) == before
@@ -229,38 +229,38 @@ async def test_no_damage_goes_unnoticed(filled: Orchestrator, tmp_path: Path) ->
 Edit = Callable[[dict[str, bytes]], None]
 
 
-def told_otherwise(**told: Any) -> Edit:
+def manifest_with(**told: Any) -> Edit:
     def edit(parts: dict[str, bytes]) -> None:
         parts["manifest.json"] = json.dumps(json.loads(parts["manifest.json"]) | told).encode()
 
     return edit
 
 
-def swapped(parts: dict[str, bytes]) -> None:
+def swap_parts(parts: dict[str, bytes]) -> None:
     one, other = "registry/channel.jsonl.0001", "registry/conversation.jsonl.0001"
     parts[one], parts[other] = parts[other], parts[one]
 
 
-def unnamed(parts: dict[str, bytes]) -> None:
+def rename_part(parts: dict[str, bytes]) -> None:
     manifest = json.loads(parts["manifest.json"])
     named = [part for part in manifest["parts"] if "conversation.jsonl" not in part["name"]]
-    told_otherwise(parts=named)(parts)
+    manifest_with(parts=named)(parts)
 
 
 CHANGES = [
     (lambda parts: parts.pop("manifest.json"), "manifest.json", 8),
     (lambda parts: parts.update({"manifest.json": b"[1]"}), "manifest.json", 8),
-    (told_otherwise(parts=[1, 2]), "manifest.json", 8),
-    (told_otherwise(revision="0003x"), "manifest.json", 8),
+    (manifest_with(parts=[1, 2]), "manifest.json", 8),
+    (manifest_with(revision="0003x"), "manifest.json", 8),
     (lambda parts: parts.pop("about.json"), "about.json", 8),
     (lambda parts: parts.pop("registry/conversation.jsonl.0001"), "registry/conversation.jsonl.0001", 0),
-    (unnamed, "registry/conversation.jsonl", 0),
-    (swapped, "registry/channel.jsonl.0001", 0),
+    (rename_part, "registry/conversation.jsonl", 0),
+    (swap_parts, "registry/channel.jsonl.0001", 0),
     (lambda parts: parts.update({"registry/tag.jsonl.9999": b"{}"}), "registry/tag.jsonl.9999", 8),
 ]
 
 
-async def test_an_archive_that_was_changed_names_the_part_and_gives_the_rest(
+async def test_a_changed_archive_names_the_part_and_restores_the_rest(
     filled: Orchestrator, subtests: pytest.Subtests, tmp_path: Path
 ) -> None:
     whole, path = (await run(filled, "create_backup"))["path"], tmp_path / "changed.zip"
@@ -275,21 +275,21 @@ async def test_an_archive_that_was_changed_names_the_part_and_gives_the_rest(
             assert back["messagesRestored"] == left
 
 
-async def test_a_manifest_that_tells_other_counts_is_named(filled: Orchestrator) -> None:
+async def test_a_manifest_with_other_counts_is_named(filled: Orchestrator) -> None:
     path = Path((await run(filled, "create_backup"))["path"])
-    rewrite(path, told_otherwise(stats={"sessionCount": 4, "messageCount": 7}))
+    rewrite(path, manifest_with(stats={"sessionCount": 4, "messageCount": 7}))
     assert "manifest.json" in (await refused(filled, "restore_backup", path=str(path)))["details"]
     assert (await run(filled, "restore_backup", path=str(path), rest=True))["messagesRestored"] == 8
 
 
-async def test_a_backup_of_an_unknown_version_is_refused_everywhere(filled: Orchestrator) -> None:
+async def test_a_backup_of_an_unknown_version_is_refused_by_every_operation(filled: Orchestrator) -> None:
     path = Path((await run(filled, "create_backup"))["path"])
-    rewrite(path, told_otherwise(version="99"))
+    rewrite(path, manifest_with(version="99"))
     for operation in ("validate_backup", "restore_backup"):
         assert "'99'" in (await refused(filled, operation, path=str(path)))["details"]
 
 
-async def test_one_bad_byte_loses_few_messages(filled: Orchestrator) -> None:
+async def test_one_damaged_byte_loses_few_messages(filled: Orchestrator) -> None:
     for number in range(4):
         await log(
             filled, f"long_{number}", *(f"{number} {i} {random.Random(i).randbytes(1000).hex()}" for i in range(20))
@@ -309,7 +309,7 @@ def rewrite(path: Path, edit: Edit) -> None:
             archive.writestr(name, content)
 
 
-async def test_a_missing_backup_names_those_there_are(filled: Orchestrator) -> None:
+async def test_a_missing_backup_names_the_existing_ones(filled: Orchestrator) -> None:
     path = Path((await run(filled, "create_backup"))["path"])
     error = await refused(filled, "restore_backup", path="yesterday.zip")
     assert error["code"] == "NOT_FOUND"

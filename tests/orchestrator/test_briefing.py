@@ -1,4 +1,4 @@
-"""The daily briefing: what it says, and that what is outside gets it once."""
+"""Test the daily briefing: its contents, and that an external system gets it once."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ RUN = {"operation": "daily_briefing", "query": {"date": DAY}}
 
 
 class Killed(BaseException):
-    """Nothing of ours catches it."""
+    """An exception that no product code catches."""
 
 
-class Pages:
-    """Something outside that makes a page of each briefing, or fails as it is told to."""
+class PageMaker:
+    """An external system that makes a page of each briefing, or fails with `fault`."""
 
     name = "pages"
 
@@ -56,13 +56,13 @@ class Pages:
 
 
 @pytest.fixture
-def pages(monkeypatch: pytest.MonkeyPatch) -> Pages:
+def pages(monkeypatch: pytest.MonkeyPatch) -> PageMaker:
     monkeypatch.setattr(graph, "OUTSIDE_RETRY", graph.OUTSIDE_RETRY._replace(initial_interval=0.01))
-    return Pages()
+    return PageMaker()
 
 
 @pytest.fixture
-async def orchestrator(database_url: str, pages: Pages) -> AsyncIterator[Orchestrator]:
+async def orchestrator(database_url: str, pages: PageMaker) -> AsyncIterator[Orchestrator]:
     registry = Registry(database_url)
     orchestrator = Orchestrator(registry, actions=[pages])
     await log(orchestrator, "shop", "How do we store sessions?", "Let's go with Redis. TODO: the migration.")
@@ -80,7 +80,7 @@ async def log(orchestrator: Orchestrator, channel: str, *texts: str, project: st
     assert answer["success"], answer
 
 
-async def test_decisions_come_first_then_what_is_open_then_the_work_by_project(orchestrator: Orchestrator) -> None:
+async def test_a_briefing_has_decisions_then_open_points_then_work_by_project(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "chat", "What is a monad?", "A way to chain computations.", project="/home/me/haskell")
     text = (await orchestrator.run(RUN))["briefing"]["text"]
     parts = [
@@ -94,7 +94,7 @@ async def test_decisions_come_first_then_what_is_open_then_the_work_by_project(o
     assert places == sorted(places)
 
 
-async def test_what_was_decided_anew_later_in_the_day_is_decided_no_longer(orchestrator: Orchestrator) -> None:
+async def test_a_decision_that_was_changed_later_in_the_day_is_left_out(orchestrator: Orchestrator) -> None:
     for channel, hour, minutes in (("first", 8, 15), ("second", 9, 45)):
         said = ("user", "How long now?"), ("assistant", f"We decided that refresh tokens live {minutes} minutes.")
         messages = [{"role": role, "text": text, "timestamp": f"{DAY}T{hour:02}:00:00Z"} for role, text in said]
@@ -106,7 +106,7 @@ async def test_what_was_decided_anew_later_in_the_day_is_decided_no_longer(orche
     assert "live 15 minutes" not in decided
 
 
-async def test_a_briefing_is_in_korean_where_korean_was_spoken_or_asked_for(orchestrator: Orchestrator) -> None:
+async def test_a_briefing_is_in_korean_if_korean_was_spoken_or_asked_for(orchestrator: Orchestrator) -> None:
     korean = await orchestrator.run({**RUN, "query": {"date": DAY, "language": "ko"}})
     assert "## 결정한 것" in korean["briefing"]["text"]
     answered = "It fails in test_renewal: expected 200, got 401. " * 40
@@ -116,7 +116,7 @@ async def test_a_briefing_is_in_korean_where_korean_was_spoken_or_asked_for(orch
     assert "## 결정한 것" in (await orchestrator.run(RUN))["briefing"]["text"]
 
 
-async def test_the_same_briefing_is_handed_out_once(orchestrator: Orchestrator, pages: Pages) -> None:
+async def test_the_same_briefing_is_delivered_once(orchestrator: Orchestrator, pages: PageMaker) -> None:
     first, second = [(await orchestrator.run(RUN, execution_id=f"exec_{i}"))["briefing"] for i in range(2)]
     assert first == second
     kept = await orchestrator.registry.read(lambda tx: get_result(tx, first["id"]))
@@ -128,8 +128,8 @@ async def test_the_same_briefing_is_handed_out_once(orchestrator: Orchestrator, 
 
 
 @pytest.mark.usefixtures("without_pauses")
-async def test_where_the_outside_fails_the_briefing_stays_and_is_handed_out_later(
-    orchestrator: Orchestrator, pages: Pages
+async def test_if_the_external_system_fails_the_briefing_is_stored_and_delivered_later(
+    orchestrator: Orchestrator, pages: PageMaker
 ) -> None:
     pages.fault = ConnectionError("nobody answers")
     failed = await orchestrator.run(RUN)
@@ -141,10 +141,12 @@ async def test_where_the_outside_fails_the_briefing_stays_and_is_handed_out_late
     assert len(pages.made) == 1
 
 
-async def test_killed_before_the_answer_came_it_makes_no_second_page(orchestrator: Orchestrator, pages: Pages) -> None:
-    pages.fault = KeyboardInterrupt()  # as good as a kill: nothing of ours runs after it
+async def test_a_run_killed_before_the_answer_makes_no_second_page(
+    orchestrator: Orchestrator, pages: PageMaker
+) -> None:
+    pages.fault = KeyboardInterrupt()  # like a kill: no product code runs after it
     with pytest.raises(KeyboardInterrupt):
-        await briefing.publish(*await begun(orchestrator, pages))
+        await briefing.publish(*await interrupted_run(orchestrator, pages))
     pages.fault = None
     after = await orchestrator.run(RUN)
     assert (pages.made, after["briefing"]["actions"]) == ([], [{"name": "pages", "status": "started"}])
@@ -152,13 +154,13 @@ async def test_killed_before_the_answer_came_it_makes_no_second_page(orchestrato
     assert (len(pages.made), asked["partly_failed"]) == (1, False)
 
 
-async def test_a_run_that_was_killed_is_recorded_as_one_that_never_ended(
+async def test_a_killed_run_is_recorded_as_interrupted(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def as_good_as_killed(*_: Any) -> None:
+    def kill(*_: Any) -> None:
         raise Killed
 
-    killed = replace(graph.steps_of("daily_briefing"), query=as_good_as_killed)
+    killed = replace(graph.steps_of("daily_briefing"), query=kill)
     monkeypatch.setattr(graph, "steps_of", lambda _: killed)
     with pytest.raises(Killed):
         await orchestrator.run(RUN)
@@ -180,20 +182,18 @@ async def briefings(orchestrator: Orchestrator) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("has_it", "made"), [(True, 0), (False, 1)])
-async def test_after_a_kill_the_outside_is_asked_whether_it_has_the_page(
-    orchestrator: Orchestrator, pages: Pages, has_it: bool, made: int
+async def test_after_a_kill_the_external_system_is_asked_for_the_page(
+    orchestrator: Orchestrator, pages: PageMaker, has_it: bool, made: int
 ) -> None:
     pages.fault = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
-        await briefing.publish(*await begun(orchestrator, pages))
+        await briefing.publish(*await interrupted_run(orchestrator, pages))
     pages.fault, pages.has_it = None, has_it
     after = await orchestrator.run(RUN)
     assert (len(pages.made), after["partly_failed"], after["briefing"]["actions"][0]["status"]) == (made, False, "done")
 
 
-async def test_a_page_that_was_made_though_its_answer_never_came_is_not_made_again(
-    orchestrator: Orchestrator, pages: Pages
-) -> None:
+async def test_a_page_whose_answer_was_lost_is_not_made_again(orchestrator: Orchestrator, pages: PageMaker) -> None:
     pages.fault = TimeoutError("no answer")
     assert (await orchestrator.run(RUN))["partly_failed"]
     pages.fault, pages.has_it = None, True
@@ -201,8 +201,8 @@ async def test_a_page_that_was_made_though_its_answer_never_came_is_not_made_aga
     assert (pages.made, after["partly_failed"]) == ([], False)
 
 
-async def begun(orchestrator: Orchestrator, pages: Pages) -> Any:
-    """A run as it stands before its outside actions."""
+async def interrupted_run(orchestrator: Orchestrator, pages: PageMaker) -> Any:
+    """Run a briefing up to its external actions."""
     from orchestrator.operations.daily_briefing import BriefingRequest
     from orchestrator.recording.recorder import Recorder
     from orchestrator.state import Run
@@ -231,7 +231,7 @@ server.run("stdio")
 """
 
 
-async def test_a_briefing_becomes_a_note_by_the_tool_of_another_mcp_server(sqlite_url: str, tmp_path: Path) -> None:
+async def test_a_briefing_becomes_a_note_by_a_tool_of_another_mcp_server(sqlite_url: str, tmp_path: Path) -> None:
     server = tmp_path / "notes.py"
     server.write_text(NOTES, encoding="utf-8")
     settings = ActionSettings(
@@ -250,7 +250,7 @@ async def test_a_briefing_becomes_a_note_by_the_tool_of_another_mcp_server(sqlit
     registry.close()
 
 
-async def test_a_refusal_that_a_server_hands_on_as_an_answer_is_a_failure(
+async def test_a_refusal_that_a_server_returns_as_an_answer_is_a_failure(
     sqlite_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = MCPServer("pages")
@@ -270,7 +270,7 @@ async def test_a_refusal_that_a_server_hands_on_as_an_answer_is_a_failure(
     registry.close()
 
 
-def test_what_stands_in_a_list_and_holds_a_part_comes_once_for_each_part() -> None:
+def test_a_list_item_with_a_placeholder_for_parts_is_repeated_for_each_part() -> None:
     text = "line\n" * 500
     made = fill({"children": [{"text": {"content": "{part}"}}, "end"]}, {"id": "1", "date": DAY, "text": text})
     *parts, end = made["children"]
@@ -279,6 +279,6 @@ def test_what_stands_in_a_list_and_holds_a_part_comes_once_for_each_part() -> No
     assert "".join(one["text"]["content"] for one in parts) == text
 
 
-def test_the_places_in_arguments_are_filled_however_deep() -> None:
+def test_placeholders_in_nested_arguments_are_filled() -> None:
     about = {"id": "brief_1", "date": DAY, "text": "{id}"}
     assert fill({"a": [{"b": "{date}: {text}"}], "n": 1}, about) == {"a": [{"b": f"{DAY}: {{id}}"}], "n": 1}

@@ -1,4 +1,4 @@
-"""Every run leaves a record that explains it, whatever became of it."""
+"""Test the records of runs: each explains its run, whatever the outcome."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SAVE: dict[str, Any] = {
 
 
 async def recorded(orchestrator: Orchestrator) -> list[dict[str, Any]]:
-    """All records, oldest first, whole."""
+    """Return all records with their details, oldest first."""
 
     def work(tx: Any) -> list[dict[str, Any]]:
         page = list_executions(tx, {}, Page(limit=100, order="asc"))
@@ -45,20 +45,20 @@ def detail(execution: dict[str, Any], node: str) -> dict[str, Any]:
     return dict(step["detail"])
 
 
-async def test_a_run_is_recorded_whatever_its_client_is_called(orchestrator: Orchestrator) -> None:
+async def test_a_run_of_a_client_with_any_name_is_recorded(orchestrator: Orchestrator) -> None:
     await orchestrator.run({"operation": "list"}, "half a letter \ud800 and none \x00")
     [run] = await recorded(orchestrator)
     assert run["client"] == "half a letter \N{REPLACEMENT CHARACTER} and none \N{REPLACEMENT CHARACTER}"
 
 
-async def test_a_request_is_recorded_as_it_was_sent(orchestrator: Orchestrator) -> None:
+async def test_a_request_is_recorded_as_sent(orchestrator: Orchestrator) -> None:
     query = {"text": "fibonacci", "from": "2026-01-05T00:00:00Z"}
     await orchestrator.run({"operation": "extract", "query": query})
     [run] = await recorded(orchestrator)
     assert "from" in run["request"]["query"]
 
 
-async def test_a_saved_turn_is_recorded_with_its_client_its_path_and_its_counts(orchestrator: Orchestrator) -> None:
+async def test_a_saved_turn_is_recorded_with_its_client_path_and_counts(orchestrator: Orchestrator) -> None:
     await orchestrator.run(SAVE, "cursor-vscode 1.2")
     await orchestrator.run(SAVE, "cursor-vscode 1.2")
     first, again = await recorded(orchestrator)
@@ -77,7 +77,9 @@ async def test_a_saved_turn_is_recorded_with_its_client_its_path_and_its_counts(
     assert "memoize" not in str(first)
 
 
-async def test_an_extraction_explains_what_it_kept_and_why_it_dropped_the_rest(orchestrator: Orchestrator) -> None:
+async def test_the_record_of_an_extraction_says_what_was_kept_and_why_the_rest_was_dropped(
+    orchestrator: Orchestrator,
+) -> None:
     more = [{"role": "user", "text": "fibonacci as a pretty picture of a sunflower, with gold and blue"}]
     await orchestrator.run({**SAVE, "messages": [ASKED, ANSWERED, *more]})
     await orchestrator.run(
@@ -100,7 +102,7 @@ async def test_an_extraction_explains_what_it_kept_and_why_it_dropped_the_rest(o
     assert execution["request"]["query"]["text"] == "memoize fibonacci lru_cache"
 
 
-async def test_what_was_not_found_and_what_failed_is_recorded_with_its_error(orchestrator: Orchestrator) -> None:
+async def test_a_run_that_found_nothing_or_failed_is_recorded_with_its_error(orchestrator: Orchestrator) -> None:
     await orchestrator.run({"operation": "extract", "channel": "nope", "source": "claude"})
     await orchestrator.run({"operation": "save", "channel": "c", "messages": []})
     await orchestrator.run({"operation": "dance"})
@@ -117,8 +119,8 @@ async def test_what_was_not_found_and_what_failed_is_recorded_with_its_error(orc
 
 
 @asynccontextmanager
-async def stuck(registry: Registry) -> AsyncIterator[None]:
-    """Its storage takes nothing else in meanwhile."""
+async def blocked_writes(registry: Registry) -> AsyncIterator[None]:
+    """Block writes to the registry."""
     writers = WRITERS[registry.dialect]
     begun, freed = threading.Barrier(writers + 1), threading.Event()
     blocking = asyncio.gather(*(registry.write(lambda tx: (begun.wait(), freed.wait(30))) for _ in range(writers)))
@@ -130,7 +132,7 @@ async def stuck(registry: Registry) -> AsyncIterator[None]:
         await blocking
 
 
-async def test_an_operation_past_its_limit_is_a_timeout_and_what_was_begun_is_whole(
+async def test_an_operation_past_its_limit_is_a_timeout_and_stores_all_or_nothing(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorder, "MAX_WAIT_S", 0.1)
@@ -139,7 +141,7 @@ async def test_an_operation_past_its_limit_is_a_timeout_and_what_was_begun_is_wh
     patient = Orchestrator(registry)
     try:
         await patient.run({**SAVE, "channel": "warm"})
-        async with stuck(registry):
+        async with blocked_writes(registry):
             answer = await hurried.run(SAVE)
         assert answer["error"]["code"] == "TIMEOUT"
         assert "CTXR_TIMEOUT_S" in answer["error"]["details"]
@@ -171,7 +173,7 @@ async def test_a_run_that_failed_because_storage_failed_is_recorded_when_storage
     assert search["status"] == "succeeded"
 
 
-async def test_a_bug_tells_the_caller_nothing_but_where_it_is_recorded(
+async def test_a_bug_tells_the_caller_only_where_it_is_recorded(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def buggy(*_: object, **__: object) -> None:
@@ -186,20 +188,20 @@ async def test_a_bug_tells_the_caller_nothing_but_where_it_is_recorded(
     assert "secret of the inside" in caplog.text
 
 
-async def _settled() -> None:
-    """Whatever waits for no thread has gone on."""
+async def _let_tasks_run() -> None:
+    """Let every task run that waits for no thread."""
     for _ in range(100):
         await asyncio.sleep(0)
 
 
 async def test_a_cancelled_run_is_recorded_and_leaves_nothing_half_written(orchestrator: Orchestrator) -> None:
     await orchestrator.run({**SAVE, "channel": "warm"})
-    async with stuck(orchestrator.registry):
+    async with blocked_writes(orchestrator.registry):
         run = asyncio.create_task(orchestrator.run(SAVE))
-        await _settled()
+        await _let_tasks_run()
         assert orchestrator.running()
         run.cancel()
-        await _settled()
+        await _let_tasks_run()
     with pytest.raises(asyncio.CancelledError):
         await run
     assert await orchestrator.registry.get_conversations("c") == []
@@ -208,7 +210,7 @@ async def test_a_cancelled_run_is_recorded_and_leaves_nothing_half_written(orche
     assert (cancelled["channel"], cancelled["error"]["code"]) == ("c", "TIMEOUT")
 
 
-async def test_a_day_is_reported_and_the_report_kept(orchestrator: Orchestrator) -> None:
+async def test_a_briefing_of_a_day_is_stored(orchestrator: Orchestrator) -> None:
     await orchestrator.run(SAVE)
     answer = await orchestrator.run(
         {"operation": "daily_briefing", "query": {"date": "2026-01-05", "data_types": ["conversation_summaries"]}}
@@ -229,7 +231,7 @@ async def test_a_day_is_reported_and_the_report_kept(orchestrator: Orchestrator)
     assert nothing["error"]["code"] == "NOT_FOUND"
 
 
-async def test_langsmith_is_never_told(orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_is_sent_to_langsmith(orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
     import langsmith
 
     monkeypatch.setenv("LANGSMITH_TRACING", "true")
@@ -246,14 +248,14 @@ async def test_langsmith_is_never_told(orchestrator: Orchestrator, monkeypatch: 
     assert seen == [False]
 
 
-async def test_an_answer_does_not_wait_for_its_record_where_storage_is_stuck(
+async def test_an_answer_does_not_wait_for_its_record_while_storage_is_stuck(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorder, "MAX_WAIT_S", 0.5)
     registry = Registry(database_url)
     hurried = Orchestrator(registry, timeout_s=0.1)
     try:
-        async with stuck(registry), asyncio.timeout(20):  # and the storage is stuck for longer than that
+        async with blocked_writes(registry), asyncio.timeout(20):  # shorter than the block
             answers = await asyncio.gather(*(hurried.run({**SAVE, "channel": f"c{i}"}) for i in range(4)))
         assert {answer["error"]["code"] for answer in answers} == {"TIMEOUT"}
         await hurried.settle()
@@ -262,7 +264,7 @@ async def test_an_answer_does_not_wait_for_its_record_where_storage_is_stuck(
         registry.close()
 
 
-async def test_context_nested_beyond_reason_is_refused(orchestrator: Orchestrator) -> None:
+async def test_deeply_nested_context_is_refused(orchestrator: Orchestrator) -> None:
     deep: dict[str, Any] = {}
     for _ in range(5000):
         deep = {"a": deep}
@@ -271,7 +273,7 @@ async def test_context_nested_beyond_reason_is_refused(orchestrator: Orchestrato
     assert "nested at most" in answer["error"]["details"]
 
 
-async def test_what_was_deleted_is_not_shown_as_a_preview(orchestrator: Orchestrator) -> None:
+async def test_a_deleted_message_is_not_shown_as_a_preview(orchestrator: Orchestrator) -> None:
     ids = (await orchestrator.run(SAVE))["stored_ids"]
     await orchestrator.run({"operation": "delete", "query": {"id": ids[0]}})
     [channel] = (await orchestrator.run({"operation": "list"}))["sessions"]

@@ -1,4 +1,4 @@
-"""Getting the right part of a conversation back, as the next AI client asks for it."""
+"""Test extract: the right part of a conversation, as an AI client asks for it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def is_in(turn: tuple[str, str], answer: dict[str, Any]) -> bool:
     return set(turn) <= set(shown(answer))
 
 
-async def test_a_question_comes_with_its_answer_and_says_what_is_left_out(orchestrator: Orchestrator) -> None:
+async def test_a_question_comes_with_its_answer_and_says_how_much_is_left_out(orchestrator: Orchestrator) -> None:
     turns = [*FIBONACCI[:2], *((f"small talk {i}", f"indeed {i}") for i in range(9)), FIBONACCI[2]]
     await log(orchestrator, "c", turns)
     answer = await extract(orchestrator, "c", text="피보나치 함수 시간복잡도 개선 관련 대화", limit=6)
@@ -80,7 +80,7 @@ async def test_a_question_comes_with_its_answer_and_says_what_is_left_out(orches
     assert left["tokens"] == pytest.approx(sum(map(tokens_in, texts)), rel=0.2)
 
 
-async def test_of_the_turn_for_which_there_is_no_room_the_best_message_is_given(orchestrator: Orchestrator) -> None:
+async def test_if_a_turn_does_not_fit_its_best_message_is_given(orchestrator: Orchestrator) -> None:
     best = ("redis migration timeout?", "The redis migration timeout is 30 s.")
     next_best = ("And at night?", "The redis migration needs a timeout of an hour then.")
     await log(orchestrator, "c", [best, next_best, *((f"small talk {i}", f"indeed {i}") for i in range(9))])
@@ -90,14 +90,14 @@ async def test_of_the_turn_for_which_there_is_no_room_the_best_message_is_given(
     assert shown(await extract(orchestrator, "alone", text="zebras", limit=1)) == ["Where do zebras sleep?"]
 
 
-async def test_the_best_comes_first_into_the_budget(orchestrator: Orchestrator) -> None:
+async def test_the_best_match_enters_the_budget_first(orchestrator: Orchestrator) -> None:
     turns = [("redis migration timeout", "Raise it."), ("Lunch?", "Soup."), ("a redis", "Fine."), ("Tea?", "Yes.")]
     await log(orchestrator, "c", turns)
     answer = await extract(orchestrator, "c", text="redis migration timeout", limit=2)
     assert shown(answer) == [*turns[0]]
 
 
-async def test_who_continues_gets_the_whole_conversation_if_it_fits_and_else_its_end(
+async def test_a_request_to_continue_gives_the_whole_conversation_if_it_fits_and_else_its_end(
     orchestrator: Orchestrator,
 ) -> None:
     turns = [("redis migration timeout", "Raise it."), *((f"step {i}", f"done {i}") for i in range(30))]
@@ -107,10 +107,10 @@ async def test_who_continues_gets_the_whole_conversation_if_it_fits_and_else_its
     some = await extract(orchestrator, text="continue the redis migration conversation", limit=12)
     assert shown(some)[-4:] == [*turns[-2], *turns[-1]]
     assert is_in(turns[0], some)
-    assert "stands_at" not in some  # the messages say it
+    assert "stands_at" not in some  # the messages have it
 
 
-async def test_the_channel_is_found_by_what_was_said_in_it(orchestrator: Orchestrator) -> None:
+async def test_a_channel_is_found_by_its_words(orchestrator: Orchestrator) -> None:
     cases: list[str] = [
         "get_user_by_id",
         "what was E1234 about?",
@@ -124,7 +124,7 @@ async def test_the_channel_is_found_by_what_was_said_in_it(orchestrator: Orchest
         assert (await extract(orchestrator, text=words))["channel"] == "ops"
 
 
-async def test_the_channel_is_found_by_its_title(orchestrator: Orchestrator) -> None:
+async def test_a_channel_is_found_by_its_title(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "a", FIBONACCI, title="Number sequences")
     await log(orchestrator, "b", DOCKER, project="/home/me/shop")
     answer = await extract(orchestrator, text="continue the number sequences conversation")
@@ -149,7 +149,7 @@ async def test_only_the_named_project_is_searched(orchestrator: Orchestrator) ->
     assert "not all" in (await asked("shop", "sourdough bread recipe"))["error"]["details"]
 
 
-async def test_nothing_relevant_is_said_to_be_nothing(orchestrator: Orchestrator) -> None:
+async def test_without_a_relevant_message_nothing_is_found(orchestrator: Orchestrator) -> None:
     cases: list[str] = ["kubernetes helm chart", "양자 역학 강의", "sourdough bread recipe", "Germany"]
     await log(orchestrator, "fib", FIBONACCI)
     await log(orchestrator, "ops", DOCKER)
@@ -174,7 +174,7 @@ MAIL = [("Which provider sends the mail of the shop?", "Postmark: it is the mail
         ("쇼핑몰 mail provider 원래 뭐였지? shop mail", None),
     ],
 )
-async def test_a_later_conversation_on_the_same_thing_is_named_unless_the_past_is_asked_for(
+async def test_a_later_conversation_on_the_same_subject_is_named_unless_the_past_is_asked_for(
     orchestrator: Orchestrator, asked: str, later: str | None
 ) -> None:
     await log(orchestrator, "spring", MAIL)
@@ -195,7 +195,7 @@ async def test_a_later_conversation_on_the_same_thing_is_named_unless_the_past_i
         ("가게 문 색 결국 뭘로 했지? shop door colour", "autumn"),
     ],
 )
-async def test_who_asks_what_was_settled_in_the_end_gets_the_later_of_two_close_conversations(
+async def test_a_question_for_the_final_decision_gets_the_later_of_two_close_conversations(
     orchestrator: Orchestrator, asked: str, first: str
 ) -> None:
     spring = [
@@ -220,7 +220,7 @@ async def test_who_asks_what_was_settled_in_the_end_gets_the_later_of_two_close_
         ("피보나치 시간복잡도 개선", "fib"),
     ],
 )
-async def test_of_three_conversations_the_one_that_holds_the_rare_words_is_sure(
+async def test_the_one_of_three_conversations_with_the_rare_words_is_found_with_high_confidence(
     orchestrator: Orchestrator, text: str, channel: str
 ) -> None:
     await log(orchestrator, "fib", FIBONACCI)
@@ -230,7 +230,7 @@ async def test_of_three_conversations_the_one_that_holds_the_rare_words_is_sure(
     assert (answer["channel"], answer["confidence"]) == (channel, "high")
 
 
-async def test_a_conversation_that_only_shares_the_subject_of_several_wordings_is_no_sure_answer(
+async def test_a_conversation_that_only_shares_the_subject_of_several_wordings_gives_no_high_confidence(
     orchestrator: Orchestrator,
 ) -> None:
     await log(orchestrator, "school", [("she has a hearing aid in her left ear", "Ask for a seat on the right.")])
@@ -244,7 +244,7 @@ async def test_a_conversation_that_only_shares_the_subject_of_several_wordings_i
 
 
 @pytest.mark.parametrize("channel", ["fib", None])
-async def test_a_request_of_which_nothing_is_held_is_not_found_and_names_the_nearest_titles(
+async def test_a_request_that_matches_nothing_is_not_found_and_names_the_nearest_titles(
     orchestrator: Orchestrator, channel: str | None
 ) -> None:
     await log(orchestrator, "fib", FIBONACCI)
@@ -258,7 +258,7 @@ async def test_a_request_of_which_nothing_is_held_is_not_found_and_names_the_nea
     assert "nearest: “sourdough starter smells”" in answer["error"]["details"]
 
 
-async def test_a_time_in_which_nothing_of_it_was_said_is_named_with_the_nearest_title(
+async def test_a_request_that_matches_nothing_in_its_time_is_not_found_and_names_the_nearest_title(
     orchestrator: Orchestrator,
 ) -> None:
     await log(orchestrator, "bread", [("sourdough starter smells", "Feed it.")])
@@ -267,7 +267,7 @@ async def test_a_time_in_which_nothing_of_it_was_said_is_named_with_the_nearest_
     assert "nearest: “sourdough starter smells”; nothing about it from before 2020-01-01" in answer["error"]["details"]
 
 
-async def test_a_chat_that_asks_for_another_does_not_hide_it(orchestrator: Orchestrator) -> None:
+async def test_a_chat_that_asks_for_a_conversation_does_not_hide_it(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "meant", [("The webhook of the bakery times out.", "Raise the webhook's timeout to 30 s.")])
     asks = ["what did we decide about the bakery webhook timeout", "find the bakery webhook timeout conversation"]
     for number, text in enumerate(asks):
@@ -281,7 +281,9 @@ async def test_an_unknown_channel_is_not_found(orchestrator: Orchestrator) -> No
     assert code(await extract(orchestrator)) == "NOT_FOUND"
 
 
-async def test_without_words_the_last_messages_come_and_older_ones_page_by_page(orchestrator: Orchestrator) -> None:
+async def test_without_words_the_last_messages_are_given_and_older_ones_page_by_page(
+    orchestrator: Orchestrator,
+) -> None:
     turns = [(f"question {i}", f"answer {i}") for i in range(7)]
     await log(orchestrator, "c", turns)
     page = await extract(orchestrator, "c", limit=4)
@@ -294,7 +296,7 @@ async def test_without_words_the_last_messages_come_and_older_ones_page_by_page(
 
 
 @pytest.mark.parametrize("seed", [3, 7, 83, 109])
-async def test_no_message_is_left_out_between_two_pages_where_turns_run_into_each_other(
+async def test_no_message_is_skipped_between_two_pages_if_turns_interleave(
     orchestrator: Orchestrator, seed: int
 ) -> None:
     rng = random.Random(seed)
@@ -321,7 +323,7 @@ def _at(milliseconds: int) -> str:
     return format_time(datetime(2026, 1, 5, tzinfo=UTC) + timedelta(milliseconds=milliseconds))
 
 
-async def test_only_request_words_mean_the_latest_conversation(orchestrator: Orchestrator) -> None:
+async def test_only_request_words_give_the_latest_conversation(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "old", FIBONACCI)
     await log(orchestrator, "new", [*DOCKER, *DOCKER])
     for words in ("이어가기", "continue our conversation", None):
@@ -331,7 +333,7 @@ async def test_only_request_words_mean_the_latest_conversation(orchestrator: Orc
         assert [item["channel"] for item in answer["candidates"]] == ["old"]
 
 
-async def test_a_tag_alone_means_the_latest_conversation_with_it(orchestrator: Orchestrator) -> None:
+async def test_a_tag_alone_gives_the_latest_conversation_with_it(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "old", FIBONACCI)
     await log(orchestrator, "new", [*DOCKER, *DOCKER])
     assert (await orchestrator.run({"operation": "tag", "channel": "old", "query": {"add_tags": ["math"]}}))["success"]
@@ -340,12 +342,12 @@ async def test_a_tag_alone_means_the_latest_conversation_with_it(orchestrator: O
 
 
 @pytest.mark.parametrize("text", ["?", "😀", '""'])
-async def test_a_sign_or_an_emoji_asks_for_nothing(orchestrator: Orchestrator, text: str) -> None:
+async def test_a_sign_or_an_emoji_finds_nothing(orchestrator: Orchestrator, text: str) -> None:
     await log(orchestrator, "old", FIBONACCI)
     assert code(await extract(orchestrator, text=text)) == "NOT_FOUND"
 
 
-async def test_hits_page_by_page_cover_every_hit_once_while_messages_arrive(orchestrator: Orchestrator) -> None:
+async def test_pages_of_hits_cover_every_hit_once_while_messages_arrive(orchestrator: Orchestrator) -> None:
     turns = [(f"cache question {i}", f"cache answer {i}") for i in range(9)]
     await log(orchestrator, "c", turns)
     page = await extract(orchestrator, "c", text="cache", limit=4)
@@ -357,7 +359,7 @@ async def test_hits_page_by_page_cover_every_hit_once_while_messages_arrive(orch
     assert set(seen) >= {text for turn in turns for text in turn}
 
 
-async def test_what_else_was_found_takes_no_room_from_the_answer(orchestrator: Orchestrator) -> None:
+async def test_other_conversations_that_match_take_no_room_from_the_answer(orchestrator: Orchestrator) -> None:
     given = []
     for channel, count in (("few", 40), ("many", 400)):
         texts = [f"cache question {i}: " + "why is it cold again? " * 6 for i in range(count)]
@@ -366,7 +368,7 @@ async def test_what_else_was_found_takes_no_room_from_the_answer(orchestrator: O
     assert len(given[0]) == len(given[1])
 
 
-async def test_a_sure_answer_begins_with_the_best_turn_and_the_next_page_has_what_was_before_it(
+async def test_an_answer_of_high_confidence_begins_with_the_best_turn_and_the_next_page_has_earlier_ones(
     orchestrator: Orchestrator,
 ) -> None:
     weaker = ("The bakery webhook ran into its timeout, is that usual?", "Yes, see the log of the bakery webhook.")
@@ -384,7 +386,9 @@ async def test_a_sure_answer_begins_with_the_best_turn_and_the_next_page_has_wha
     assert is_in(weaker, await extract(orchestrator, "bakery", cursor=cursor, **query))
 
 
-async def test_a_sure_answer_in_one_wording_shows_a_turn_more_than_with_others(orchestrator: Orchestrator) -> None:
+async def test_an_answer_of_high_confidence_to_one_wording_shows_a_turn_more_than_with_other_wordings(
+    orchestrator: Orchestrator,
+) -> None:
     best = ("Which retry limit for the bakery webhook's timeout?", "Asked the host. " + "It depends on them. " * 15)
     further = ("And what did they say of the webhook?", "Nine.")
     small_talk = [(f"small talk {i}", f"indeed {i}") for i in range(4)]
@@ -395,7 +399,7 @@ async def test_a_sure_answer_in_one_wording_shows_a_turn_more_than_with_others(o
     assert not is_in(further, others)
 
 
-async def test_times_and_roles_bound_what_is_found(orchestrator: Orchestrator) -> None:
+async def test_times_and_roles_filter_the_messages(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "c", [(f"cache question {i}", f"cache answer {i}") for i in range(5)])
     answer = await extract(orchestrator, "c", **{"from": "2026-01-05T12:02:00Z", "to": "2026-01-05T12:03:00+00:00"})
     assert shown(answer) == ["cache question 2", "cache answer 2", "cache question 3"]
@@ -410,8 +414,10 @@ async def test_the_texts_stay_within_max_tokens(orchestrator: Orchestrator, quer
         assert 0 < sum(tokens_in(text) for text in shown(answer)) <= tokens
 
 
-async def test_an_unsure_answer_for_the_past_shows_more_of_its_first_conversation(orchestrator: Orchestrator) -> None:
-    """What is in doubt is which of its turns held then, more than which conversation."""
+async def test_a_low_confidence_answer_about_the_past_shows_more_of_its_first_conversation(
+    orchestrator: Orchestrator,
+) -> None:
+    """Which of its turns held then is more in doubt than which conversation."""
     for name in ("a", "b", "c", "d", "e", "f"):
         await log(
             orchestrator, name, [(f"the cache of {name} grew", "Then clear the cache."), ("cache again", "Cleared.")]
@@ -428,7 +434,7 @@ async def test_an_unsure_answer_for_the_past_shows_more_of_its_first_conversatio
         assert answer["candidates"]
 
 
-async def test_an_unsure_answer_shows_what_the_user_replied_to_a_question(orchestrator: Orchestrator) -> None:
+async def test_a_low_confidence_answer_shows_the_users_reply_to_a_question(orchestrator: Orchestrator) -> None:
     for name in ("a", "b", "c", "d"):
         turns = [(f"plan the cache of {name}", "How large may the cache be?"), ("40 MB", "Planned."), ("ok", "Bye.")]
         await log(orchestrator, name, turns)
@@ -438,7 +444,7 @@ async def test_an_unsure_answer_shows_what_the_user_replied_to_a_question(orches
 
 
 async def test_the_whole_answer_keeps_to_max_tokens(orchestrator: Orchestrator) -> None:
-    """What may be meant instead is cut before the messages are, and what is always told is small."""
+    """Other candidates are cut before the messages; what is always included is small."""
     for name in ("a", "b", "c", "d", "e", "f"):
         await log(orchestrator, name, [(f"the cache of {name}? " + "why " * 60, "cached " * 120)] * 4)
     whole = await extract(orchestrator, None, text="cache")
@@ -454,7 +460,7 @@ async def test_the_whole_answer_keeps_to_max_tokens(orchestrator: Orchestrator) 
     assert tokens_of(await extract(orchestrator, "short", text="zebra", max_tokens=600, limit=1000)) <= 600
 
 
-async def test_a_digest_has_first_lines_and_a_summary_stands_for_its_messages(orchestrator: Orchestrator) -> None:
+async def test_a_digest_has_first_lines_and_a_summary_replaces_its_messages(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "c", [("How big is it? " * 40, "It is **big**. Very. " * 40)])
     digest = await extract(orchestrator, "c", mode="digest")
     assert all(text.startswith(("How big is it?", "It is big")) for text in shown(digest))
@@ -466,7 +472,7 @@ async def test_a_digest_has_first_lines_and_a_summary_stands_for_its_messages(or
     assert tokens_in(short["summary"]) <= 4
 
 
-async def test_what_a_digest_has_no_room_for_is_counted(orchestrator: Orchestrator) -> None:
+async def test_messages_left_out_of_a_digest_are_counted(orchestrator: Orchestrator) -> None:
     turns = [(f"What changes in the importer step {n}?", f"Step {n} writes the file {n}.") for n in range(60)]
     await log(orchestrator, "long", turns)
     digest = await extract(orchestrator, "long", mode="digest")
@@ -489,7 +495,7 @@ async def test_a_channel_found_by_its_name_alone_is_shown_from_its_end(orchestra
         assert (answer["channel"], shown(answer)) == ("a", ["make it faster", "done"])
 
 
-async def test_the_pages_of_a_request_without_words_go_on(orchestrator: Orchestrator) -> None:
+async def test_a_request_without_words_is_paged_to_the_end(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "c", [(f"q{i}", f"a{i}") for i in range(4)])
     page = await extract(orchestrator, "c", text="continue the conversation", limit=6)
     older = await extract(
@@ -498,20 +504,20 @@ async def test_the_pages_of_a_request_without_words_go_on(orchestrator: Orchestr
     assert shown(older) == ["q0", "a0"]
 
 
-async def test_a_deleted_channel_leaves_its_title_to_nobody(orchestrator: Orchestrator) -> None:
+async def test_a_deleted_channel_is_not_found_by_its_title(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "old", [("make it faster", "done")], title="Zebra migration")
     await orchestrator.run({"operation": "delete", "channel": "old", "query": {"soft": False}})
     await log(orchestrator, "new", FIBONACCI)
     assert code(await extract(orchestrator, text="zebra migration")) == "NOT_FOUND"
 
 
-async def test_a_day_as_the_end_means_all_of_it(orchestrator: Orchestrator) -> None:
+async def test_a_day_as_the_end_includes_the_whole_day(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "c", FIBONACCI)
     answer = await extract(orchestrator, "c", **{"from": "2026-01-05", "to": "2026-01-05"})
     assert len(shown(answer)) == 6
 
 
-async def test_a_deleted_message_is_not_found_at_once(orchestrator: Orchestrator) -> None:
+async def test_a_deleted_message_is_not_found(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "c", FIBONACCI)
     found = (await extract(orchestrator, "c", text="점심 김밥"))["messages"]
     [hit, answer] = [message for message in found if message["text"] in FIBONACCI[2]]
@@ -525,7 +531,7 @@ async def test_a_deleted_message_is_not_found_at_once(orchestrator: Orchestrator
     assert code(await extract(orchestrator, text="점심")) == "NOT_FOUND"
 
 
-async def test_a_bad_query_is_refused_by_the_name_of_its_field(orchestrator: Orchestrator) -> None:
+async def test_a_bad_query_is_refused_with_the_name_of_its_field(orchestrator: Orchestrator) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"limit": 0}, "query.limit: given 0"),
         ({"limit": 1001}, "query.limit: given 1001"),
@@ -542,7 +548,7 @@ async def test_a_bad_query_is_refused_by_the_name_of_its_field(orchestrator: Orc
         assert field in answer["error"]["details"]
 
 
-async def test_a_long_agent_turn_is_shown_by_its_question_its_hit_and_its_answer(orchestrator: Orchestrator) -> None:
+async def test_a_long_agent_turn_is_shown_by_its_question_hit_and_answer(orchestrator: Orchestrator) -> None:
     tools = [{"role": "tool", "text": f"step {i}" + (" found the zebra" if i == 7 else "")} for i in range(30)]
     messages = [{"role": "user", "text": "go"}, *tools, {"role": "assistant", "text": "finished"}]
     await orchestrator.run({"operation": "save", "channel": "c", "messages": messages})
@@ -552,10 +558,13 @@ async def test_a_long_agent_turn_is_shown_by_its_question_its_hit_and_its_answer
     assert "step 7 found the zebra" in found
     assert found[-1] == "finished"
     assert len(found) < len(messages)
-    assert shown(await extract(orchestrator, "c", text="zebra")) == ["go", "finished"]  # what tools print only finds
+    assert shown(await extract(orchestrator, "c", text="zebra")) == [
+        "go",
+        "finished",
+    ]  # tool output is searched and not shown
 
 
-async def test_an_error_that_only_a_tool_printed_is_found_with_its_cure(orchestrator: Orchestrator) -> None:
+async def test_an_error_that_only_a_tool_printed_is_found_with_its_fix(orchestrator: Orchestrator) -> None:
     printed = {"role": "tool", "text": "OSError: [Errno 121] Remote I/O error"}
     asked, cure = {"role": "user", "text": "the logger died"}, {"role": "assistant", "text": "Shorten the cable."}
     await orchestrator.run({"operation": "save", "channel": "cellar", "messages": [asked, printed, cure]})
@@ -573,7 +582,7 @@ async def test_a_file_that_was_read_does_not_hide_the_conversation_about_its_wor
     assert (await extract(orchestrator, text="glaze for the terracotta pot"))["channel"] == "about"
 
 
-async def test_initials_that_nobody_wrote_find_nothing_and_not_the_latest_conversation(
+async def test_initials_that_nobody_wrote_find_nothing(
     orchestrator: Orchestrator,
 ) -> None:
     await log(orchestrator, "c", [("김밥 가격 정하자", "3,500원"), ("검색창에 ㄱㅂㅈㅁ 치면 나와?", "네")])
@@ -581,7 +590,7 @@ async def test_initials_that_nobody_wrote_find_nothing_and_not_the_latest_conver
     assert "검색창" in (await extract(orchestrator, text="ㄱㅂㅈㅁ"))["messages"][-2]["text"]
 
 
-async def test_laughter_and_slang_are_no_initials(orchestrator: Orchestrator) -> None:
+async def test_laughter_and_slang_are_not_read_as_initials(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "old", [("김밥 가격 정하자", "3,500원")])
     await log(orchestrator, "latest", [("울타리 색 정하자", "초록")], day="2026-01-06")
     for laughter in ["ㄹㅇㅋㅋ 이어서 하자", "ㅇㅋㄷㅋ 어디까지 했지", "ㅇㅈㅋㅋ", "ㅋㅋㅠㅠ 이어서 하자"]:
@@ -599,7 +608,7 @@ def numbered(count: int, hour: int, said: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("came", ["in time", "the last first"])
-async def test_gaps_are_counted_in_the_order_of_time(orchestrator: Orchestrator, came: str) -> None:
+async def test_gaps_are_counted_by_time(orchestrator: Orchestrator, came: str) -> None:
     parts = [numbered(20, 9, "about the memoized fibonacci"), numbered(30, 12, "about the basket of the shop")]
     for messages in parts if came == "in time" else parts[::-1]:
         logged = {"operation": "save", "channel": "c", "source": "cursor", "messages": messages}
@@ -613,7 +622,7 @@ async def test_gaps_are_counted_in_the_order_of_time(orchestrator: Orchestrator,
     assert gaps == [at - before - 1 for before, at in zip([-1, *places], places, strict=False)]
 
 
-async def test_the_last_turn_is_given_however_much_tools_said_behind_it(orchestrator: Orchestrator) -> None:
+async def test_the_last_turn_is_given_however_much_tool_output_follows_it(orchestrator: Orchestrator) -> None:
     tools = [
         {"role": "tool", "text": f"line {at}", "timestamp": f"2026-01-05T13:{at // 60:02}:{at % 60:02}Z"}
         for at in range(100)

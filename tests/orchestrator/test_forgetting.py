@@ -1,4 +1,4 @@
-"""What was forgotten is gone from wherever it stood, and does not come back by any way in."""
+"""Test forgetting: the words are deleted everywhere, and no source brings them back."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ THEN = "And who fetches them in the morning?"
 
 
 def traces(orchestrator: Orchestrator, *words: str) -> list[str]:
-    """Those of the words that still stand somewhere, in rows or in the bytes of the files."""
+    """Return the words that are still in a row or in the bytes of a file."""
     held = "\n".join(rows_of(orchestrator.registry))
     if orchestrator.registry.is_embedded:
         held += bytes_of_registry(orchestrator)
@@ -50,7 +50,9 @@ async def channels(orchestrator: Orchestrator) -> list[str]:
     return [session["channel"] for session in listed["sessions"]]
 
 
-async def test_of_a_forgotten_message_no_word_is_left_and_its_resend_is_known(orchestrator: Orchestrator) -> None:
+async def test_no_word_of_a_forgotten_message_is_left_and_sending_it_again_adds_nothing(
+    orchestrator: Orchestrator,
+) -> None:
     first = await orchestrator.run(sent(ASKED, ANSWERED, THEN))
     await orchestrator.run({"operation": "extract", "query": {"text": "quokkalike statue"}})
     await forget(orchestrator, id=first["stored_ids"][1])
@@ -62,7 +64,7 @@ async def test_of_a_forgotten_message_no_word_is_left_and_its_resend_is_known(or
     assert traces(orchestrator, "quokkalike") == []
 
 
-async def test_a_forgotten_answer_does_not_come_back_in_fewer_words(orchestrator: Orchestrator) -> None:
+async def test_a_forgotten_answer_does_not_come_back_in_a_shorter_version(orchestrator: Orchestrator) -> None:
     first = await orchestrator.run(sent(ASKED, ANSWERED, THEN))
     await forget(orchestrator, id=first["stored_ids"][1])
     again = await orchestrator.run(sent(ASKED, "Behind the quokkalike statue.", THEN))
@@ -72,7 +74,7 @@ async def test_a_forgotten_answer_does_not_come_back_in_fewer_words(orchestrator
 async def test_a_forgotten_message_cannot_be_restored_or_listed(orchestrator: Orchestrator) -> None:
     first = await orchestrator.run(sent(ASKED, ANSWERED))
     id_ = first["stored_ids"][0]
-    await orchestrator.run({"operation": "delete", "query": {"id": id_}})  # also one that is deleted already
+    await orchestrator.run({"operation": "delete", "query": {"id": id_}})  # works for a deleted message, too
     await forget(orchestrator, id=id_)
     assert not (await orchestrator.run({"operation": "restore", "query": {"id": id_}}))["success"]
     await orchestrator.run({"operation": "delete", "channel": "c", "query": {}})
@@ -81,7 +83,7 @@ async def test_a_forgotten_message_cannot_be_restored_or_listed(orchestrator: Or
     assert [message["text"] for message in shown] == [ANSWERED]
 
 
-async def test_a_conversation_of_which_nothing_is_left_is_in_no_list_until_something_new_is_said_in_it(
+async def test_a_conversation_of_which_nothing_is_left_is_listed_again_when_it_gets_a_new_message(
     orchestrator: Orchestrator,
 ) -> None:
     await orchestrator.run(sent("one heron", "two herons"))
@@ -94,7 +96,7 @@ async def test_a_conversation_of_which_nothing_is_left_is_in_no_list_until_somet
     assert sorted(await channels(orchestrator)) == ["c", "d"]
 
 
-async def test_of_a_forgotten_channel_no_word_is_left_not_in_records_either(orchestrator: Orchestrator) -> None:
+async def test_no_word_of_a_forgotten_channel_is_left_in_records_either(orchestrator: Orchestrator) -> None:
     await orchestrator.run({**sent(ASKED, ANSWERED), "metadata": {"title": "Zanzibarian parcels"}})
     await orchestrator.run({"operation": "extract", "query": {"text": "zanzibarian parcels"}})
     await orchestrator.run({"operation": "search", "query": {"text": "courier"}})
@@ -115,7 +117,7 @@ AGAIN = {
 }
 
 
-async def test_a_forgotten_channel_sent_again_is_not_kept(
+async def test_a_forgotten_channel_sent_again_is_not_stored(
     orchestrator: Orchestrator, subtests: pytest.Subtests
 ) -> None:
     await orchestrator.run(sent(ASKED, ANSWERED))
@@ -128,14 +130,14 @@ async def test_a_forgotten_channel_sent_again_is_not_kept(
             assert await channels(orchestrator) == []
 
 
-async def test_another_conversation_is_kept_though_it_begins_with_a_forgotten_word(orchestrator: Orchestrator) -> None:
+async def test_another_conversation_that_begins_with_a_forgotten_message_is_stored(orchestrator: Orchestrator) -> None:
     await orchestrator.run(sent("continue", "Where were we?"))
     await forget(orchestrator, "c")
     await orchestrator.run(sent("continue", "I read the tests first.", channel="d"))
     assert await channels(orchestrator) == ["d"]
 
 
-async def test_a_forgotten_session_stays_forgotten_when_its_file_grows_and_when_a_hook_speaks_of_it(
+async def test_a_forgotten_session_stays_forgotten_when_its_file_grows_and_when_a_hook_reports_it(
     orchestrator: Orchestrator, tmp_path: Path
 ) -> None:
     dialogue = Dialogue(session_id(1))
@@ -170,7 +172,7 @@ async def test_a_forgotten_message_of_a_session_is_not_read_again(orchestrator: 
     assert traces(orchestrator, "quokkalike") == []
 
 
-async def test_forgetting_by_words_time_and_project_says_first_what_it_would_do(orchestrator: Orchestrator) -> None:
+async def test_forgetting_by_words_time_and_project_can_be_previewed(orchestrator: Orchestrator) -> None:
     old = {"timestamp": "2024-01-01T00:00:00Z"}
     await orchestrator.run({**sent(ASKED, ANSWERED, channel="old", **old), "metadata": {"project": "/a"}})
     await orchestrator.run({**sent(ASKED, "In the shed.", channel="new"), "metadata": {"project": "/b"}})
@@ -201,7 +203,7 @@ async def run(orchestrator: Orchestrator, operation: str, channel: str | None = 
     return answer
 
 
-async def test_a_backup_that_is_put_back_brings_nothing_forgotten_with_it(shelved: Orchestrator) -> None:
+async def test_restoring_a_backup_returns_nothing_forgotten(shelved: Orchestrator) -> None:
     kept = await shelved.run(sent(ASKED, ANSWERED, THEN, channel="kept"))
     await shelved.run(sent("Hold the zanzibarian door.", channel="gone", meta={"session_id": "s-1"}))
     backup = await run(shelved, "create_backup", stores=False)
@@ -216,7 +218,7 @@ async def test_a_backup_that_is_put_back_brings_nothing_forgotten_with_it(shelve
     assert "it was forgotten" in again["not_kept"]
 
 
-async def test_a_kept_question_goes_with_the_message_it_should_find_and_with_its_words(
+async def test_a_test_case_is_forgotten_with_the_message_it_should_find_and_by_its_words(
     orchestrator: Orchestrator,
 ) -> None:
     stored = (await orchestrator.run(sent(ASKED, ANSWERED, THEN)))["stored_ids"]
@@ -239,7 +241,7 @@ async def briefing_of(orchestrator: Orchestrator, **said: Any) -> str:
 
 
 @pytest.mark.parametrize("way", ["message", "channel", "matching"])
-async def test_a_briefing_of_what_was_forgotten_goes_too(orchestrator: Orchestrator, way: str) -> None:
+async def test_a_briefing_of_forgotten_messages_is_deleted(orchestrator: Orchestrator, way: str) -> None:
     assert "quokkalike" in await briefing_of(orchestrator)
     if way == "message":
         [message] = await orchestrator.registry.get_conversations("c")
@@ -252,7 +254,7 @@ async def test_a_briefing_of_what_was_forgotten_goes_too(orchestrator: Orchestra
     assert traces(orchestrator, "quokkalike") == []
 
 
-async def test_words_that_are_only_in_what_was_made_of_messages_can_be_forgotten(orchestrator: Orchestrator) -> None:
+async def test_words_that_are_only_in_summaries_and_briefings_can_be_forgotten(orchestrator: Orchestrator) -> None:
     stored = await orchestrator.run({**sent("hello"), "metadata": {"title": "x"}})
     await orchestrator.run({"operation": "tag", "channel": "c", "query": {"title": "The quokkalike statue"}})
     await orchestrator.run({"operation": "tag", "channel": "c", "query": {"title": "Statues"}})
@@ -278,7 +280,7 @@ async def test_a_backup_brings_back_no_question_briefing_or_title_that_was_forgo
     assert traces(shelved, "quokkalike") == []
 
 
-async def test_a_file_written_for_another_client_goes_with_its_conversation(
+async def test_a_file_written_for_another_client_is_deleted_with_its_conversation(
     orchestrator: Orchestrator, tmp_path: Path
 ) -> None:
     drafts = tmp_path / "resume"
@@ -304,7 +306,7 @@ async def test_a_file_written_for_another_client_goes_with_its_conversation(
     ],
     ids=["Korean", "quoted", "backslash", "percent", "Cyrillic capitals"],
 )
-async def test_words_are_forgotten_in_every_notation_in_which_they_are_kept(
+async def test_words_are_forgotten_in_every_notation_in_which_they_are_stored(
     orchestrator: Orchestrator, words: str, rare: str
 ) -> None:
     tool = {"name": "Bash", "params": {"command": f"ls '{words}'"}}
@@ -318,7 +320,7 @@ async def test_words_are_forgotten_in_every_notation_in_which_they_are_kept(
     assert traces(orchestrator, rare, normalize("NFD", rare), *escaped) == []
 
 
-async def test_a_forgotten_title_does_not_come_with_the_next_message(orchestrator: Orchestrator) -> None:
+async def test_a_forgotten_title_does_not_come_back_with_the_next_message(orchestrator: Orchestrator) -> None:
     told = {"metadata": {"title": "The quokkalike statue", "branch": "quokkalike", "model": "m"}}
     await orchestrator.run({**sent(ASKED, THEN), **told})
     await forget(orchestrator, matching="quokkalike")
@@ -349,13 +351,15 @@ async def test_a_backup_brings_back_no_tag_or_metadata_that_was_forgotten(shelve
     backup = await run(shelved, "create_backup", stores=False)
     assert (await forget(shelved, matching="quokkalike"))["receipt"][
         "texts"
-    ] == 2  # the branch is called as the removed tag
+    ] == 2  # the branch has the name of the removed tag
     await run(shelved, "restore_backup", path=backup["path"])
     assert traces(shelved, "quokkalike") == []
     assert (await run(shelved, "list"))["sessions"][0]["tags"] == ["kept"]
 
 
-async def test_a_backup_from_before_a_message_lets_no_later_backup_bring_it_back(shelved: Orchestrator) -> None:
+async def test_a_restored_older_backup_lets_no_later_backup_bring_a_forgotten_message_back(
+    shelved: Orchestrator,
+) -> None:
     await shelved.run(sent("hello"))
     first = await run(shelved, "create_backup", stores=False)
     await shelved.run(sent("hello", ANSWERED))
@@ -367,7 +371,7 @@ async def test_a_backup_from_before_a_message_lets_no_later_backup_bring_it_back
     assert await texts_of(shelved) == ["hello"]
 
 
-async def test_no_copy_of_a_forgotten_row_is_left_in_the_pages_where_rows_moved(orchestrator: Orchestrator) -> None:
+async def test_no_copy_of_a_forgotten_row_is_left_in_unused_database_pages(orchestrator: Orchestrator) -> None:
     for number in range(40):
         word = "quokkalike" if number % 2 else "heron"
         await orchestrator.run(sent(f"hello {number}", channel=f"c{number}"))
@@ -377,14 +381,14 @@ async def test_no_copy_of_a_forgotten_row_is_left_in_the_pages_where_rows_moved(
     assert traces(orchestrator, "quokkalike") == []
 
 
-async def test_a_backup_brings_back_no_words_of_a_run_that_was_shortened_since(
+async def test_a_backup_brings_back_no_words_of_a_run_that_was_shortened_later(
     shelved: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorded_runs, "NEWEST", 10)
     monkeypatch.setattr(recorded_runs, "SHORTEN_EVERY", 5)
     await shelved.run(sent("hello"))
     await run(shelved, "tag", "c", nickname="quokkalike-statue")
-    await run(shelved, "tag", "c", add_tags=["kept"])  # its result tells the nickname, its request does not
+    await run(shelved, "tag", "c", add_tags=["kept"])  # its result names the nickname, its request does not
     backup = await run(shelved, "create_backup", stores=False)
     for number in range(20):
         await shelved.run(sent(f"hello {number}", channel="d"))

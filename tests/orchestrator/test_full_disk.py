@@ -1,4 +1,4 @@
-"""A database that takes nothing more, and can be read: questions are answered, and all goes on when there is room."""
+"""Test a database that can be read but not written: questions are answered, and writing resumes when there is room."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ async def orchestrator(database_url: str) -> AsyncIterator[Orchestrator]:
 
 
 @contextmanager
-def full(registry: Registry) -> Iterator[None]:
-    """Meanwhile whatever is written fails."""
+def full_disk(registry: Registry) -> Iterator[None]:
+    """Let every write fail."""
     statement, state = NO_MORE[registry.dialect], ["on"]
 
     @event.listens_for(registry.engine, "checkout")
@@ -44,8 +44,8 @@ async def log(orchestrator: Orchestrator, text: str) -> dict[str, Any]:
     return await orchestrator.run({"operation": "save", "channel": "c", "messages": [{"role": "user", "text": text}]})
 
 
-async def test_questions_are_answered_and_what_cannot_be_stored_says_so(orchestrator: Orchestrator) -> None:
-    with full(orchestrator.registry):
+async def test_questions_are_answered_and_writes_fail_with_the_reason(orchestrator: Orchestrator) -> None:
+    with full_disk(orchestrator.registry):
         answer = await orchestrator.run(EXTRACT)
         refused = await log(orchestrator, "And on the phone?")
         listed = await orchestrator.run({"operation": "list"})
@@ -57,10 +57,10 @@ async def test_questions_are_answered_and_what_cannot_be_stored_says_so(orchestr
     assert (await log(orchestrator, "And on the phone?"))["success"]
 
 
-async def test_the_answer_is_the_same_as_ever_and_its_record_is_stored_when_there_is_room(
+async def test_an_answer_is_the_same_as_before_and_its_record_is_stored_when_there_is_room(
     orchestrator: Orchestrator,
 ) -> None:
-    with full(orchestrator.registry):
+    with full_disk(orchestrator.registry):
         answer = await orchestrator.run(EXTRACT, execution_id="exec_full")
     assert answer == await orchestrator.run(EXTRACT)
     await orchestrator.settle()
@@ -70,12 +70,12 @@ async def test_the_answer_is_the_same_as_ever_and_its_record_is_stored_when_ther
     assert "exec_full" in stored
 
 
-async def test_an_answer_of_which_no_note_is_kept_names_no_next_page(orchestrator: Orchestrator) -> None:
+async def test_an_answer_that_could_not_be_noted_names_no_next_page(orchestrator: Orchestrator) -> None:
     for number in range(6):
         await log(orchestrator, f"{QUESTION} Number {number}?")
     asked = {**EXTRACT, "query": {**EXTRACT["query"], "limit": 2}}
     assert "next_cursor" in (await orchestrator.run(asked))["metadata"]
-    with full(orchestrator.registry):
+    with full_disk(orchestrator.registry):
         answer = await orchestrator.run(asked)
     assert answer["messages"]
     assert "next_cursor" not in answer["metadata"]

@@ -1,4 +1,4 @@
-"""The graph decides where to go by what was asked and found, and tries again what lies outside."""
+"""Test the graph: its path depends on the request and the results, and external actions are retried."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BRIEFING = {"operation": "daily_briefing", "query": {"date": "2026-01-05"}}
 
 
 class Flaky:
-    """An outside system that is away for the first calls."""
+    """An external system that is unavailable for the first calls."""
 
     name = "notice board"
 
@@ -53,7 +53,7 @@ async def last_run(orchestrator: Orchestrator) -> dict[str, Any]:
     return await orchestrator.registry.read(work)
 
 
-def way(execution: dict[str, Any]) -> list[str]:
+def path_of(execution: dict[str, Any]) -> list[str]:
     return [step["node"] for step in execution["steps"]]
 
 
@@ -65,13 +65,13 @@ def way(execution: dict[str, Any]) -> list[str]:
         ({"text": "kubernetes helm chart"}, ["plan", "cr_query"]),
     ],
 )
-async def test_the_way_depends_on_what_is_asked_and_found(
+async def test_the_path_depends_on_the_request_and_the_results(
     orchestrator: Orchestrator, query: dict[str, Any], expected: list[str]
 ) -> None:
     await orchestrator.run(SAVE)
     answer = await orchestrator.run({"operation": "extract", "query": query})
     assert answer["success"] == (expected[-1] == "cr_write")
-    assert way(await last_run(orchestrator)) == expected
+    assert path_of(await last_run(orchestrator)) == expected
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ async def test_the_way_depends_on_what_is_asked_and_found(
         ("how do I memoize fibonacci for the tidegraph?", None),
     ],
 )
-async def test_a_request_that_finds_nothing_sure_is_asked_again_with_less(
+async def test_a_search_without_a_confident_match_is_repeated_with_less(
     orchestrator: Orchestrator, text: str, given_up: str | None
 ) -> None:
     await orchestrator.run(SAVE)
@@ -94,22 +94,22 @@ async def test_a_request_that_finds_nothing_sure_is_asked_again_with_less(
     assert answer["channel"] == "c"
     run = await last_run(orchestrator)
     again = ["relax", "cr_query", "filter"] if given_up else []
-    assert way(run) == ["plan", "cr_query", "filter", *again, "cr_write"]
+    assert path_of(run) == ["plan", "cr_query", "filter", *again, "cr_write"]
     assert [step["detail"].get("asks_again") for step in run["steps"] if step["node"] == "relax"] == [given_up][
         : len(again)
     ]
 
 
-async def test_every_way_taken_is_one_that_is_drawn(orchestrator: Orchestrator) -> None:
+async def test_every_edge_taken_is_drawn(orchestrator: Orchestrator) -> None:
     drawn = {(edge["from"], edge["to"]) for edge in describe_graph()["edges"]}
     assert {edge for path in describe_graph()["paths"].values() for edge in pairwise(path)} <= drawn
     for request in (SAVE, {"operation": "list"}, {"operation": "tag", "channel": "c", "query": {}}, BRIEFING):
         assert (await orchestrator.run(request))["success"]
-        assert set(pairwise(way(await last_run(orchestrator)))) <= drawn
+        assert set(pairwise(path_of(await last_run(orchestrator)))) <= drawn
 
 
 @pytest.mark.usefixtures("without_pauses")
-async def test_an_outside_system_that_is_away_for_a_moment_gets_the_briefing_all_the_same(database_url: str) -> None:
+async def test_an_external_system_that_is_unavailable_for_a_moment_gets_the_briefing(database_url: str) -> None:
     registry = Registry(database_url)
     board, dead = Flaky(away=2), Flaky(away=99)
     try:
@@ -119,9 +119,9 @@ async def test_an_outside_system_that_is_away_for_a_moment_gets_the_briefing_all
         assert board.texts == [answer["briefing"]["text"]] * 3
         steps = (await last_run(orchestrator))["steps"]
         assert [step["status"] for step in steps if step["node"] == "external_action"] == ["failed"] * 2 + ["succeeded"]
-        assert way({"steps": steps}).count("cr_query") == 1
+        assert path_of({"steps": steps}).count("cr_query") == 1
         failed = await Orchestrator(registry, actions=[dead]).run(BRIEFING)
-        # Another board of the same name: what the first one has is not made again.
+        # Another board of the same name gets no page that the first one has.
         assert (failed["success"], dead.texts) == (True, [])
     finally:
         registry.close()

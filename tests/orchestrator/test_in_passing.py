@@ -1,4 +1,4 @@
-"""What a request says in passing decides between conversations that would answer as well; every door alike."""
+"""Test hints in a request, such as a date, that decide between equally good conversations, by every tool."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def log(orchestrator: Orchestrator, channel: str, day: str, *texts: str, *
 
 
 async def first_found(orchestrator: Orchestrator, text: str) -> str:
-    """By `extract` and by `search_sessions`, which agree."""
+    """Return the first channel of `extract` and `search_sessions`, which agree."""
     one = await orchestrator.run({"operation": "extract", "query": {"text": text}})
     several = await orchestrator.run({"operation": "search_sessions", "query": {"text": text}})
     assert one["channel"] == several["sessions"][0]["channel"]
@@ -36,7 +36,7 @@ async def first_found(orchestrator: Orchestrator, text: str) -> str:
 
 
 @pytest.mark.parametrize("text", ["in October about the NAS", "10월에 NAS", "the NAS thing from October"])
-async def test_of_conversations_that_hold_as_much_the_one_of_the_date_comes_first(
+async def test_of_equally_good_conversations_the_one_of_the_date_is_first(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.setattr("orchestrator.answer.finding.lookup.now", lambda: NOW)
@@ -46,7 +46,7 @@ async def test_of_conversations_that_hold_as_much_the_one_of_the_date_comes_firs
     assert await first_found(orchestrator, text) == "bought"
 
 
-async def test_what_was_said_on_a_date_in_a_question_is_given_though_it_holds_none_of_its_words(
+async def test_a_question_with_a_date_finds_what_was_said_then_without_a_common_word(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.answer.finding.lookup.now", lambda: NOW)
@@ -62,7 +62,7 @@ async def test_what_was_said_on_a_date_in_a_question_is_given_though_it_holds_no
     assert set(then) <= {message["text"] for message in answer["messages"]}
 
 
-async def test_a_date_alone_makes_no_answer_of_what_was_said_then(
+async def test_a_date_alone_does_not_make_an_answer_of_what_was_said_then(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.answer.finding.lookup.now", lambda: NOW)
@@ -73,14 +73,14 @@ async def test_a_date_alone_makes_no_answer_of_what_was_said_then(
     assert [session["channel"] for session in sessions] == ["sourdough"]
 
 
-async def test_a_chat_that_only_asked_for_another_does_not_come_before_it(orchestrator: Orchestrator) -> None:
+async def test_a_chat_that_only_asked_for_another_is_not_before_it(orchestrator: Orchestrator) -> None:
     long = "Few people open the text messages that we send about their appointments; let us use alimtalk, which costs"
     await log(orchestrator, "meant", "2026-09-15", f"{long} a little more?", "Solapi sends it, and falls back to SMS.")
     await log(orchestrator, "asking", "2026-11-16", "let's continue alimtalk, alimtalk", "I know nothing of it.")
     assert await first_found(orchestrator, "continue alimtalk") == "meant"
 
 
-async def test_of_a_small_conversation_the_relevant_part_comes_marked(orchestrator: Orchestrator) -> None:
+async def test_the_relevant_part_of_a_small_conversation_is_marked(orchestrator: Orchestrator) -> None:
     texts = ["The NAS is here. Which layout?", "A mirror.", "And the disks?", "Two of them.", "How loud?", "Not very."]
     texts += ["The pool is called dune.", "Scrub it monthly.", "ok", "Bye."]
     await log(orchestrator, "small", "2026-10-03", *texts)
@@ -92,7 +92,7 @@ async def test_of_a_small_conversation_the_relevant_part_comes_marked(orchestrat
     assert answer["metadata"]["left_out"]["messages"] == 10 - len(marked)
 
 
-async def test_who_goes_on_may_name_a_time_in_passing_at_every_door(
+async def test_a_request_to_continue_may_name_a_time_by_every_tool(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.answer.finding.lookup.now", lambda: NOW)
@@ -101,7 +101,7 @@ async def test_who_goes_on_may_name_a_time_in_passing_at_every_door(
     assert await first_found(orchestrator, "continue the reconcile script, it failed again yesterday") == "meant"
 
 
-async def test_a_folder_that_has_only_guesses_says_that_another_has_more(orchestrator: Orchestrator) -> None:
+async def test_a_folder_with_weak_matches_says_that_another_has_better_ones(orchestrator: Orchestrator) -> None:
     projects = {
         "/home/me/app": ["The token list is long", "Page it."],
         "/home/me/phone": ["Push token lost", "Refresh it."],
@@ -114,7 +114,7 @@ async def test_a_folder_that_has_only_guesses_says_that_another_has_more(orchest
         assert bool(found.get("elsewhere")) is has_more, found
 
 
-async def test_where_nothing_was_said_on_either_monday_the_latest_is_told(
+async def test_if_nothing_was_said_on_either_monday_the_latest_conversation_is_named(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.answer.finding.lookup.now", lambda: NOW)
@@ -123,13 +123,13 @@ async def test_where_nothing_was_said_on_either_monday_the_latest_is_told(
     assert "nothing from 2026-11-16" in answer["error"]["details"]
 
 
-async def test_a_channel_may_be_called_by_its_place(orchestrator: Orchestrator) -> None:
+async def test_a_channel_can_be_given_by_its_place_in_the_list(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "old", "2026-10-01", "the NAS?", "NAS.")
     answer = await orchestrator.run({"operation": "extract", "channel": "#1", "query": {}})
     assert answer["channel"] == "old"
 
 
-async def test_last_tuesday_may_be_the_one_of_last_week_at_every_door(
+async def test_last_tuesday_may_be_the_one_of_last_week_by_every_tool(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.answer.finding.lookup.now", lambda: datetime(2026, 11, 19, 9, tzinfo=UTC))
@@ -138,7 +138,7 @@ async def test_last_tuesday_may_be_the_one_of_last_week_at_every_door(
     assert await first_found(orchestrator, "the NAS from last Tuesday") == "week before"
 
 
-async def test_a_run_names_the_conversation_of_its_answer_and_not_the_one_tried_after_it(
+async def test_a_run_names_the_conversation_of_its_answer_and_not_a_later_try(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.answer.finding.lookup.now", lambda: datetime(2026, 11, 19, 9, tzinfo=UTC))

@@ -1,4 +1,4 @@
-"""What is logged: each run as a line. Never a text."""
+"""Test the log: one line for each run, and never a message's text."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ASKED = {"channel": "c", "query": {"text": "where does the heron keep its keys"}
 
 @pytest.fixture
 def logged() -> Iterator[dict[LogFormat, io.StringIO]]:
-    """All that is logged meanwhile, by whomever, in each format, with the most that a format shows."""
+    """Collect everything logged, in each format, with the most details that a format shows."""
     root, written = logging.getLogger(), dict[LogFormat, io.StringIO]()
     level, handlers = root.level, list[logging.Handler]()
     for name, formatter in FORMATS.items():
@@ -49,7 +49,7 @@ async def call(orchestrator: Orchestrator, tool: str, arguments: dict[str, Any])
     return answer
 
 
-async def test_a_run_is_a_line_of_json_with_its_executions_id(
+async def test_a_run_is_a_line_of_json_with_its_execution_id(
     orchestrator: Orchestrator, logged: dict[LogFormat, io.StringIO]
 ) -> None:
     await call(orchestrator, "conversation_log", LOG)
@@ -65,7 +65,7 @@ async def test_a_run_is_a_line_of_json_with_its_executions_id(
     assert (sought["outcome"], sought["message"]) == ("NOT_FOUND", "extract: NOT_FOUND")
 
 
-async def test_no_log_holds_what_was_said_whatever_goes_wrong(
+async def test_no_log_line_holds_message_text_after_any_error(
     orchestrator: Orchestrator, logged: dict[LogFormat, io.StringIO], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await call(orchestrator, "conversation_log", LOG)
@@ -90,7 +90,7 @@ async def test_no_log_holds_what_was_said_whatever_goes_wrong(
     assert answer["error"]["details"].rpartition(" ")[2] in logged["json"].getvalue()
 
 
-def test_what_is_logged_goes_to_stderr_alone_and_warnings_only_unless_json(
+def test_the_log_is_on_stderr_and_shows_only_warnings_unless_it_is_json(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = logging.getLogger()

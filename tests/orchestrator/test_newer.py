@@ -1,4 +1,4 @@
-"""A later statement on the same thing leads the answer; an earlier one is called replaced only if somebody says so."""
+"""Test later statements: the latest leads the answer, and an earlier one is called replaced only on evidence."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def replaced(answer: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("channel", [None, "old"])
-async def test_a_later_conversation_on_the_same_thing_leads_and_the_old_statement_is_called_replaced(
+async def test_a_later_conversation_on_the_same_subject_leads_and_the_old_statement_is_called_replaced(
     orchestrator: Orchestrator, channel: str | None
 ) -> None:
     await log(orchestrator, "old", "2026-01-05", *MAIL)
@@ -64,7 +64,7 @@ async def test_a_change_that_is_only_carried_out_is_shown_with_its_outcome_and_n
     assert replaced(answer) == []
 
 
-async def test_a_rejection_that_gives_the_reason_for_a_change_or_speaks_of_another_thing_keeps_nothing(
+async def test_a_rejection_with_a_reason_for_a_change_or_on_another_subject_does_not_keep_the_old_value(
     orchestrator: Orchestrator,
 ) -> None:
     await log(orchestrator, "old", "2026-01-05", *MAIL)
@@ -75,7 +75,7 @@ async def test_a_rejection_that_gives_the_reason_for_a_change_or_speaks_of_anoth
     assert replaced(await ask(orchestrator, "what do the order mails go through again")) == [MAIL[1]]
 
 
-async def test_what_the_user_replies_to_a_question_stands_in_the_later_statement(orchestrator: Orchestrator) -> None:
+async def test_the_users_reply_to_a_question_is_in_the_later_statement(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "old", "2026-01-05", "What runs the background work of the rota?", "Sidekiq, on Redis.")
     fix = ["Fix the rota page, it names Sidekiq and Redis.", "What is it now?", "good_job", "Done."]
     await log(orchestrator, "later", "2026-03-05", *fix)
@@ -112,7 +112,7 @@ async def test_a_change_that_names_only_the_old_value_leads(orchestrator: Orches
     ],
     ids=["kept", "another environment", "for a time", "for some days", "rejected further on", "voted down"],
 )
-async def test_what_is_kept_or_changed_for_a_place_or_a_time_is_not_called_replaced(
+async def test_a_value_kept_or_changed_only_for_a_place_or_a_time_is_not_called_replaced(
     orchestrator: Orchestrator, later: tuple[str, ...]
 ) -> None:
     await log(orchestrator, "old", "2026-01-05", *MAIL)
@@ -129,7 +129,7 @@ async def test_what_is_kept_or_changed_for_a_place_or_a_time_is_not_called_repla
         "주문 메일 order mails 업체 바꾸기 전에는 provider 뭐였지",
     ],
 )
-async def test_a_question_for_the_past_is_answered_with_the_past(orchestrator: Orchestrator, past: str) -> None:
+async def test_a_question_for_the_past_is_answered_from_the_past(orchestrator: Orchestrator, past: str) -> None:
     await log(orchestrator, "old", "2026-01-05", MAIL[0], "Postmark.")
     provider = "Which provider sends the order mails? We moved the order mails to the provider Resend."
     await log(orchestrator, "later", "2026-03-05", provider, "Resend sends them.")
@@ -138,7 +138,7 @@ async def test_a_question_for_the_past_is_answered_with_the_past(orchestrator: O
     assert "newer" not in answer
 
 
-async def test_what_is_taken_back_in_the_same_conversation_comes_with_what_takes_it_back(
+async def test_a_statement_withdrawn_in_the_same_conversation_comes_with_its_withdrawal(
     orchestrator: Orchestrator,
 ) -> None:
     said = ["Admin passwords need a minimum of 10 characters.", "The validator wants 10 characters.", "And fences?"]
@@ -150,7 +150,7 @@ async def test_what_is_taken_back_in_the_same_conversation_comes_with_what_takes
     assert back in [message["text"] for message in answer["messages"]]
 
 
-async def test_a_change_that_fits_the_request_best_leads_before_what_it_replaces(orchestrator: Orchestrator) -> None:
+async def test_a_change_that_fits_the_request_best_leads_before_the_old_statement(orchestrator: Orchestrator) -> None:
     talk = ["We retry webhooks five times.", "Noted, five retries."]
     change = "Changed my mind: three retries instead of five for webhooks."
     await log(orchestrator, "hooks", "2026-01-05", *talk, change, "Three retries now.")
@@ -160,7 +160,7 @@ async def test_a_change_that_fits_the_request_best_leads_before_what_it_replaces
     assert {one["replaced_on"][:16] for one in answer["messages"] if one["text"] in talk} == {"2026-01-05T08:02"}
 
 
-async def test_a_change_of_mind_in_the_next_turn_leads_where_the_old_value_is_named(orchestrator: Orchestrator) -> None:
+async def test_a_change_of_mind_in_the_next_turn_leads_if_it_names_the_old_value(orchestrator: Orchestrator) -> None:
     back = "Changed my mind: three retries instead of five for webhooks"
     await log(orchestrator, "c", "2026-01-05", "We retry webhooks five times.", "Noted.", back, "Three then.")
     answer = await ask(orchestrator, "how often do we retry webhooks?")

@@ -1,4 +1,4 @@
-"""What a session may be called, and what the names people give mean."""
+"""Test nicknames: which are allowed, and which session each refers to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(autouse=True)
 async def two(orchestrator: Orchestrator) -> None:
-    """Two sessions; the later one has a native id."""
+    """Log two sessions; the later one has a native id."""
     for day, name, meta in ((1, "basket", {}), (2, "prices", {"session_id": "5e55-0001"})):
         message = {"role": "user", "text": f"about {name}", "timestamp": f"2026-01-0{day}T12:00:00Z"}
         await orchestrator.run(
@@ -25,7 +25,7 @@ async def two(orchestrator: Orchestrator) -> None:
         )
 
 
-async def call_it(orchestrator: Orchestrator, name: str, nickname: str, **more: Any) -> dict[str, Any]:
+async def set_nickname(orchestrator: Orchestrator, name: str, nickname: str, **more: Any) -> dict[str, Any]:
     return await orchestrator.run({"operation": "tag", "channel": name, "query": {"nickname": nickname, **more}})
 
 
@@ -33,7 +33,7 @@ async def fetch(orchestrator: Orchestrator, reference: str) -> dict[str, Any]:
     return await orchestrator.run({"operation": "fetch", "query": {"session_id": reference}})
 
 
-async def test_a_tag_that_was_stored_with_spaces_is_removed_by_its_word(orchestrator: Orchestrator) -> None:
+async def test_a_tag_stored_with_spaces_is_removed_by_its_word(orchestrator: Orchestrator) -> None:
     registry = orchestrator.registry
     await registry.write(lambda tx: edit_channel(tx, "basket", {}, [" api", "web"]))
     query = {"remove_tags": ["api"]}
@@ -49,33 +49,33 @@ REFUSED_NAMES = [
 ]
 
 
-async def test_a_nickname_that_means_something_else_or_nothing_is_refused(
+async def test_a_nickname_that_refers_to_something_else_or_is_blank_is_refused(
     orchestrator: Orchestrator, subtests: pytest.Subtests
 ) -> None:
     for nickname, allowed in REFUSED_NAMES:
         with subtests.test(nickname=nickname, allowed=allowed):
-            refused = await call_it(orchestrator, "basket", nickname)
+            refused = await set_nickname(orchestrator, "basket", nickname)
             assert refused["error"]["code"] == "INVALID_REQUEST"
             assert allowed in refused["error"]["details"]
 
 
-async def test_a_nickname_is_kept_without_the_blanks_around_it(orchestrator: Orchestrator) -> None:
-    named = await call_it(orchestrator, "basket", "  Auth Design ")
+async def test_blanks_around_a_nickname_are_removed(orchestrator: Orchestrator) -> None:
+    named = await set_nickname(orchestrator, "basket", "  Auth Design ")
     assert named["channel"]["nickname"] == "Auth Design"
 
 
 @pytest.mark.parametrize("given", ["Élan", "ÉLAN", "élan"])
-async def test_a_nickname_is_found_in_capitals_or_not(orchestrator: Orchestrator, given: str) -> None:
-    await call_it(orchestrator, "basket", "Élan")
+async def test_a_nickname_is_found_in_any_case(orchestrator: Orchestrator, given: str) -> None:
+    await set_nickname(orchestrator, "basket", "Élan")
     assert (await fetch(orchestrator, given))["session"]["channel"] == "basket"
-    assert (await call_it(orchestrator, "prices", given))["error"]["code"] == "INVALID_REQUEST"
+    assert (await set_nickname(orchestrator, "prices", given))["error"]["code"] == "INVALID_REQUEST"
 
 
 async def test_a_session_may_have_its_own_name_as_nickname(orchestrator: Orchestrator) -> None:
-    assert (await call_it(orchestrator, "basket", "basket"))["success"]
+    assert (await set_nickname(orchestrator, "basket", "basket"))["success"]
 
 
-async def test_a_nickname_of_before_stays_but_a_place_in_the_list_is_a_place(
+async def test_an_old_nickname_that_looks_like_a_number_is_kept_and_the_number_means_the_place(
     orchestrator: Orchestrator, database_url: str
 ) -> None:
     registry = Registry(database_url)
@@ -83,12 +83,12 @@ async def test_a_nickname_of_before_stays_but_a_place_in_the_list_is_a_place(
     await registry.write(lambda tx: tx.execute(renamed))
     registry.close()
 
-    kept = await call_it(orchestrator, "basket", "#1", tags=["shop"])
+    kept = await set_nickname(orchestrator, "basket", "#1", tags=["shop"])
     assert (kept["channel"]["nickname"], kept["channel"]["tags"]) == ("#1", ["shop"])
     assert (await fetch(orchestrator, "#1"))["session"]["channel"] == "prices"
 
 
-async def test_places_are_counted_from_one(orchestrator: Orchestrator) -> None:
+async def test_places_in_the_list_count_from_one(orchestrator: Orchestrator) -> None:
     answer = await fetch(orchestrator, "#0")
     assert answer["error"]["code"] == "NOT_FOUND"
     assert "counting starts at 1" in answer["error"]["details"]

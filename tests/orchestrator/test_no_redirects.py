@@ -1,4 +1,4 @@
-"""Whoever answers at a configured address sends us nowhere else: no redirect is followed into a private network."""
+"""Test that no redirect of a configured address is followed into a private network."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def elsewhere() -> Iterator[tuple[str, list[str]]]:
-    """A server that redirects all to its page /private, and the pages it was asked for."""
+def redirecting_server() -> Iterator[tuple[str, list[str]]]:
+    """Run a server that redirects everything to its page /private; return its address and the requested pages."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -42,8 +42,8 @@ def elsewhere() -> Iterator[tuple[str, list[str]]]:
     server.server_close()
 
 
-async def test_a_model_cannot_redirect_us(elsewhere: tuple[str, list[str]]) -> None:
-    address, asked = elsewhere
+async def test_a_redirect_of_a_model_endpoint_is_not_followed(redirecting_server: tuple[str, list[str]]) -> None:
+    address, asked = redirecting_server
     model = LanguageModel(address, "m", pause_s=0.01)
     with pytest.raises(WriterUnavailable):
         await model.write("sum it up", "text", 100)
@@ -53,8 +53,8 @@ async def test_a_model_cannot_redirect_us(elsewhere: tuple[str, list[str]]) -> N
     assert "/private" not in asked
 
 
-async def test_a_registry_elsewhere_cannot_redirect_us(elsewhere: tuple[str, list[str]]) -> None:
-    address, asked = elsewhere
+async def test_a_redirect_of_a_registry_elsewhere_is_not_followed(redirecting_server: tuple[str, list[str]]) -> None:
+    address, asked = redirecting_server
     async with RemoteRegistry(address) as remote:
         with pytest.raises(Unreachable, match="307"):
             await remote.changes(0)

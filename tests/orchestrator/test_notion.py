@@ -1,4 +1,4 @@
-"""Notion's pages: read through its MCP server, kept as snapshots, and told of in the briefing."""
+"""Test Notion's pages: read through its MCP server, stored as snapshots, and listed in the briefing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SERVER = McpServerSettings(command=["notion"])
 
 
 class Workspace:
-    """What Notion's own server answers: the bodies of Notion's API as text, its refusals too."""
+    """Notion's own server: answers and refusals of its API as text."""
 
     def __init__(self) -> None:
         self.pages: dict[str, dict[str, Any]] = {}
@@ -76,7 +76,7 @@ async def orchestrator(database_url: str) -> AsyncIterator[Orchestrator]:
     registry.close()
 
 
-async def look(orchestrator: Orchestrator, tmp_path: Path) -> StoreReport:
+async def sync_notion(orchestrator: Orchestrator, tmp_path: Path) -> StoreReport:
     [report] = await sync(orchestrator, [Notion(SERVER)], Paths(tmp_path, {}))
     return report
 
@@ -88,33 +88,33 @@ async def messages(orchestrator: Orchestrator, page: str) -> list[dict[str, Any]
     return found
 
 
-async def test_each_state_of_a_page_is_a_snapshot_and_only_what_was_edited_is_read(
+async def test_each_state_of_a_page_is_a_snapshot_and_only_edited_pages_are_read(
     orchestrator: Orchestrator, workspace: Workspace, tmp_path: Path
 ) -> None:
-    assert (await look(orchestrator, tmp_path)).new_messages == 2
-    assert (await look(orchestrator, tmp_path)).new_messages == 0
+    assert (await sync_notion(orchestrator, tmp_path)).new_messages == 2
+    assert (await sync_notion(orchestrator, tmp_path)).new_messages == 0
     workspace.write("plans", "We decided to ship in April.", f"{DAY}T12:00:00")
-    assert (await look(orchestrator, tmp_path)).new_messages == 1
+    assert (await sync_notion(orchestrator, tmp_path)).new_messages == 1
     assert workspace.read == ["roads", "plans", "plans"]
     kept = await messages(orchestrator, "plans")
     assert [one["text"] for one in kept] == ["We decided to ship in March.", "We decided to ship in April."]
     assert all(one["id"].startswith("snap_") for one in kept)
 
 
-async def test_pages_that_we_made_do_not_come_back(
+async def test_pages_made_by_the_product_are_not_imported(
     orchestrator: Orchestrator, workspace: Workspace, tmp_path: Path
 ) -> None:
     workspace.write("briefing", "Decided: March.", f"{DAY}T13:00:00", by="bot")
-    assert (await look(orchestrator, tmp_path)).new_messages == 2
+    assert (await sync_notion(orchestrator, tmp_path)).new_messages == 2
     assert "briefing" not in workspace.read
 
 
-async def test_what_notion_refuses_is_told_and_what_was_kept_stays(
+async def test_a_refusal_of_notion_is_reported_and_stored_snapshots_stay(
     orchestrator: Orchestrator, workspace: Workspace, tmp_path: Path
 ) -> None:
-    await look(orchestrator, tmp_path)
+    await sync_notion(orchestrator, tmp_path)
     workspace.refusal = {"object": "error", "status": 401, "message": "API token is invalid."}
-    report = await look(orchestrator, tmp_path)
+    report = await sync_notion(orchestrator, tmp_path)
     assert not report.is_complete
     assert "API token is invalid." in report.skipped[0].why
     assert len(await messages(orchestrator, "plans")) == 1
@@ -128,10 +128,10 @@ async def test_what_notion_refuses_is_told_and_what_was_kept_stays(
         (["conversation_summaries"], [False, True]),
     ],
 )
-async def test_a_briefing_tells_of_the_kinds_of_data_that_are_asked_for(
+async def test_a_briefing_covers_the_kinds_of_data_that_are_asked_for(
     orchestrator: Orchestrator, workspace: Workspace, tmp_path: Path, kinds: list[str], told: list[bool]
 ) -> None:
-    await look(orchestrator, tmp_path)
+    await sync_notion(orchestrator, tmp_path)
     said = [{"role": "assistant", "text": "Let's go with Redis.", "timestamp": f"{DAY}T09:00:00Z"}]
     await orchestrator.run({"operation": "save", "channel": "shop", "messages": said})
     asked = {"operation": "daily_briefing", "query": {"date": DAY, "data_types": kinds}, "source": "backoffice"}

@@ -1,4 +1,4 @@
-"""Every operation is complete in its own file: its permission, its work, its tools, and words for its fields."""
+"""Test that each operation is complete: its permission, steps, tools, and labels of its fields."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ ALL = list(operations().values())
 HERE = Caller(project="/home/me/shop", is_local=True)
 
 
-def named(operation: Operation) -> str:
+def name_of(operation: Operation) -> str:
     return operation.name
 
 
-def test_an_operation_reads_or_writes_and_only_one_that_reads_looks_for_news_first() -> None:
+def test_an_operation_reads_or_writes_and_only_one_that_reads_checks_for_news() -> None:
     for operation in ALL:
         assert operation.steps.query or operation.steps.write
         assert bool(operation.syncs_first) <= bool(operation.steps.query)
@@ -66,7 +66,7 @@ def test_every_field_of_a_request_has_a_label_in_both_languages() -> None:
             assert any("가" <= letter <= "힣" for letter in korean)
 
 
-def test_an_operations_own_labels_are_of_its_own_fields() -> None:
+def test_an_operations_labels_are_of_its_own_fields() -> None:
     for operation in ALL:
         request: Any = operation.request
         query = request.model_fields["query"].annotation if operation.has_query else request
@@ -75,7 +75,7 @@ def test_an_operations_own_labels_are_of_its_own_fields() -> None:
 
 
 def example_of(tool: str) -> dict[str, Any]:
-    """A tool's example with the user's own values in place of the placeholders."""
+    """Return a tool's example with real values for its placeholders."""
     example: dict[str, Any] = json.loads(re.sub(r"<[^>]+>", "auth", json.dumps(dict(tools()[tool].example))))
     return example
 
@@ -99,7 +99,7 @@ async def test_a_tools_example_runs(orchestrator: Orchestrator) -> None:
         assert body["ok"] or body["error"]["code"] in ("NOT_FOUND", "INVALID_REQUEST"), body
 
 
-def test_every_tool_is_in_a_toolset_and_no_name_stands_for_two() -> None:
+def test_every_tool_is_in_a_toolset_and_no_name_means_two_tools() -> None:
     assert {name for toolset in TOOLSETS for name in tools_of(toolset)} == tools().keys()
     names = [*tools(), *(alias.name for tool in tools().values() for alias in tool.aliases)]
     assert len(names) == len(set(names))

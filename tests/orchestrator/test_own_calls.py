@@ -1,4 +1,4 @@
-"""No echo: who asks for an earlier conversation gets that one, never the chats in which it was asked for before."""
+"""Test that a search finds the conversation asked for, never the chats in which it was asked for before."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def run_sync(orchestrator: Orchestrator, home: Path) -> int:
 
 
 async def found(orchestrator: Orchestrator, words: str = "fibonacci memoize functools O(n)") -> list[str]:
-    """The texts that hold a word of these, best first."""
+    """Return the texts that hold one of the words, best first."""
 
     def work(tx: Any) -> list[str]:
         own = [one.candidate.number for one in find_messages(tx, words, Scope()).ranked if one.base_score]
@@ -72,7 +72,7 @@ async def found(orchestrator: Orchestrator, words: str = "fibonacci memoize func
 
 
 async def channels(orchestrator: Orchestrator, words: str) -> list[str]:
-    """The channels found, best first."""
+    """Return the channels found, best first."""
 
     def work(tx: Any) -> list[str]:
         ranked = find_messages(tx, words, Scope()).channels
@@ -83,18 +83,18 @@ async def channels(orchestrator: Orchestrator, words: str) -> list[str]:
 
 
 async def stored(orchestrator: Orchestrator) -> list[dict[str, Any]]:
-    """The messages of the only channel."""
+    """Return the messages of the only channel."""
     page = await orchestrator.registry.read(lambda tx: list_channels(tx, {}, Page(limit=100)))
     [channel] = page["items"]
     return await orchestrator.registry.get_conversations(channel["channel"], limit=1000)
 
 
-async def said(orchestrator: Orchestrator) -> list[tuple[str, str]]:
+async def roles_and_texts(orchestrator: Orchestrator) -> list[tuple[str, str]]:
     return [(message["role"], message["text"]) for message in await stored(orchestrator)]
 
 
 def claude_asks(home: Path, name: str = CALL, answer: str | None = ANSWER, params: Any = PARAMS) -> Dialogue:
-    """A chat in Claude Code that only asks for another one; without its answer as yet, if there is none."""
+    """Return a chat in Claude Code that only asks for another one, with or without its answer."""
     talk = Dialogue(claude_code_files.session_id(7))
     talk.user(ASKED)
     talk.calls(name, params, "toolu_1", "msg_1")
@@ -105,24 +105,26 @@ def claude_asks(home: Path, name: str = CALL, answer: str | None = ANSWER, param
     return talk
 
 
-async def test_what_our_tools_answered_in_claude_code_is_not_found_a_second_time(
+async def test_answers_of_our_tools_in_claude_code_are_not_found_again(
     orchestrator: Orchestrator, empty_home: Path
 ) -> None:
     talk = claude_asks(empty_home)
     assert await run_sync(orchestrator, empty_home) == 3
-    assert await said(orchestrator) == [("user", ASKED), ("tool", MARK), ("assistant", "That was about speed.")]
+    assert await roles_and_texts(orchestrator) == [
+        ("user", ASKED),
+        ("tool", MARK),
+        ("assistant", "That was about speed."),
+    ]
     assert await found(orchestrator) == []
     assert TOLD not in json.dumps(await stored(orchestrator))
     talk.user("And now in Rust, please: fibonacci with a table.")
     claude_code_files.write(empty_home / ".claude", talk)
     assert await run_sync(orchestrator, empty_home) == 1
     assert await found(orchestrator) == ["And now in Rust, please: fibonacci with a table."]
-    assert [text for _, text in await said(orchestrator)][:2] == [ASKED, MARK]
+    assert [text for _, text in await roles_and_texts(orchestrator)][:2] == [ASKED, MARK]
 
 
-async def test_what_our_tools_answered_in_codex_is_not_found_a_second_time(
-    orchestrator: Orchestrator, empty_home: Path
-) -> None:
+async def test_answers_of_our_tools_in_codex_are_not_found_again(orchestrator: Orchestrator, empty_home: Path) -> None:
     talk = Rollout(codex_files.thread_id(7))
     talk.meta()
     talk.turn("t1")
@@ -131,7 +133,7 @@ async def test_what_our_tools_answered_in_codex_is_not_found_a_second_time(
     talk.message("assistant", "That was about speed.")
     codex_files.write(empty_home / ".codex", talk)
     assert await run_sync(orchestrator, empty_home) == 3
-    assert ("tool", MARK) in await said(orchestrator)
+    assert ("tool", MARK) in await roles_and_texts(orchestrator)
     assert await found(orchestrator) == []
 
 
@@ -144,10 +146,10 @@ NOTES = (
 
 @pytest.mark.parametrize("note", NOTES)
 @pytest.mark.parametrize("client", ["codex", "gemini-cli", "qwen-code"])
-async def test_what_our_hooks_told_a_model_is_not_kept_in_its_chat(
+async def test_text_that_our_hooks_give_to_a_model_is_not_stored_in_its_chat(
     orchestrator: Orchestrator, empty_home: Path, client: str, note: str
 ) -> None:
-    """Else the words of a conversation would stay there when it is forgotten."""
+    """Otherwise a conversation's words would stay there when it is forgotten."""
     mark, other = "told: a note of Context Registry", f"<environment_context>{note}</environment_context>"
     if client == "codex":
         talk = Rollout(codex_files.thread_id(7))
@@ -170,26 +172,24 @@ async def test_what_our_hooks_told_a_model_is_not_kept_in_its_chat(
         gemini_files.write(empty_home / ".gemini", chat)
         expected = [("system", f"{mark}\n{files}{mark}"), ("user", ASKED)]
     await run_sync(orchestrator, empty_home)
-    assert sorted(await said(orchestrator)) == sorted(expected)
+    assert sorted(await roles_and_texts(orchestrator)) == sorted(expected)
     assert mark not in await found(orchestrator, mark)
 
 
-async def test_what_an_app_says_of_itself_is_kept(orchestrator: Orchestrator) -> None:
+async def test_a_system_message_that_only_mentions_the_product_is_stored_unchanged(orchestrator: Orchestrator) -> None:
     rules = "Context Registry: our product. Deploy on Mondays."
     messages = [{"role": "system", "text": rules}, {"role": "user", "text": ASKED}]
     await orchestrator.run({"operation": "save", "channel": "c", "messages": messages})
-    assert ("system", rules) in await said(orchestrator)
+    assert ("system", rules) in await roles_and_texts(orchestrator)
 
 
-async def test_what_our_tools_answered_in_cursor_is_not_found_a_second_time(
-    orchestrator: Orchestrator, empty_home: Path
-) -> None:
+async def test_answers_of_our_tools_in_cursor_are_not_found_again(orchestrator: Orchestrator, empty_home: Path) -> None:
     wrapped = {"tools": [{"name": "extract", "parameters": json.dumps(PARAMS), "serverName": "context-registry"}]}
     call = called("b-2", "mcp_context-registry_extract", wrapped, {"result": ANSWER})
     cursor = CursorFiles(empty_home / ".config" / "Cursor" / "User")
     cursor.conversation("c-1", asked("b-1", ASKED), call)
     await run_sync(orchestrator, empty_home)
-    assert await said(orchestrator) == [("user", ASKED), ("tool", MARK)]
+    assert await roles_and_texts(orchestrator) == [("user", ASKED), ("tool", MARK)]
     assert await found(orchestrator) == []
 
 
@@ -206,16 +206,16 @@ async def test_what_our_tools_answered_in_cursor_is_not_found_a_second_time(
         "context-registry-extract",
     ],
 )
-async def test_our_tools_are_known_by_whatever_name_a_client_gives_them(
+async def test_our_tools_are_recognised_by_any_name_a_client_gives_them(
     sqlite_url: str, orchestrator: Orchestrator, empty_home: Path, name: str
 ) -> None:
     claude_asks(empty_home, name, "It timed out.")
     await run_sync(orchestrator, empty_home)
-    assert (await said(orchestrator))[:2] == [("user", ASKED), ("tool", MARK)]
+    assert (await roles_and_texts(orchestrator))[:2] == [("user", ASKED), ("tool", MARK)]
 
 
 @pytest.mark.parametrize("name", ["extract", "mcp__memory__extract"])
-async def test_a_tool_of_the_same_name_is_ours_only_if_it_answers_as_ours_do(
+async def test_a_tool_with_the_name_of_one_of_ours_counts_only_if_it_answers_in_our_format(
     orchestrator: Orchestrator, empty_home: Path, name: str
 ) -> None:
     claude_asks(empty_home, name, json.dumps({"ok": True, "pages": [TOLD]}))
@@ -224,10 +224,10 @@ async def test_a_tool_of_the_same_name_is_ours_only_if_it_answers_as_ours_do(
     claude_asks(empty_home, name, json.dumps([{"type": "text", "text": ANSWER}]))
     assert await run_sync(orchestrator, empty_home) == 0
     assert await found(orchestrator) == []
-    assert ("tool", MARK) in await said(orchestrator)
+    assert ("tool", MARK) in await roles_and_texts(orchestrator)
 
 
-async def test_reading_a_file_that_quotes_our_answers_stays_what_it_is(
+async def test_reading_a_file_that_quotes_our_answers_is_stored_unchanged(
     orchestrator: Orchestrator, empty_home: Path
 ) -> None:
     claude_asks(empty_home, "Read", f"# The interface\n\n{ANSWER}", {"file_path": "docs/interface.md"})
@@ -241,11 +241,11 @@ async def test_a_chat_that_logs_itself_every_turn_is_found_by_its_questions(
     sent = {"channel": "c", "messages": [{"role": "user", "text": "How do I memoize fibonacci?"}]}
     claude_asks(empty_home, "mcp__context-registry__conversation_log", '{"ok":true}', sent)
     await run_sync(orchestrator, empty_home)
-    assert ("tool", "called: conversation_log — c") in await said(orchestrator)
+    assert ("tool", "called: conversation_log — c") in await roles_and_texts(orchestrator)
     assert await found(orchestrator) == [ASKED]
 
 
-async def test_a_long_message_is_found_although_it_made_the_model_look_something_up(
+async def test_a_long_message_is_found_although_the_model_searched_because_of_it(
     orchestrator: Orchestrator, empty_home: Path
 ) -> None:
     talk = claude_asks(empty_home)
@@ -256,7 +256,7 @@ async def test_a_long_message_is_found_although_it_made_the_model_look_something
     assert await found(orchestrator) == [question.strip()]
 
 
-async def test_the_question_is_found_until_the_call_is_known(orchestrator: Orchestrator, empty_home: Path) -> None:
+async def test_a_question_is_found_until_the_tool_call_is_read(orchestrator: Orchestrator, empty_home: Path) -> None:
     talk = Dialogue(claude_code_files.session_id(7))
     talk.user(ASKED)
     claude_code_files.write(empty_home / ".claude", talk)
@@ -268,10 +268,10 @@ async def test_the_question_is_found_until_the_call_is_known(orchestrator: Orche
     claude_asks(empty_home)
     await run_sync(orchestrator, empty_home)
     assert await found(orchestrator) == []
-    assert [text for _, text in await said(orchestrator)] == [ASKED, MARK, "That was about speed."]
+    assert [text for _, text in await roles_and_texts(orchestrator)] == [ASKED, MARK, "That was about speed."]
 
 
-async def test_the_question_a_hook_sent_is_found_until_the_call_is_read(
+async def test_a_question_sent_by_a_hook_is_found_until_the_tool_call_is_read(
     orchestrator: Orchestrator, empty_home: Path, tmp_path: Path
 ) -> None:
     talk = claude_asks(empty_home)
@@ -285,26 +285,30 @@ async def test_the_question_a_hook_sent_is_found_until_the_call_is_read(
     assert await found(orchestrator) == []
     spool.append(str(tmp_path / "spool"), told)
     await drain(orchestrator, tmp_path / "spool")
-    assert [text for _, text in await said(orchestrator)] == [ASKED, MARK, "That was about speed."]
+    assert [text for _, text in await roles_and_texts(orchestrator)] == [ASKED, MARK, "That was about speed."]
 
 
-def pasted(text: str) -> dict[str, Any]:
+def pasted_result(text: str) -> dict[str, Any]:
     return {"role": "tool", "text": text}
 
 
-def with_name(text: str) -> dict[str, Any]:
+def result_with_name(text: str) -> dict[str, Any]:
     return {"role": "tool", "text": text, "name": CALL, "result": text}
 
 
-def with_tool(text: str) -> dict[str, Any]:
+def result_with_tool(text: str) -> dict[str, Any]:
     return {"role": "tool", "text": f"extract\n{text}", "tool": {"name": "extract", "params": PARAMS, "result": text}}
 
 
 @pytest.mark.parametrize(
     ("shape", "mark"),
-    [(pasted, "recalled: extract — long-ago"), (with_name, "recalled: extract — long-ago"), (with_tool, MARK)],
+    [
+        (pasted_result, "recalled: extract — long-ago"),
+        (result_with_name, "recalled: extract — long-ago"),
+        (result_with_tool, MARK),
+    ],
 )
-async def test_what_our_tools_answered_is_logged_as_a_mark_and_only_once(
+async def test_answers_of_our_tools_are_logged_as_one_mark(
     orchestrator: Orchestrator, shape: Callable[[str], dict[str, Any]], mark: str
 ) -> None:
     chat = [{"role": "user", "text": ASKED}, shape(ANSWER), {"role": "assistant", "text": "That was about speed."}]
@@ -312,12 +316,17 @@ async def test_what_our_tools_answered_is_logged_as_a_mark_and_only_once(
     first = await orchestrator.run(log)
     again = await orchestrator.run({**log, "messages": [*chat, {"role": "user", "text": "Thanks!"}]})
     assert (len(set(first["stored_ids"])), again["stored_ids"][:3]) == (3, first["stored_ids"])
-    assert [text for _, text in await said(orchestrator)] == [ASKED, mark, "That was about speed.", "Thanks!"]
+    assert [text for _, text in await roles_and_texts(orchestrator)] == [
+        ASKED,
+        mark,
+        "That was about speed.",
+        "Thanks!",
+    ]
     assert TOLD not in json.dumps(await stored(orchestrator))
     assert await found(orchestrator) == []
 
 
-async def test_a_chat_that_asks_comes_after_the_one_it_asks_for(orchestrator: Orchestrator, empty_home: Path) -> None:
+async def test_a_chat_that_asks_ranks_after_the_one_it_asks_for(orchestrator: Orchestrator, empty_home: Path) -> None:
     talk = claude_asks(empty_home)
     talk.aside("ai-title", aiTitle="Continue the fibonacci conversation", sessionId=talk.session_id)
     claude_code_files.write(empty_home / ".claude", talk)
@@ -333,7 +342,7 @@ async def test_a_chat_that_asks_comes_after_the_one_it_asks_for(orchestrator: Or
     assert len(await channels(orchestrator, ASKED)) == 2
 
 
-async def test_neither_gains_by_having_been_said_on_the_day_that_is_asked_for(
+async def test_messages_of_the_asking_chat_get_no_score_for_their_date(
     orchestrator: Orchestrator, empty_home: Path
 ) -> None:
     claude_asks(empty_home)
@@ -343,17 +352,17 @@ async def test_neither_gains_by_having_been_said_on_the_day_that_is_asked_for(
     assert [one.candidate.role for one in ranked if one.base_score] == ["assistant"]
 
 
-async def test_a_question_stays_unfound_when_its_channel_turns_out_to_be_another(orchestrator: Orchestrator) -> None:
+async def test_a_question_stays_excluded_when_its_channel_turns_out_to_be_another(orchestrator: Orchestrator) -> None:
     log = {"operation": "conversation_log", "source": "cursor"}
     question, answer = {"role": "user", "text": ASKED}, {"role": "assistant", "text": "That was about speed."}
     await orchestrator.run({**log, "channel": "session", "messages": [question, answer]})
-    await orchestrator.run({**log, "channel": "named", "messages": [question, pasted(ANSWER), answer]})
+    await orchestrator.run({**log, "channel": "named", "messages": [question, pasted_result(ANSWER), answer]})
     await orchestrator.registry.write(lambda tx: merge_channels(tx, 2, 1))
-    assert [role for role, _ in await said(orchestrator)].count("tool") == 1
+    assert [role for role, _ in await roles_and_texts(orchestrator)].count("tool") == 1
     assert await found(orchestrator) == []
 
 
-async def test_what_is_not_searched_stays_so_when_the_index_is_built_anew(
+async def test_excluded_messages_stay_excluded_when_the_index_is_rebuilt(
     orchestrator: Orchestrator, empty_home: Path
 ) -> None:
     claude_asks(empty_home)
@@ -372,7 +381,7 @@ async def test_a_mark_can_be_deleted_and_restored(orchestrator: Orchestrator, em
     assert await found(orchestrator, "speed") == []
 
 
-async def test_what_our_prompts_put_into_the_users_mouth_is_not_found(orchestrator: Orchestrator) -> None:
+async def test_text_of_our_prompts_is_not_found_as_the_users(orchestrator: Orchestrator) -> None:
     async with Client(create_server(orchestrator.run)) as client:
         [given] = (await client.get_prompt("continue", {"text": "fibonacci memoize"})).messages
     assert isinstance(given.content, TextContent)
@@ -382,7 +391,7 @@ async def test_what_our_prompts_put_into_the_users_mouth_is_not_found(orchestrat
     assert len(await stored(orchestrator)) == 2
 
 
-async def test_a_question_logged_by_the_model_is_not_found_once_its_session_recalled(
+async def test_a_question_logged_by_the_model_is_excluded_once_its_session_has_recalled(
     orchestrator: Orchestrator, empty_home: Path
 ) -> None:
     chat = [{"role": "user", "text": ASKED}, {"role": "assistant", "text": "That was about speed."}]
@@ -397,7 +406,7 @@ async def test_a_question_logged_by_the_model_is_not_found_once_its_session_reca
     assert len(await stored(orchestrator)) == 3
 
 
-async def test_every_tool_of_the_server_is_known_as_one_of_ours(orchestrator: Orchestrator) -> None:
+async def test_every_tool_of_the_server_is_recognised_as_ours(orchestrator: Orchestrator) -> None:
     async with Client(create_server(orchestrator.run)) as client:
         names = {tool.name for tool in (await client.list_tools()).tools}
     assert names <= {*RECALL_TOOLS, *OTHER_TOOLS}

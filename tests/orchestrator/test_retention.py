@@ -1,4 +1,4 @@
-"""Conversations that grew old by a policy are forgotten, and nothing that it does not name."""
+"""Test retention policies: old conversations are forgotten, and nothing that no policy names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def say(orchestrator: Orchestrator, name: str, days: float, **more: Any) -> None:
-    """Log a conversation whose last word is that many days old."""
+    """Log a conversation whose last message is `days` old."""
     access = Access(more["owner"], Level.WRITE, owner=more["owner"]) if "owner" in more else None
     at = format_time(now() - timedelta(days=days))
     messages = [{"role": "user", "text": f"where does the {name} live?", "timestamp": at}]
@@ -66,7 +66,7 @@ async def test_old_conversations_go_and_pinned_shared_and_remembered_ones_stay(o
     assert again["error"]["code"] == "NOT_FOUND"
 
 
-async def test_a_policy_takes_only_the_projects_and_the_person_that_it_names(orchestrator: Orchestrator) -> None:
+async def test_a_policy_applies_only_to_the_projects_and_the_person_it_names(orchestrator: Orchestrator) -> None:
     places = {"in": "/srv/shop/web", "beside": "/srv/blog", "nowhere": None}
     for place, project in places.items():
         for owner in ("kim", "lee"):
@@ -82,7 +82,7 @@ async def test_a_policy_takes_only_the_projects_and_the_person_that_it_names(orc
     assert await kept(orchestrator) == ["kim_beside", "kim_nowhere"]
 
 
-async def test_the_upkeep_applies_policies_and_leaves_a_record_of_each_that_found_something(
+async def test_upkeep_applies_policies_and_records_each_that_found_something(
     orchestrator: Orchestrator,
 ) -> None:
     await say(orchestrator, "otter", 40)
@@ -153,7 +153,7 @@ async def test_a_server_that_restarts_with_a_clock_far_ahead_applies_a_policy_on
             pass
 
 
-async def test_a_conversation_that_goes_on_meanwhile_is_not_taken(orchestrator: Orchestrator) -> None:
+async def test_a_conversation_that_gets_a_message_meanwhile_is_kept(orchestrator: Orchestrator) -> None:
     await say(orchestrator, "otter", 40)
     policy = RetentionPolicy(days=30)
     found = await orchestrator.registry.read(lambda tx: find_quiet(tx, policy))
@@ -162,7 +162,7 @@ async def test_a_conversation_that_goes_on_meanwhile_is_not_taken(orchestrator: 
     assert await orchestrator.registry.write(lambda tx: lock_quiet(tx, policy, list(found))) == []
 
 
-async def test_no_other_registry_is_told_and_no_backup_brings_it_back(
+async def test_an_expired_conversation_is_not_forgotten_elsewhere_and_no_backup_brings_it_back(
     orchestrator: Orchestrator, tmp_path: Path
 ) -> None:
     local_files = LocalFiles(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
@@ -179,7 +179,7 @@ async def test_no_other_registry_is_told_and_no_backup_brings_it_back(
     assert (await shelved.view(list_edits, 0))["items"] == []
 
 
-async def test_a_new_conversation_is_stored_though_old_ones_together_held_its_words(
+async def test_a_new_conversation_is_stored_although_expired_ones_together_had_its_words(
     orchestrator: Orchestrator,
 ) -> None:
     await say(orchestrator, "otter", 40)
@@ -192,7 +192,7 @@ async def test_a_new_conversation_is_stored_though_old_ones_together_held_its_wo
     assert await kept(orchestrator) == ["new"]
 
 
-async def test_only_an_admin_of_all_may_apply_a_policy(orchestrator: Orchestrator) -> None:
+async def test_only_an_admin_may_apply_a_policy(orchestrator: Orchestrator) -> None:
     await say(orchestrator, "otter", 40, owner="kim")
     tokens = [
         Access("kim", Level.WRITE, owner="kim"),

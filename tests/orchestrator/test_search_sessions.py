@@ -1,4 +1,4 @@
-"""Finding sessions again by what was said in them."""
+"""Test the search for sessions by their words."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def found(orchestrator: Orchestrator, text: str, **query: Any) -> list[str
 
 
 async def three_sessions(orchestrator: Orchestrator) -> None:
-    """Korean, English, and one of another client, project and month."""
+    """Log a Korean session, an English one, and one of another client, project and month."""
     await log(orchestrator, "fib", FIBONACCI)
     await log(orchestrator, "ops", DOCKER, project="/home/me/shop")
     await log(orchestrator, "cache", REDIS, day="2026-02-10", source="claude")
@@ -66,7 +66,7 @@ async def three(seeded: Seeded) -> AsyncIterator[Orchestrator]:
 
 
 @pytest.mark.parametrize(("words", "sequence", "around"), [("KeyError", 4, [3]), ("Why docker compose", 1, [2])])
-async def test_as_much_is_shown_before_a_match_as_behind_it(
+async def test_equally_many_messages_are_shown_before_and_after_a_match(
     three: Orchestrator, words: str, sequence: int, around: list[int]
 ) -> None:
     [session] = (await search(three, words, context_window=1))["sessions"]
@@ -75,7 +75,7 @@ async def test_as_much_is_shown_before_a_match_as_behind_it(
     assert [line["sequence"] for line in match["context"]] == around
 
 
-async def test_a_match_shows_where_it_hit_and_what_was_said_around_it(three: Orchestrator) -> None:
+async def test_a_match_shows_its_snippet_and_the_messages_around_it(three: Orchestrator) -> None:
     [session] = (await search(three, "시간 복잡도 개선", context_window=1))["sessions"]
     assert session["channel"] == "fib"
     assert session["match_count"] == len(session["matches"]) == 1
@@ -111,7 +111,7 @@ WRITTEN = [
 ]
 
 
-async def test_what_may_be_written_in_a_search(three: Orchestrator, subtests: pytest.Subtests) -> None:
+async def test_the_query_language_is_understood(three: Orchestrator, subtests: pytest.Subtests) -> None:
     for text, expected in WRITTEN:
         with subtests.test(text=text, expected=expected):
             assert await found(three, text) == expected
@@ -136,7 +136,7 @@ async def test_filters_narrow_a_search(three: Orchestrator, subtests: pytest.Sub
             assert await found(three, "redis timeout kubernetes", **filters) == expected
 
 
-async def test_a_time_that_was_said_holds(orchestrator: Orchestrator) -> None:
+async def test_a_time_in_the_words_is_a_filter(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "old", REDIS, day="2020-01-05")
     answer = await search(orchestrator, "어제 이야기한 redis")
     assert answer["sessions"] == []
@@ -162,7 +162,7 @@ async def test_a_deleted_session_is_not_found(three: Orchestrator) -> None:
     assert await found(three, "timeouts") == []
 
 
-async def test_a_session_that_holds_little_of_the_request_shows_its_best_message_alone(
+async def test_a_session_that_matches_little_of_the_request_shows_only_its_best_message(
     orchestrator: Orchestrator,
 ) -> None:
     asked = "apricot banana cherry damson elderberry fig grape hazelnut"
@@ -181,7 +181,7 @@ async def test_one_long_session_does_not_hide_the_others(orchestrator: Orchestra
     assert answer["pagination"]["total"] == 31
 
 
-async def test_a_month_begins_where_the_reader_is(orchestrator: Orchestrator) -> None:
+async def test_a_month_begins_in_the_readers_time_zone(orchestrator: Orchestrator) -> None:
     seoul = {"utc_offset_minutes": 540}
     for channel, day in (("late_in_october", "2026-10-31T23:30:00Z"), ("november", "2026-11-01T00:10:00Z")):
         said = [{"role": "user", "text": "zebra quota", "timestamp": day}]
@@ -190,11 +190,11 @@ async def test_a_month_begins_where_the_reader_is(orchestrator: Orchestrator) ->
     assert await found(orchestrator, "zebra after:2026-11-01") == ["november"]
 
 
-async def test_what_is_only_left_out_finds_nothing(three: Orchestrator) -> None:
+async def test_a_query_of_only_excluded_words_finds_nothing(three: Orchestrator) -> None:
     assert not (await three.run({"operation": "search_sessions", "query": {"text": "-redis"}})).get("sessions")
 
 
-async def test_a_word_that_only_its_ending_makes_long_is_no_typo(orchestrator: Orchestrator) -> None:
+async def test_a_word_is_not_corrected_if_only_its_ending_makes_it_long(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "shell", [("Run bash and do not stop", "It runs.")])
     answer = await orchestrator.run({"operation": "search_sessions", "query": {"text": "bathing"}})
     assert not answer.get("sessions")

@@ -1,4 +1,4 @@
-"""When the rules for secrets change, the registry is scanned again and a user is told what is stored in clear."""
+"""Test a change of the rules for secrets: the registry is scanned again, and the user is told what is unmasked."""
 
 import json
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def home(tmp_path: Path) -> Iterator[Path]:
     use_own_rules(tmp_path / "none")
 
 
-async def test_a_new_rule_finds_what_was_stored_before_it(orchestrator: Orchestrator, home: Path) -> None:
+async def test_a_new_rule_finds_secrets_stored_before(orchestrator: Orchestrator, home: Path) -> None:
     messages = [{"role": "user", "text": f"my badge is {BADGE}"}]
     await orchestrator.run({"operation": "conversation_log", "channel": "c", "messages": messages})
     await rescan_if_rules_changed(orchestrator.registry, home)
@@ -34,24 +34,26 @@ async def test_a_new_rule_finds_what_was_stored_before_it(orchestrator: Orchestr
     masking._CLEAN.clear()
     use_own_rules(home)
     await rescan_if_rules_changed(orchestrator.registry, home)
-    assert json.loads((home / SCAN_FILE).read_text())["secrets"] == {"acme-badge": 2}  # the message, and its preview
+    assert json.loads((home / SCAN_FILE).read_text())["secrets"] == {
+        "acme-badge": 2
+    }  # in the message and in its preview
     held = await redact(orchestrator.registry, lambda _done, _total: None)
     assert held.kinds["acme-badge"] >= 1
     text = (await orchestrator.registry.get_conversations("c"))[0]["text"]
     assert text.startswith("my badge is [secret:acme-badge:")
 
 
-def test_a_wrong_rule_is_named_and_the_built_in_ones_stay(home: Path) -> None:
+def test_a_wrong_rule_is_named_and_the_built_in_rules_stay(home: Path) -> None:
     (home / OWN_RULES).write_text("keys = [['acme-badge', 'acme_', '[a-z']]")
     use_own_rules(home)
     assert OWN_RULES in load_rules().problem
     assert len(load_rules().all) > 100
 
 
-async def test_a_server_looks_by_itself_for_what_the_rules_find_in_the_registry(empty_home: Path) -> None:
+async def test_a_server_scans_the_registry_when_the_rules_change(empty_home: Path) -> None:
     settings = read_settings()
     async with open_orchestrator(settings) as orchestrator, orchestrator.run_background_work():
         with anyio.fail_after(60):
-            while not read_last_scan(settings.home):  # noqa: ASYNC110 - a file says so
+            while not read_last_scan(settings.home):  # noqa: ASYNC110 - only a file says so
                 await anyio.sleep(0.01)
     assert read_last_scan(settings.home)["rules"] == load_rules().digest

@@ -1,4 +1,4 @@
-"""Secrets that somebody says to an AI: nothing of what is stored holds them, by whichever way they came."""
+"""Test secrets in messages: none is stored, whatever the source."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SAID = (
 
 
 def talk(asked: str, answered: str) -> Dialogue:
-    """A session as Claude Code keeps it."""
+    """Return a session as Claude Code stores it."""
     dialogue = Dialogue(session_id(1))
     dialogue.user(asked, promptSource="typed")
     dialogue.calls("Bash", {"command": asked}, "toolu_1", "msg_1")
@@ -75,7 +75,7 @@ async def texts_of(orchestrator: Orchestrator, channel: str = "c") -> list[str]:
 
 
 @pytest.mark.parametrize("way", ["tool", "hook", "reader"])
-async def test_a_planted_secret_is_nowhere_in_the_registry_whichever_way_it_came(
+async def test_a_secret_is_nowhere_in_the_registry_whatever_its_source(
     orchestrator: Orchestrator, tmp_path: Path, way: str
 ) -> None:
     home = tmp_path / "registry"
@@ -108,13 +108,13 @@ def bytes_of_registry(orchestrator: Orchestrator) -> str:
     return "\n".join(each.read_bytes().decode("latin-1") for each in files if each.exists())
 
 
-async def test_a_password_is_a_secret_by_the_name_of_its_field_alone(orchestrator: Orchestrator) -> None:
+async def test_a_password_is_a_secret_by_the_name_of_its_field(orchestrator: Orchestrator) -> None:
     tool = {"name": "Bash", "params": {"env": {"DB_PASSWORD": PLANTED["url-password"]}, "command": "make run"}}
     assert (await orchestrator.run(sent("run it", "it runs", tool=tool)))["success"]
     assert planted_in("".join(rows_of(orchestrator.registry))) == []
 
 
-async def test_a_masked_text_is_still_readable_and_one_secret_has_one_mark(orchestrator: Orchestrator) -> None:
+async def test_a_masked_text_stays_readable_and_one_secret_has_one_mark(orchestrator: Orchestrator) -> None:
     key = PLANTED["aws-access-key"]
     await orchestrator.run(sent(f"export AWS_KEY={key}  # mine", f"I set {key} in `deploy.sh`."))
     asked, answered = await texts_of(orchestrator)
@@ -123,7 +123,7 @@ async def test_a_masked_text_is_still_readable_and_one_secret_has_one_mark(orche
     assert answered == f"I set {mark} in `deploy.sh`."
 
 
-async def test_a_korean_particle_behind_a_secret_stays_and_the_mark_is_the_same(orchestrator: Orchestrator) -> None:
+async def test_a_korean_particle_after_a_secret_stays_and_the_mark_is_the_same(orchestrator: Orchestrator) -> None:
     for kind in ("openai-key", "github-token", "card-number"):
         secret = PLANTED[kind].replace(" ", "")
         await orchestrator.run(sent(f"use {secret} here", f"이 값 {secret}를 넣자", channel=kind))
@@ -186,14 +186,14 @@ PLAIN = (
 )
 
 
-async def test_a_secret_is_found_however_it_is_noted(orchestrator: Orchestrator) -> None:
+async def test_a_secret_is_found_in_any_notation(orchestrator: Orchestrator) -> None:
     said = [noted.replace("SECRET", secret) for secret, noted in NOTED.items()]
     await orchestrator.run(sent(*said))
     kept = [message["text"] for message in await orchestrator.registry.get_conversations("c", limit=len(NOTED))]
     assert [text for text, secret in zip(kept, NOTED, strict=True) if secret in text or "[secret:" not in text] == []
 
 
-async def test_a_secret_is_found_in_words_that_all_were_said_before_without_one(orchestrator: Orchestrator) -> None:
+async def test_a_secret_is_found_in_words_that_were_stored_before_without_one(orchestrator: Orchestrator) -> None:
     await orchestrator.run(
         sent("두 번호 비밀", "번호 wq8Zk!2Lm9 키는 4539", "api 5787 6362", "1486 wq8Zk!2Lm9xR4tB0vN7c")
     )
@@ -202,12 +202,12 @@ async def test_a_secret_is_found_in_words_that_all_were_said_before_without_one(
     assert ["[secret:" in text for text in await texts_of(orchestrator, "later")] == [True, True, True]
 
 
-async def test_what_only_looks_like_a_secret_stays(orchestrator: Orchestrator) -> None:
+async def test_text_that_only_looks_like_a_secret_stays(orchestrator: Orchestrator) -> None:
     await orchestrator.run(sent(*PLAIN))
     assert tuple(await texts_of(orchestrator)) == PLAIN
 
 
-async def test_a_token_of_our_own_is_a_secret_too(orchestrator: Orchestrator) -> None:
+async def test_our_own_token_is_a_secret(orchestrator: Orchestrator) -> None:
     made = await orchestrator.registry.write(lambda tx: create_token(tx, "mine", Level.READ))
     await orchestrator.run(sent(f"curl -H 'X: {made.secret}' and count ctxr_operation_duration_seconds"))
     [text] = await texts_of(orchestrator)
@@ -216,7 +216,7 @@ async def test_a_token_of_our_own_is_a_secret_too(orchestrator: Orchestrator) ->
     assert text.endswith("ctxr_operation_duration_seconds")
 
 
-async def test_the_original_sent_again_is_the_stored_masked_message(orchestrator: Orchestrator) -> None:
+async def test_the_original_sent_again_is_recognised_as_the_masked_message(orchestrator: Orchestrator) -> None:
     first = await orchestrator.run(sent(SAID, "Noted."))
     again = await orchestrator.run(sent(SAID, "Noted.", "and now?"))
     assert again["stored_ids"][:2] == first["stored_ids"]
@@ -233,7 +233,7 @@ async def test_two_secrets_in_the_same_words_at_the_same_time_are_two_messages(o
 
 
 @pytest.mark.parametrize("strange", [{"claimed": "mine"}, {"claimed": {"native_id": ["a"]}}, {"native_id": {"a": 1}}])
-async def test_what_a_caller_says_beside_one_message_keeps_no_other_out(
+async def test_context_of_a_message_does_not_exclude_other_messages(
     orchestrator: Orchestrator, strange: dict[str, Any]
 ) -> None:
     for kind, beside in {"openai-key": strange, "aws-access-key": strange, "github-token": {}}.items():
@@ -243,9 +243,7 @@ async def test_what_a_caller_says_beside_one_message_keeps_no_other_out(
         assert answer["new_count"] == 1
 
 
-async def test_what_hook_and_store_tell_of_one_secret_is_one_message(
-    orchestrator: Orchestrator, tmp_path: Path
-) -> None:
+async def test_one_secret_from_hook_and_store_is_one_message(orchestrator: Orchestrator, tmp_path: Path) -> None:
     home, user = tmp_path / "registry", tmp_path / "user"
     dialogue = talk(SAID, "Noted.")
     write(user / ".claude", dialogue)
@@ -258,7 +256,7 @@ async def test_what_hook_and_store_tell_of_one_secret_is_one_message(
     assert [session["message_count"] for session in listed["sessions"]] == [3]
 
 
-async def test_what_stands_between_private_tags_is_not_kept(orchestrator: Orchestrator) -> None:
+async def test_text_between_private_tags_is_not_stored(orchestrator: Orchestrator) -> None:
     text = "My name is <private>Ada\nLovelace</private>, call me <PRIVATE>A.</private> please"
     first = await orchestrator.run(sent(text))
     assert await texts_of(orchestrator) == ["My name is [private], call me [private] please"]
@@ -266,8 +264,8 @@ async def test_what_stands_between_private_tags_is_not_kept(orchestrator: Orches
 
 
 @pytest.fixture
-async def choosy(database_url: str) -> Any:
-    """A registry with rules of what is never kept."""
+async def registry_with_rules(database_url: str) -> Any:
+    """Return an orchestrator with rules of what is never stored."""
     rules = ("source:chatgpt", "project:/home/me/diary", "channel:hr_*", "path:*.env")
     registry = Registry(database_url, storage_rules=StorageRules(unmasked=("/home/me/lab",), never=rules))
     yield Orchestrator(registry)
@@ -285,28 +283,30 @@ async def choosy(database_url: str) -> Any:
     ],
     ids=str,
 )
-async def test_nothing_is_kept_of_what_a_rule_keeps_out(choosy: Orchestrator, about: dict[str, Any]) -> None:
-    answer = await choosy.run({**sent("the offer is ninety", "I see"), **about})
+async def test_nothing_is_stored_of_a_conversation_that_a_rule_excludes(
+    registry_with_rules: Orchestrator, about: dict[str, Any]
+) -> None:
+    answer = await registry_with_rules.run({**sent("the offer is ninety", "I see"), **about})
     assert (answer["success"], answer["stored_ids"], answer["message_count"]) == (True, [], 2)
     assert "This conversation is not stored" in answer["not_kept"]
-    assert "ninety" not in "\n".join(rows_of(choosy.registry))
+    assert "ninety" not in "\n".join(rows_of(registry_with_rules.registry))
 
 
-async def test_of_a_message_about_a_file_that_is_never_kept_only_a_mark_stays(choosy: Orchestrator) -> None:
+async def test_a_message_about_an_excluded_file_is_stored_as_a_mark(registry_with_rules: Orchestrator) -> None:
     tool = {"name": "Read", "params": {"file_path": "/app/.env"}, "result": "DEBUG=1"}
     messages = [{"role": "user", "text": "look"}, {"role": "tool", "text": "DEBUG=1", "tool": tool}]
-    await choosy.run({**sent(), "messages": messages})
-    assert await texts_of(choosy) == ["look", "[not kept: path:*.env]"]
-    assert "DEBUG=1" not in "\n".join(rows_of(choosy.registry))
+    await registry_with_rules.run({**sent(), "messages": messages})
+    assert await texts_of(registry_with_rules) == ["look", "[not kept: path:*.env]"]
+    assert "DEBUG=1" not in "\n".join(rows_of(registry_with_rules.registry))
 
 
-async def test_secrets_stay_in_a_project_that_wants_them(choosy: Orchestrator) -> None:
-    await choosy.run({**sent("AKIAQ3EGRTY7WZMNPL2X"), "metadata": {"project": "/home/me/lab"}})
-    assert await texts_of(choosy) == ["AKIAQ3EGRTY7WZMNPL2X"]
+async def test_secrets_stay_in_a_project_that_is_not_masked(registry_with_rules: Orchestrator) -> None:
+    await registry_with_rules.run({**sent("AKIAQ3EGRTY7WZMNPL2X"), "metadata": {"project": "/home/me/lab"}})
+    assert await texts_of(registry_with_rules) == ["AKIAQ3EGRTY7WZMNPL2X"]
 
 
 @pytest.mark.parametrize("kind", ["openai-key", "aws-access-key", "github-token", "secret"])
-async def test_a_title_that_was_cut_within_a_secret_holds_nothing_of_it(orchestrator: Orchestrator, kind: str) -> None:
+async def test_a_title_cut_within_a_secret_holds_nothing_of_it(orchestrator: Orchestrator, kind: str) -> None:
     secret = PLANTED[kind]
     said = f"Why is SECRET_KEY='{secret}' refused?"
     begin = said.index(secret)
@@ -330,7 +330,7 @@ async def test_a_title_with_a_whole_secret_and_a_cut_one_holds_nothing_of_either
 
 @pytest.mark.parametrize("renamed", [None, "Pushing"])
 @pytest.mark.parametrize("before", ["push with ", f"build with {PLANTED['openai-key']}, then push with "])
-async def test_a_cut_title_that_was_stored_unmasked_is_made_anew(
+async def test_a_cut_title_that_was_stored_unmasked_is_made_again(
     orchestrator: Orchestrator, before: str, renamed: str | None
 ) -> None:
     secret = PLANTED["github-token"]

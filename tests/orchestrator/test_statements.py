@@ -1,4 +1,4 @@
-"""How often an operation asks the database does not depend on how much there is."""
+"""Test that the number of statements of an operation does not depend on the number of sessions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DAY = "2026-01-05"
 
 @contextmanager
 def statements(orchestrator: Orchestrator) -> Iterator[list[str]]:
-    """The statements that are executed meanwhile, those that begin and end transactions aside."""
+    """Collect the executed statements, except those that begin or end a transaction."""
     seen: list[str] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
@@ -50,28 +50,28 @@ MOST = {
     "search_sessions": (
         {"text": "memoize fibonacci", "limit": 100},
         20,
-    ),  # four of them only until the summaries are kept
+    ),  # four of them only until the summaries are stored
     "search": ({"text": "memoize fibonacci", "limit": 100}, 14),
-    "extract": ({"text": "memoize fibonacci"}, 30),  # five of them for what was said later in each candidate
-    "list": ({"limit": 100}, 9),  # four of them only until the summaries are kept
+    "extract": ({"text": "memoize fibonacci"}, 30),  # five of them for later statements in each candidate
+    "list": ({"limit": 100}, 9),  # four of them only until the summaries are stored
     "daily_briefing": ({"date": DAY}, 8),
 }
 
 
-async def few(orchestrator: Orchestrator) -> None:
+async def log_few(orchestrator: Orchestrator) -> None:
     for number in range(4):
         await log(orchestrator, number)
 
 
-async def many(orchestrator: Orchestrator) -> None:
+async def log_many(orchestrator: Orchestrator) -> None:
     for number in range(SESSIONS):
         await log(orchestrator, number)
 
 
-async def test_asking_costs_no_more_statements_with_more_sessions(seeded: Seeded) -> None:
+async def test_asking_needs_no_more_statements_with_more_sessions(seeded: Seeded) -> None:
     for operation in MOST:
         query, most = MOST[operation]
-        for sessions in (few, many):
+        for sessions in (log_few, log_many):
             registry = Registry(await seeded(sessions))
             orchestrator = Orchestrator(registry)
             with statements(orchestrator) as seen:
@@ -82,7 +82,7 @@ async def test_asking_costs_no_more_statements_with_more_sessions(seeded: Seeded
 
 
 @pytest.mark.parametrize("operation", ["extract", "search_sessions", "search"])
-async def test_what_was_found_is_judged_once(
+async def test_the_results_of_a_search_are_judged_once(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch, operation: str
 ) -> None:
     for number in range(3):
@@ -100,7 +100,7 @@ async def test_what_was_found_is_judged_once(
     assert len(judged) == 1
 
 
-async def test_logging_costs_no_more_statements_with_more_sessions(orchestrator: Orchestrator) -> None:
+async def test_logging_needs_no_more_statements_with_more_sessions(orchestrator: Orchestrator) -> None:
     counts = []
     for number in range(SESSIONS):
         with statements(orchestrator) as seen:

@@ -1,4 +1,4 @@
-"""Nobody rewrites history: what a client's own store holds stays in its words, whatever a caller claims."""
+"""Test that messages in a client's store keep their words, whatever a caller claims."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def forged(**more: Any) -> dict[str, Any]:
     return {"role": "assistant", "text": FORGED, "native_id": "b2", **more}
 
 
-async def test_words_sent_under_the_id_of_a_message_of_the_clients_store_are_kept_beside_it(
+async def test_words_sent_under_the_id_of_a_message_in_the_clients_store_are_stored_beside_it(
     orchestrator: Orchestrator,
 ) -> None:
     await import_(orchestrator, QUESTION, ANSWER)
@@ -64,7 +64,7 @@ async def test_words_sent_under_the_id_of_a_message_of_the_clients_store_are_kep
     assert messages[FORGED]["payload"]["claimed"] == {"native_id": "b2"}
 
 
-async def test_the_stores_words_come_beside_what_a_caller_has_claimed_to_be_them(orchestrator: Orchestrator) -> None:
+async def test_the_stores_words_are_stored_beside_what_a_caller_claimed_they_were(orchestrator: Orchestrator) -> None:
     await log(orchestrator, {"role": "user", "text": QUESTION, "native_id": "b1"}, forged())
     await import_(orchestrator, QUESTION, ANSWER)
     messages = await stored(orchestrator)
@@ -73,13 +73,13 @@ async def test_the_stores_words_come_beside_what_a_caller_has_claimed_to_be_them
     assert "native_id" not in messages[FORGED]["payload"]
 
 
-async def test_the_same_words_under_the_same_id_are_no_news(orchestrator: Orchestrator) -> None:
+async def test_the_same_words_under_the_same_id_are_not_stored_again(orchestrator: Orchestrator) -> None:
     await import_(orchestrator, QUESTION, ANSWER)
     answer = await log(orchestrator, {"role": "assistant", "text": ANSWER, "native_id": "b2"})
     assert (answer["new_count"], list(await stored(orchestrator))) == (0, [QUESTION, ANSWER])
 
 
-async def test_what_a_caller_says_of_a_session_does_not_replace_what_its_client_says(
+async def test_a_callers_metadata_of_a_session_does_not_replace_the_clients(
     orchestrator: Orchestrator,
 ) -> None:
     await import_(orchestrator, QUESTION, ANSWER, parent="c-0", relation="fork")
@@ -90,7 +90,7 @@ async def test_what_a_caller_says_of_a_session_does_not_replace_what_its_client_
     assert messages.keys() == {QUESTION, ANSWER, "And guests?"}
 
 
-async def test_a_message_in_the_name_of_another_client_says_so(orchestrator: Orchestrator) -> None:
+async def test_a_message_in_the_name_of_another_client_is_marked(orchestrator: Orchestrator) -> None:
     await orchestrator.run(
         {"operation": "save", "channel": "chat", "source": "cursor", "messages": [{"role": "user", "text": "Hello?"}]}
     )
@@ -102,7 +102,7 @@ async def test_a_message_in_the_name_of_another_client_says_so(orchestrator: Orc
     assert ("claimed" in hello["payload"], bye["payload"]["claimed"]) == (False, {"source": "gemini"})
 
 
-async def test_a_time_that_was_said_stays_when_the_client_tells_another(orchestrator: Orchestrator) -> None:
+async def test_a_time_sent_with_a_message_stays_when_the_client_has_another(orchestrator: Orchestrator) -> None:
     said_at = "2026-05-04T09:00:00.000Z"
     answered = {"role": "assistant", "text": ANSWER, "timestamp": said_at}
     await log(orchestrator, {"role": "user", "text": QUESTION, "timestamp": said_at}, answered)

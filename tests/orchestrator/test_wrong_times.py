@@ -1,4 +1,4 @@
-"""Times that cannot be: of the year 9999, of 1, or of 2099. Nothing is lost by them, or stands on top by them."""
+"""Test impossible times (years 1, 2099, 9999): no message is lost, and none is listed as the newest."""
 
 from __future__ import annotations
 
@@ -73,7 +73,9 @@ async def test_an_export_with_a_wrong_time_is_imported_whole(
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-async def test_what_is_logged_with_a_wrong_time_was_said_when_it_came(orchestrator: Orchestrator, wrong: str) -> None:
+async def test_a_message_logged_with_a_wrong_time_gets_the_time_of_receipt(
+    orchestrator: Orchestrator, wrong: str
+) -> None:
     chat = log(("What is a monad?", wrong), ("And a functor?", wrong), channel="ahead")
     first = await orchestrator.run(chat)
     await orchestrator.run(log(("Hello?", None), channel="later"))
@@ -85,7 +87,7 @@ async def test_what_is_logged_with_a_wrong_time_was_said_when_it_came(orchestrat
     assert message["payload"]["said_at"][4:] == wrong[4:]
 
 
-async def test_a_search_at_the_end_of_time_finds_nothing(orchestrator: Orchestrator) -> None:
+async def test_a_search_near_the_year_9999_finds_nothing(orchestrator: Orchestrator) -> None:
     cases: list[dict[str, str]] = [
         {"text": "monad before:0001-01-01"},
         {"text": "monad after:9999-12-31"},
@@ -103,14 +105,14 @@ async def test_a_search_at_the_end_of_time_finds_nothing(orchestrator: Orchestra
 
 
 @pytest.mark.parametrize("operation", ["list", "search_sessions"])
-async def test_an_offset_that_no_database_can_count_to_is_refused(orchestrator: Orchestrator, operation: str) -> None:
+async def test_an_offset_too_large_for_the_database_is_refused(orchestrator: Orchestrator, operation: str) -> None:
     answer = await orchestrator.run({"operation": operation, "query": {"text": "monad", "offset": 2**63}})
     assert answer["error"]["code"] == "INVALID_REQUEST"
     assert "offset: given 9223372036854775808" in answer["error"]["details"]
 
 
-class OneBad(Source):
-    """A reader that finds three conversations, the second of which nothing can be done with."""
+class OneBadSession(Source):
+    """A reader that finds three conversations, the second of which cannot be stored."""
 
     name = "one-bad"
 
@@ -122,14 +124,14 @@ class OneBad(Source):
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         for number in (1, 2, 3):
-            at = datetime(2026, 5, 4) if number == 2 else None  # a time without a zone compares with no other
+            at = datetime(2026, 5, 4) if number == 2 else None  # a time without a zone cannot be compared with others
             said = Message(Role.USER, f"Question {number}?", at, more={"native_id": f"m-{number}"})
             yield FoundSession(f"s-{number}", "1", Session(f"s-{number}", (said,)))
 
 
-async def test_a_conversation_that_cannot_be_stored_does_not_take_its_neighbours_with_it(
+async def test_a_conversation_that_cannot_be_stored_does_not_lose_its_neighbours(
     orchestrator: Orchestrator, tmp_path: Path
 ) -> None:
-    [report] = await sync(orchestrator, [OneBad()], Paths(tmp_path, {}))
+    [report] = await sync(orchestrator, [OneBadSession()], Paths(tmp_path, {}))
     assert (report.parsed, report.new_messages, report.is_complete) == (2, 2, False)
     assert [one.what for one in report.skipped] == ["s-2"]

@@ -1,4 +1,4 @@
-"""What is given of a conversation: how large, which passages, where it stands. Pure."""
+"""Test the size of an answer, its passages, and the state of a conversation; no registry is opened."""
 
 import json
 from typing import Any
@@ -13,18 +13,18 @@ from sources.client import SizeLimit
 # -- size
 
 
-def test_korean_is_three_times_as_long_where_bytes_are_counted() -> None:
+def test_korean_counts_three_times_its_letters_if_a_client_limits_bytes() -> None:
     assert [SizeLimit(9, in_bytes=in_bytes).length_of("가나다") for in_bytes in (True, False)] == [9, 3]
 
 
-def test_a_text_never_has_fewer_tokens_than_estimated_by_letters() -> None:
+def test_tokens_are_estimated_from_letters_and_rounded_up() -> None:
     assert (tokens_in(""), tokens_in("abc"), tokens_in("abcd"), tokens_in("가나"), tokens_in("abc 가나")) == (
         0, 1, 1, 2, 3
     )  # fmt: skip
 
 
 @given(st.text(max_size=200), st.integers(1, 60))
-def test_what_is_cut_fits_and_says_so(text: str, most: int) -> None:
+def test_a_cut_text_fits_and_ends_with_an_ellipsis(text: str, most: int) -> None:
     cut = truncate(text, most)
     assert tokens_in(cut) <= most
     assert cut == text or (cut.endswith("…") and text.startswith(cut[:-1]))
@@ -33,19 +33,19 @@ def test_what_is_cut_fits_and_says_so(text: str, most: int) -> None:
 # -- passages
 
 
-def holding(word: str) -> Any:
+def occurrences_of(word: str) -> Any:
     return lambda piece: float(piece.count(word))
 
 
 def test_a_text_that_fits_is_given_whole() -> None:
-    assert shorten("short\n\ntext", 100, holding("x")) == ("short\n\ntext", 0)
+    assert shorten("short\n\ntext", 100, occurrences_of("x")) == ("short\n\ntext", 0)
 
 
-def test_of_a_long_text_the_beginning_and_the_best_passage_are_given_with_marks() -> None:
+def test_a_long_text_is_shortened_to_its_beginning_and_best_passage_with_gaps_marked() -> None:
     paragraphs = [f"paragraph {n} " + "filler words here " * 10 for n in range(30)]
     paragraphs[17] = "the needle is in this one " + "filler words here " * 10
     text = "\n\n".join(paragraphs)
-    short = shorten(text, 250, holding("needle"))
+    short = shorten(text, 250, occurrences_of("needle"))
     assert short.full_length == len(text)
     assert tokens_in(short.text) <= 250
     assert "needle" in short.text
@@ -53,66 +53,66 @@ def test_of_a_long_text_the_beginning_and_the_best_passage_are_given_with_marks(
     assert GAP.strip() in short.text
 
 
-def test_a_block_of_code_is_not_taken_apart() -> None:
+def test_a_block_of_code_is_not_split() -> None:
     code = "```python\n" + "\n\n".join(f"line_{n} = {n}" for n in range(20)) + "\n```"
     text = "\n\n".join(["words " * 60, code, "words " * 60, "needle " * 3, "words " * 60])
-    short = shorten(text, 250, holding("line_7")).text
+    short = shorten(text, 250, occurrences_of("line_7")).text
     assert code in short
 
 
-def test_a_long_paragraph_is_taken_apart_at_its_sentences() -> None:
+def test_a_long_paragraph_is_split_at_its_sentences() -> None:
     text = " ".join(f"Sentence number {n} says little of anything at all." for n in range(60)) + " The needle is here."
-    short = shorten(text, 120, holding("needle"))
+    short = shorten(text, 120, occurrences_of("needle"))
     assert "The needle is here." in short.text
     assert tokens_in(short.text) <= 120
 
 
-def test_a_korean_text_is_taken_apart_too() -> None:
+def test_a_korean_text_is_split_too() -> None:
     text = " ".join(f"이것은 {n}번째 문장이고 별 내용이 없습니다." for n in range(60)) + " 바늘은 여기에 있습니다."
-    short = shorten(text, 200, holding("바늘"))
+    short = shorten(text, 200, occurrences_of("바늘"))
     assert "바늘" in short.text
     assert tokens_in(short.text) <= 200
 
 
-def test_one_word_without_end_is_cut() -> None:
-    short = shorten("x" * 5000, 50, holding("needle"))
+def test_a_word_longer_than_the_limit_is_cut() -> None:
+    short = shorten("x" * 5000, 50, occurrences_of("needle"))
     assert (tokens_in(short.text) <= 50, short.full_length) == (True, 5000)
 
 
 @given(st.lists(st.text(max_size=80), max_size=12), st.integers(20, 200))
 def test_a_shortened_text_fits(paragraphs: list[str], most: int) -> None:
     text = "\n\n".join(paragraphs)
-    short = shorten(text, most, holding("a"))
+    short = shorten(text, most, occurrences_of("a"))
     assert short.full_length == 0 or tokens_in(short.text) <= most + len(paragraphs) * tokens_in(GAP)
 
 
-# -- where it stands
+# -- the state of a conversation
 
 
-def said(role: str, text: str, **more: Any) -> dict[str, Any]:
+def message(role: str, text: str, **more: Any) -> dict[str, Any]:
     return {"role": role, "text": text, **more}
 
 
-def used(name: str, params: dict[str, Any], status: str = "ok", result: str = "") -> dict[str, Any]:
-    return said(
+def tool_call(name: str, params: dict[str, Any], status: str = "ok", result: str = "") -> dict[str, Any]:
+    return message(
         "tool",
         f"{name} {json.dumps(params)}",
         tool={"name": name, "params": params, "status": status, "result": result},
     )
 
 
-def test_it_stands_where_it_was_left() -> None:
+def test_the_state_has_the_last_question_answer_files_command_and_error() -> None:
     told = state_of(
         [
-            said("user", "first question"),
-            used("read", {"file_path": "/src/a.py"}),
-            used("bash", {"command": "make test"}, "error", "2 failed"),
-            said("assistant", "first answer"),
-            said("user", "and now?"),
-            used("edit", {"path": "/src/b.py"}),
-            used("edit", {"file_path": "/src/a.py"}),
-            used("bash", {"command": ["git", "push"]}, "ok", "done"),
-            said("assistant", "Pushed. Shall I open a pull request?"),
+            message("user", "first question"),
+            tool_call("read", {"file_path": "/src/a.py"}),
+            tool_call("bash", {"command": "make test"}, "error", "2 failed"),
+            message("assistant", "first answer"),
+            message("user", "and now?"),
+            tool_call("edit", {"path": "/src/b.py"}),
+            tool_call("edit", {"file_path": "/src/a.py"}),
+            tool_call("bash", {"command": ["git", "push"]}, "ok", "done"),
+            message("assistant", "Pushed. Shall I open a pull request?"),
         ]
     )
     assert told == {
@@ -125,13 +125,13 @@ def test_it_stands_where_it_was_left() -> None:
     }
 
 
-def test_what_there_is_none_of_is_left_out() -> None:
+def test_the_state_leaves_out_empty_fields() -> None:
     assert state_of([]) == {}
-    told = state_of([said("user", "hello"), said("assistant", "Hello, all is done.")])
+    told = state_of([message("user", "hello"), message("assistant", "Hello, all is done.")])
     assert told == {"last_question": "hello", "last_answer": "Hello, all is done."}
 
 
-def test_a_question_at_the_end_is_open() -> None:
+def test_a_conversation_that_ends_with_a_question_is_open() -> None:
     cases: list[tuple[str, str, bool]] = [
         ("user", "fix the tests", True),
         ("user", "Thanks. Now fix the tests", True),
@@ -150,15 +150,15 @@ def test_a_question_at_the_end_is_open() -> None:
         ("assistant", "모두 끝났습니다.", False),
     ]
     for role, text, is_open in cases:
-        assert ("open_question" in state_of([said("user", "?"), said(role, text)])) == is_open
+        assert ("open_question" in state_of([message("user", "?"), message(role, text)])) == is_open
 
 
 def test_long_texts_and_many_files_are_cut() -> None:
-    told = state_of([said("user", "x" * 2000), *(used("read", {"path": f"/f{n}"}) for n in range(30))])
+    told = state_of([message("user", "x" * 2000), *(tool_call("read", {"path": f"/f{n}"}) for n in range(30))])
     assert len(told["last_question"]) <= MAX_TEXT + 1
     assert told["files"] == [f"/f{n}" for n in range(29, 29 - MAX_FILES, -1)]
 
 
-def test_an_error_that_was_said_counts_before_one_of_a_tool() -> None:
-    messages = [said("error", "connection lost"), used("bash", {"command": "ls"}, "failed", "no such file")]
+def test_an_error_message_counts_before_an_error_of_a_tool() -> None:
+    messages = [message("error", "connection lost"), tool_call("bash", {"command": "ls"}, "failed", "no such file")]
     assert state_of(messages)["last_error"] == "connection lost"

@@ -1,4 +1,4 @@
-"""What a summary says of a conversation: what was asked, decided and changed, and what is open."""
+"""Test summaries: questions, decisions, changes, and open points."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KOREAN = [
 ]
 
 
-def said(*turns: tuple[str, str]) -> list[dict[str, Any]]:
+def messages(*turns: tuple[str, str]) -> list[dict[str, Any]]:
     return [{"role": role, "text": text} for role, text in turns]
 
 
@@ -51,7 +51,7 @@ def said(*turns: tuple[str, str]) -> list[dict[str, Any]]:
 def test_a_summary_says_what_was_asked_decided_changed_and_left(
     turns: list[tuple[str, str]], expected: list[str]
 ) -> None:
-    summary = summary_of(said(*turns), 300)
+    summary = summary_of(messages(*turns), 300)
     assert [part for part in expected if part not in summary] == []
     assert "ok" not in summary.split()
     assert "thanks" not in summary
@@ -64,7 +64,7 @@ def test_a_summary_says_what_was_asked_decided_changed_and_left(
         ("로그인을 고쳐 줘", "변경: src/a.py · `pytest -q` (실패), `git push` (완료)"),
     ],
 )
-def test_the_record_of_tools_tells_files_and_commands(asked: str, changed: str) -> None:
+def test_files_and_commands_of_a_summary_come_from_tool_calls(asked: str, changed: str) -> None:
     tools = [
         {
             "role": "tool",
@@ -75,36 +75,36 @@ def test_the_record_of_tools_tells_files_and_commands(asked: str, changed: str) 
         {"role": "tool", "text": "", "tool": {"name": "Bash", "params": {"command": "pytest -q"}, "status": "failed"}},
         {"role": "tool", "text": "", "tool": {"name": "sh", "params": {"command": "git push"}, "status": "completed"}},
     ]
-    summary = summary_of([*said(("user", asked)), *tools], 100)
+    summary = summary_of([*messages(("user", asked)), *tools], 100)
     assert changed in summary
     assert "src/b.py" not in summary
 
 
-def test_a_question_that_nobody_answered_is_open() -> None:
+def test_an_unanswered_question_is_open() -> None:
     assert "Open: Shall I deploy it tonight?" in summary_of(
-        said(("user", "Fix the login"), ("assistant", "It is fixed now. Shall I deploy it tonight?")), 100
+        messages(("user", "Fix the login"), ("assistant", "It is fixed now. Shall I deploy it tonight?")), 100
     )
 
 
-def test_where_nothing_was_said_there_is_no_summary() -> None:
+def test_an_empty_conversation_has_no_summary() -> None:
     for words in [["ok"], ["네"], ["ok", "thanks", "계속", "```\ncode\n```"], []]:
-        assert summary_of(said(*(("user", word) for word in words)), 100) == ""
+        assert summary_of(messages(*(("user", word) for word in words)), 100) == ""
 
 
 def test_a_summary_and_a_digest_keep_within_their_size() -> None:
     for tokens in [5, 20, 60, 200]:
-        turns = said(*ENGLISH, *KOREAN)
+        turns = messages(*ENGLISH, *KOREAN)
         assert 0 < tokens_in(summary_of(turns, tokens)) <= tokens
         assert sum(tokens_in(message["text"]) for message in digest_of(turns, max(tokens, 12))) <= max(tokens, 12)
 
 
-def test_code_is_no_part_of_a_summary() -> None:
-    summary = summary_of(said(("user", "Explain this:\n```py\nraise SystemExit\n```\nWhy does it stop?")), 100)
+def test_a_summary_holds_no_code() -> None:
+    summary = summary_of(messages(("user", "Explain this:\n```py\nraise SystemExit\n```\nWhy does it stop?")), 100)
     assert summary == "Asked: Explain this: Why does it stop?"
 
 
 @pytest.mark.parametrize(
-    ("said", "sentences"),
+    ("text", "sentences"),
     [
         ("Put both under `networks: [backend]`.", ["Put both under networks: [backend]."]),
         ("See [the guide](https://example.org/a), please.", ["See [the guide](https://example.org/a), please."]),
@@ -114,15 +114,15 @@ def test_code_is_no_part_of_a_summary() -> None:
         ("![diagram](a.png)\n[Image #1] Use ![a table](b.png) Redis.", ["Use  Redis."]),
     ],
 )
-def test_brackets_stay_where_they_belong_to_what_was_said(said: str, sentences: list[str]) -> None:
-    assert list(sentences_in(said)) == sentences
+def test_brackets_of_links_and_secrets_stay_and_those_of_marks_and_images_go(text: str, sentences: list[str]) -> None:
+    assert list(sentences_in(text)) == sentences
 
 
 @pytest.mark.parametrize("opened", ["[Image", "![a", "![a]("])
-def test_brackets_that_never_close_take_no_time(opened: str) -> None:
+def test_many_unclosed_brackets_are_parsed_in_linear_time(opened: str) -> None:
     before = process_time()
     assert list(sentences_in(opened * 13_000))
-    assert process_time() - before < 1  # 5 s where each looks for its end in all that follows
+    assert process_time() - before < 1  # 5 s if each bracket scans the rest of the text
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_brackets_that_never_close_take_no_time(opened: str) -> None:
         ("3/8 일요일로 하자", "3/8 일요일로 하자"),
     ],
 )
-def test_what_the_user_settles_is_a_decision(settled: str, line: str) -> None:
+def test_a_choice_of_the_user_is_a_decision(settled: str, line: str) -> None:
     talk = [
         {"role": "user", "text": "What would you do here?"},
         {"role": "assistant", "text": "There are several ways, each with its price."},
@@ -144,7 +144,7 @@ def test_what_the_user_settles_is_a_decision(settled: str, line: str) -> None:
     assert decided.endswith(line)
 
 
-def test_a_word_of_success_alone_is_no_change_and_what_came_of_it_is() -> None:
+def test_a_summary_reports_the_outcome_and_not_the_word_of_success_before_it() -> None:
     talk = [
         {"role": "user", "text": "도커 빌드가 매번 11분 걸려"},
         {"role": "assistant", "text": "`COPY` 순서를 바꾸세요."},
@@ -153,7 +153,7 @@ def test_a_word_of_success_alone_is_no_change_and_what_came_of_it_is() -> None:
     assert points_of(talk, "en")["changed"] == ["2분 10초로 줄었다"]
 
 
-def test_what_a_user_could_choose_is_not_decided() -> None:
+def test_a_sentence_about_what_users_can_choose_is_no_decision() -> None:
     talk = [
         {"role": "user", "text": "One file per park?"},
         {"role": "assistant", "text": "The cost is that users can't choose an arbitrary area."},
@@ -178,12 +178,12 @@ Let me know if you have any questions!
 
 
 @pytest.mark.parametrize("offer", ["", "다른 도움이 필요하시면 언제든 손님 장바구니를 물어보세요."])
-def test_headings_tables_and_offers_of_an_answer_are_no_part_of_what_was_answered(offer: str) -> None:
+def test_an_answer_is_summarised_without_headings_tables_and_offers(offer: str) -> None:
     talk = [{"role": "user", "text": "How are guests' baskets kept?"}, {"role": "assistant", "text": ANSWER + offer}]
     assert points_of(talk, "en")["answered"] == ["Baskets of guests expire after thirty days in Redis."]
 
 
-def test_explaining_and_wondering_decide_nothing() -> None:
+def test_an_explanation_or_a_doubt_is_no_decision() -> None:
     cases: list[str] = [
         "Let's go through your implementation step by step to see where it fails.",
         "I'm trying to decide between coins and dice for the first lesson.",
@@ -192,18 +192,18 @@ def test_explaining_and_wondering_decide_nothing() -> None:
         "고추장은 냉이 향을 덮어서 추천하지 않아요.",
         "저장 방식은 아직 결정이 필요합니다.",
     ]
-    for said in cases:
+    for text in cases:
         for role in ("user", "assistant"):
-            talk = [{"role": "user", "text": "Where were we with the lesson?"}, {"role": role, "text": said}]
+            talk = [{"role": "user", "text": "Where were we with the lesson?"}, {"role": role, "text": text}]
             assert "decided" not in points_of(talk, "en")
 
 
-def test_thanks_that_come_with_a_word_on_the_work_are_heard() -> None:
+def test_an_instruction_in_a_message_with_thanks_is_kept() -> None:
     for thanks in ("Thanks, use Redis for the sessions.", "Use Redis for the sessions, thanks."):
-        assert "Redis" in summary_of(said(("user", "Where do sessions live?"), ("user", thanks)), 100)
+        assert "Redis" in summary_of(messages(("user", "Where do sessions live?"), ("user", thanks)), 100)
 
 
-def test_a_short_summary_says_last_of_all_what_was_asked() -> None:
+def test_a_short_summary_keeps_the_question() -> None:
     talk = [
         {"role": "user", "text": "Where should the baskets of guests be kept?"},
         {"role": "assistant", "text": "We'll keep them in Redis. I added a basket store for guests."},

@@ -1,4 +1,4 @@
-"""A session as a document."""
+"""Test exports of a session: Markdown, JSON, HTML, and PDF."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ DIALOGUE = [
 ]
 
 
-def test_markdown_has_a_head_and_a_section_for_each_turn() -> None:
+def test_markdown_has_a_header_and_a_section_for_each_turn() -> None:
     page = export("markdown", SESSION, DIALOGUE)
     assert page.startswith(
         '---\nsession_id: "5e55"\nchannel: "c"\nsource: "cursor"\ntitle: "Basket: \\"prices\\" <b>"\n'
@@ -61,7 +61,7 @@ def test_markdown_has_a_head_and_a_section_for_each_turn() -> None:
 
 
 @pytest.mark.parametrize("to", ["markdown", "html"])
-def test_what_was_attached_is_named(to: ExportFormat) -> None:
+def test_attachments_are_named(to: ExportFormat) -> None:
     attached = {"attachments": [{"name": "shot.png"}, "a.pdf"]}
     page = export(to, SESSION, [{**message("user", "```sh\nmake"), **attached}])
     assert "(attached, not stored: shot.png, a.pdf)" in page
@@ -74,7 +74,7 @@ def test_code_stays_as_it_is_and_ends_with_its_message() -> None:
     assert "```sh\nmake\n```\n\n## 3" in page
 
 
-def test_what_tools_said_is_folded_in_a_fence_it_cannot_end() -> None:
+def test_tool_output_is_folded_in_a_fence_that_it_cannot_close() -> None:
     page = export("markdown", SESSION, DIALOGUE)
     assert "<summary>Tool: &lt;script&gt;x&lt;/script&gt; ``` out ```</summary>" in page
     assert "\n````text\n<script>x</script>\n```\nout\n```\n````\n\n</details>" in page
@@ -84,7 +84,7 @@ def test_json_is_the_session_and_its_messages() -> None:
     assert json.loads(export("json", SESSION, DIALOGUE)) == {"session": SESSION, "messages": DIALOGUE}
 
 
-def test_html_needs_nothing_else_and_runs_nothing() -> None:
+def test_html_loads_nothing_and_runs_no_script() -> None:
     page = export("html", SESSION, DIALOGUE)
     assert "<script" not in page
     assert not re.findall(r"(?:src|href)=", page)
@@ -93,7 +93,7 @@ def test_html_needs_nothing_else_and_runs_nothing() -> None:
 
 
 class Tags(HTMLParser):
-    """Notes every tag."""
+    """Collect the tags of a document."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ class Tags(HTMLParser):
 
 
 @given(st.text())
-def test_no_text_brings_a_tag_of_its_own_into_html(text: str) -> None:
+def test_a_text_adds_no_tag_to_html(text: str) -> None:
     known, found = Tags(), Tags()
     known.feed(export("html", SESSION, [message("tool", "```\nx\n```"), message("user", "y")]))
     session = {**SESSION, "title": text, "tags": [text], "source": text}
@@ -113,14 +113,14 @@ def test_no_text_brings_a_tag_of_its_own_into_html(text: str) -> None:
 
 
 @given(st.lists(st.sampled_from(["```", "````", "~~~", "```py", "``` `x", "    ```", "word", "", "~~~~ "])))
-def test_after_a_closed_text_no_code_block_is_open(lines: list[str]) -> None:
+def test_a_fence_added_at_the_end_closes_an_open_code_block(lines: list[str]) -> None:
     text = closed("\n".join(lines))
     assert [passage.fence for passage in passages(text)] == ["" for _ in passages(text)]
     assert list(passages(f"{text}\nafter"))[-1].text.endswith("after")
     assert not list(passages(f"{text}\nafter"))[-1].is_code
 
 
-def test_a_pdf_shows_hostile_texts_as_texts() -> None:
+def test_a_pdf_shows_hostile_text_literally() -> None:
     cases: list[str] = [
         '#read("/etc/passwd") #import "@preview/x:1.0.0" $x$ #eval("1")',
         "![a](http://169.254.169.254/latest) ![b](file:///etc/passwd) [c](javascript:alert(1))",

@@ -1,4 +1,4 @@
-"""Two laptops and a registry elsewhere, on each database in turn."""
+"""Fixtures: two laptops and the registry elsewhere, on each database in turn."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def line(elsewhere: Orchestrator) -> Line:
 @pytest.fixture
 async def laptops(sqlite_template: Path, tmp_path: Path, line: Line) -> AsyncIterator[tuple[Laptop, Laptop]]:
     one, two = (Path(shutil.copy(sqlite_template, tmp_path / name)) for name in ("one.db", "two.db"))
-    _give_key(one, b"one")
-    _give_key(two, b"two")
+    _set_masking_key(one, b"one")
+    _set_masking_key(two, b"two")
     both = Laptop(one, line), Laptop(two, line)
     yield both
     for laptop in both:
         laptop.orchestrator.registry.close()
 
 
-def _give_key(file: Path, key: bytes) -> None:
-    """Each machine marks secrets by a key of its own, not by the template's."""
+def _set_masking_key(file: Path, key: bytes) -> None:
+    """Give a machine its own key for marks of secrets, not the template's."""
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("INSERT OR REPLACE INTO registry_key (number, key) VALUES (1, ?)", (key,))

@@ -1,4 +1,4 @@
-"""Machines with a registry each, and the line from them to a registry elsewhere."""
+"""Machines with their own registries, and their connection to the registry elsewhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ URL = "http://127.0.0.1:8765"
 
 
 class Line(httpx.AsyncBaseTransport):
-    """A line to the registry elsewhere that can be cut, before a request arrives or before its answer does."""
+    """A connection to the registry elsewhere that can fail before a request arrives, or before its answer does."""
 
     def __init__(self, elsewhere: Orchestrator) -> None:
         self._there = httpx.ASGITransport(application(elsewhere))
@@ -43,14 +43,12 @@ class Line(httpx.AsyncBaseTransport):
 
 
 def body_of(request: httpx.Request) -> bytes:
-    """What was sent, unpacked."""
+    """Return the request's body, unpacked."""
     is_packed = request.headers.get("content-encoding") == "gzip"
     return gzip.decompress(request.content) if is_packed else request.content
 
 
 class Laptop:
-    """A machine with a registry of its own."""
-
     def __init__(self, file: Path, line: Line) -> None:
         self.token, self.address = "", URL
         self._url = f"sqlite:///{file}"
@@ -58,7 +56,7 @@ class Laptop:
         self.line = line
 
     def crash(self, storage_rules: StorageRules | None = None) -> None:
-        """Lose all that is only remembered, and start again, maybe with other rules of what is kept."""
+        """Restart without closing cleanly: lose everything in memory; optionally set other storage rules."""
         self.orchestrator.registry.close()
         self.orchestrator = Orchestrator(Registry(self._url, storage_rules=storage_rules))
 
@@ -74,7 +72,7 @@ class Laptop:
         return await self._exchange(push)
 
     async def push_only(self) -> Exchanged:
-        """Push on a machine that never pulls, as `ctxr push` does."""
+        """Push as `ctxr push` does on a machine that never pulls."""
 
         async def send(*given: Any) -> None:
             await detect_replacement(*given)
@@ -86,7 +84,7 @@ class Laptop:
         return await self._exchange(pull)
 
     async def exchange(self) -> Exchanged:
-        """Pull and push, as a process does in the background."""
+        """Pull, then push, as the background exchange does."""
 
         async def both_ways(*given: Any) -> None:
             await pull(*given)
@@ -101,8 +99,8 @@ class Laptop:
         return done
 
 
-async def said(orchestrator: Orchestrator) -> dict[str, list[str]]:
-    """The texts of every channel, in their order."""
+async def texts_by_channel(orchestrator: Orchestrator) -> dict[str, list[str]]:
+    """Return the texts of every channel in their order."""
     found: dict[str, list[str]] = {}
     sessions = (await orchestrator.run({"operation": "list", "query": {"limit": 100}}))["sessions"]
     for session in sessions:

@@ -1,4 +1,4 @@
-"""What is no answer of a registry, or one to this message alone: nothing is lost by it, and nothing else held up."""
+"""Test answers that are no registry's, or that refuse one message: nothing is lost or delayed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from registry.registry import Registry
 from registry.settings import Settings
 from registry.storage.exchange import remote
 from registry.storage.exchange.remote import exchange_counts, resend_refused_messages
-from tests.orchestrator.remote.laptops import URL, Laptop, Line, body_of, said
+from tests.orchestrator.remote.laptops import URL, Laptop, Line, body_of, texts_by_channel
 
 pytestmark = pytest.mark.anyio
 
@@ -44,19 +44,19 @@ def answer_instead(
     monkeypatch.setattr(line, "handle_async_request", instead)
 
 
-def not_yours() -> httpx.Response:
+def channel_refused() -> httpx.Response:
     error = {"code": "UNAUTHORIZED", "message": CHANNEL_REFUSED, "details": "token 'laptop' is for channels 'cursor_*'"}
     return httpx.Response(401, json={"ok": False, "error": error})
 
 
-def of_a_proxy() -> httpx.Response:
+def proxy_error() -> httpx.Response:
     return httpx.Response(413, html="<html><h1>413 Request Entity Too Large</h1></html>")
 
 
 @pytest.mark.parametrize(
-    ("answer", "why"), [(not_yours, CHANNEL_REFUSED), (of_a_proxy, "413 Request Entity Too Large")]
+    ("answer", "why"), [(channel_refused, CHANNEL_REFUSED), (proxy_error, "413 Request Entity Too Large")]
 )
-async def test_what_is_not_taken_there_holds_up_nothing_else_and_can_be_sent_again(
+async def test_a_refused_message_delays_no_other_and_can_be_sent_again(
     laptops: Laptops,
     elsewhere: Orchestrator,
     line: Line,
@@ -72,20 +72,20 @@ async def test_what_is_not_taken_there_holds_up_nothing_else_and_can_be_sent_aga
         done = await one.push()
     assert (done.sent, done.refused) == (1, 2)
     assert why in str(done.why)
-    assert await said(elsewhere) == {"basket": ["Why does the basket lose items?"]}
+    assert await texts_by_channel(elsewhere) == {"basket": ["Why does the basket lose items?"]}
     await one.orchestrator.registry.write(lambda tx: resend_refused_messages(tx, URL))
     assert (await one.push()).sent == 2
-    assert (await said(elsewhere))["diary"] == ["Where is the key?", "Under the mat."]
+    assert (await texts_by_channel(elsewhere))["diary"] == ["Where is the key?", "Under the mat."]
 
 
-async def test_what_shall_be_sent_again_while_another_process_sends_is_not_passed_over(
+async def test_messages_marked_to_be_sent_again_while_another_process_pushes_are_sent(
     laptops: Laptops, elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote, "SETTLED", timedelta(0))
     one, _ = laptops
     await one.log("diary", "Where is the key?")
     with monkeypatch.context() as patch:
-        answer_instead(line, patch, of_a_proxy, lambda request: b'"diary"' in body_of(request))
+        answer_instead(line, patch, proxy_error, lambda request: b'"diary"' in body_of(request))
         assert (await one.push()).refused == 1
     await one.log("basket", "Why does the basket lose items?")
     answering = line.handle_async_request
@@ -99,21 +99,21 @@ async def test_what_shall_be_sent_again_while_another_process_sends_is_not_passe
         patch.setattr(line, "handle_async_request", meanwhile)
         assert (await one.push()).sent == 1
     assert (await one.push()).sent == 1
-    assert (await said(elsewhere))["diary"] == ["Where is the key?"]
+    assert (await texts_by_channel(elsewhere))["diary"] == ["Where is the key?"]
 
 
-async def test_what_was_sent_again_late_stands_where_it_was_said(
+async def test_a_message_sent_again_late_keeps_its_place(
     laptops: Laptops, elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, _ = laptops
     texts = ["Why does the basket lose items?", "continue", "x" * 500, "continue", "It is kept."]
     await one.log("basket", *texts)
     with monkeypatch.context() as patch:
-        answer_instead(line, patch, of_a_proxy, lambda request: b"xxxxx" in body_of(request))
+        answer_instead(line, patch, proxy_error, lambda request: b"xxxxx" in body_of(request))
         assert (await one.push()).refused == 1
     await one.orchestrator.registry.write(lambda tx: resend_refused_messages(tx, URL))
     assert (await one.push()).sent == 1
-    assert await said(elsewhere) == {"basket": texts}
+    assert await texts_by_channel(elsewhere) == {"basket": texts}
 
 
 STRANGERS = {
@@ -129,7 +129,7 @@ STRANGERS = {
 @pytest.mark.parametrize(
     ("way", "stranger"), [*(("push", each) for each in STRANGERS.values()), ("pull", STRANGERS["another answer"])]
 )
-async def test_who_is_no_registry_refuses_nothing_for_good(
+async def test_an_answer_of_another_service_refuses_nothing_for_good(
     laptops: Laptops,
     elsewhere: Orchestrator,
     line: Line,
@@ -146,10 +146,10 @@ async def test_who_is_no_registry_refuses_nothing_for_good(
     standing = await one.orchestrator.registry.read(lambda tx: exchange_counts(tx, URL))
     assert (standing["refused"], standing["waiting"], standing["answered_at"]) == (0, 1, None)
     assert (await one.push()).sent == 1
-    assert await said(elsewhere) == {"basket": ["Why does the basket lose items?"]}
+    assert await texts_by_channel(elsewhere) == {"basket": ["Why does the basket lose items?"]}
 
 
-async def test_a_machine_that_may_only_read_reads_as_often_as_ever(
+async def test_a_machine_with_a_read_only_token_pulls_without_growing_pauses(
     laptops: Laptops, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = laptops
@@ -176,13 +176,13 @@ async def test_a_machine_that_may_only_read_reads_as_often_as_ever(
     monkeypatch.setattr(background_exchange, "INTERVAL_S", 0.01)
     async with running(keep_exchanging(two.orchestrator, Settings(remote_url=URL))):
         with anyio.fail_after(60):
-            await often.wait()  # pauses that grow each time would make it minutes
+            await often.wait()  # takes minutes if the pauses grow
             await one.push()
             await come.wait()
-    assert "basket" in await said(two.orchestrator)
+    assert "basket" in await texts_by_channel(two.orchestrator)
 
 
-async def test_a_clock_that_was_a_day_ahead_holds_nothing_up_when_it_is_put_right(
+async def test_an_exchange_continues_when_a_clock_that_was_a_day_ahead_is_corrected(
     laptops: Laptops, elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, _ = laptops
@@ -204,17 +204,17 @@ async def test_a_clock_that_was_a_day_ahead_holds_nothing_up_when_it_is_put_righ
             await arrived.wait()
         await one.pull()
     assert await local_copy_note(one.orchestrator.registry, URL)
-    await one.pull()  # which finds nothing new
+    await one.pull()  # finds nothing new
     assert await local_copy_note(one.orchestrator.registry, URL) is None
     arrived = anyio.Event()
     await one.log("phone", "And on the phone?")
     with anyio.fail_after(60):
         async with running(keep_exchanging(one.orchestrator, Settings(remote_url=URL))):
             await arrived.wait()
-    assert (await said(elsewhere)).keys() == {"basket", "phone"}
+    assert (await texts_by_channel(elsewhere)).keys() == {"basket", "phone"}
 
 
-async def test_what_is_huge_goes_piece_by_piece(laptops: Laptops, elsewhere: Orchestrator, line: Line) -> None:
+async def test_huge_messages_are_sent_one_by_one(laptops: Laptops, elsewhere: Orchestrator, line: Line) -> None:
     one, two = laptops
     texts = [f"Log {at}: " + "line " * 60_000 for at in range(4)]
     await one.log("basket", *texts)
@@ -223,10 +223,10 @@ async def test_what_is_huge_goes_piece_by_piece(laptops: Laptops, elsewhere: Orc
     line.requests.clear()
     assert (await two.pull()).received == 4
     assert line.requests.count("GET /bo/changes") == 4
-    assert [await said(each) for each in (elsewhere, two.orchestrator)] == 2 * [{"basket": texts}]
+    assert [await texts_by_channel(each) for each in (elsewhere, two.orchestrator)] == 2 * [{"basket": texts}]
 
 
-async def test_what_lies_behind_a_number_that_may_still_come_is_asked_for_later(postgres_url: str) -> None:
+async def test_messages_after_a_gap_in_the_numbers_are_sent_later(postgres_url: str) -> None:
     with closing(Registry(postgres_url)) as registry:
         keeper = Orchestrator(registry)
         await registry.write(lambda tx: tx.exec_driver_sql("SELECT nextval('conversation_number_seq')"))
@@ -239,7 +239,7 @@ async def test_what_lies_behind_a_number_that_may_still_come_is_asked_for_later(
 
 
 class Packed(httpx.AsyncByteStream):
-    """100 MB of spaces in a few packed kilobytes, and how many parts of them were read."""
+    """100 MB of spaces in a few kilobytes of gzip, with a count of the parts read."""
 
     def __init__(self) -> None:
         packing = zlib.compressobj(wbits=31)
@@ -253,7 +253,7 @@ class Packed(httpx.AsyncByteStream):
             yield part
 
 
-async def test_an_answer_that_unpacks_to_any_size_is_read_no_farther_than_64_mib() -> None:
+async def test_a_compressed_answer_is_unpacked_up_to_64_mib() -> None:
     packed = Packed()
 
     def answer(_request: httpx.Request) -> httpx.Response:

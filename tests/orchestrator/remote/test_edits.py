@@ -1,4 +1,4 @@
-"""Names, tags, deletions and forgetting: said on one machine they hold on the others, and the last word stands."""
+"""Test edits on several machines (names, tags, deletions, forgetting): all apply them, and the latest wins."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from registry.storage.conversations.belonging import pinned_channels
 from registry.storage.exchange.remote import exchange_counts
 from sources.base import Paths
 from sources.readers import READERS
-from tests.orchestrator.remote.laptops import URL, Laptop, said
+from tests.orchestrator.remote.laptops import URL, Laptop, texts_by_channel
 from tests.sources.claude_code.claude_code_files import BEGIN, Dialogue, session_id, write
 
 pytestmark = pytest.mark.anyio
@@ -39,7 +39,7 @@ async def name(laptop: Laptop, channel: str = "basket", **query: Any) -> None:
 
 
 async def exchange(*laptops: Laptop) -> None:
-    """Each once, and all but the last again: what that one says reaches them."""
+    """Exchange on each laptop, then again on all but the last, which receive its edits."""
     for laptop in (*laptops, *laptops[:-1]):
         await laptop.pull()
         await laptop.push()
@@ -56,7 +56,7 @@ async def pinned(orchestrator: Orchestrator) -> int:
 
 @pytest.fixture
 async def both(laptops: Laptops) -> Laptops:
-    """Both know one conversation."""
+    """Return the laptops after both have received one conversation."""
     one, two = laptops
     await one.log("basket", QUESTION, ANSWER)
     await exchange(one, two)
@@ -75,7 +75,7 @@ async def test_names_tags_and_pins_travel_both_ways(both: Laptops, elsewhere: Or
     assert [await pinned(some) for some in (one.orchestrator, two.orchestrator, elsewhere)] == [0, 0, 0]
 
 
-async def test_the_later_word_stands_whichever_comes_first(both: Laptops, elsewhere: Orchestrator) -> None:
+async def test_the_later_edit_wins_in_any_order_of_arrival(both: Laptops, elsewhere: Orchestrator) -> None:
     one, two = both
     await name(one, nickname="early", add_tags=["early", "both"])
     await name(two, nickname="late", add_tags=["late", "both"])
@@ -85,7 +85,7 @@ async def test_the_later_word_stands_whichever_comes_first(both: Laptops, elsewh
         assert await names(orchestrator) == [(None, "late", ["early", "late"])]
 
 
-async def test_a_title_that_was_given_later_stays_when_a_machine_that_does_not_know_it_says_more(
+async def test_a_title_given_later_stays_when_a_machine_that_does_not_know_it_sends_a_message(
     both: Laptops, elsewhere: Orchestrator
 ) -> None:
     one, two = both
@@ -100,7 +100,7 @@ async def test_a_title_that_was_given_later_stays_when_a_machine_that_does_not_k
         assert await names(orchestrator) == [("Late", None, [])]
 
 
-async def test_of_two_channels_with_one_name_the_later_has_it(laptops: Laptops, elsewhere: Orchestrator) -> None:
+async def test_of_two_channels_with_one_nickname_the_later_has_it(laptops: Laptops, elsewhere: Orchestrator) -> None:
     one, two = laptops
     await one.log("basket", QUESTION, title="A")
     await two.log("phone", "And on the phone?", title="B")
@@ -117,14 +117,14 @@ async def test_a_deleted_message_is_deleted_everywhere_and_comes_back(both: Lapt
     await ask(one.orchestrator, "delete", id=second["id"])
     await exchange(one, two)
     for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
-        assert await said(orchestrator) == {"basket": [QUESTION]}
+        assert await texts_by_channel(orchestrator) == {"basket": [QUESTION]}
     await ask(one.orchestrator, "restore", id=second["id"])
     await exchange(one, two)
     for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
-        assert await said(orchestrator) == {"basket": [QUESTION, ANSWER]}
+        assert await texts_by_channel(orchestrator) == {"basket": [QUESTION, ANSWER]}
 
 
-async def test_an_edit_that_cannot_be_stored_here_comes_the_next_time(
+async def test_an_edit_that_could_not_be_stored_is_applied_the_next_time(
     both: Laptops, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = both
@@ -138,22 +138,24 @@ async def test_an_edit_that_cannot_be_stored_here_comes_the_next_time(
         patch.setattr("orchestrator.operations.delete.delete_channel", full)
         with pytest.raises(StorageError):
             await two.pull()
-    assert await said(two.orchestrator) == {"basket": [QUESTION, ANSWER]}
+    assert await texts_by_channel(two.orchestrator) == {"basket": [QUESTION, ANSWER]}
     await two.pull()
-    assert await said(two.orchestrator) == {}
+    assert await texts_by_channel(two.orchestrator) == {}
 
 
-async def test_a_deleted_conversation_goes_and_what_is_said_later_stays(both: Laptops, elsewhere: Orchestrator) -> None:
+async def test_a_conversation_deleted_elsewhere_goes_and_what_is_said_later_stays(
+    both: Laptops, elsewhere: Orchestrator
+) -> None:
     one, two = both
     await ask(one.orchestrator, "delete", "basket")
-    later = {"role": "user", "text": "And on the phone?"}  # said now, which is after the deletion
+    later = {"role": "user", "text": "And on the phone?"}  # has the present time, which is after the deletion
     await two.orchestrator.registry.save_conversation("basket", [later], "cursor")
     await exchange(one, two)
     for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
-        assert await said(orchestrator) == {"basket": ["And on the phone?"]}
+        assert await texts_by_channel(orchestrator) == {"basket": ["And on the phone?"]}
 
 
-async def test_what_arrives_after_a_deletion_goes_if_it_was_said_before_and_what_was_said_later_stays(
+async def test_a_late_message_goes_if_it_is_older_than_the_deletion_and_one_said_later_stays(
     both: Laptops, elsewhere: Orchestrator
 ) -> None:
     one, two = both
@@ -165,11 +167,11 @@ async def test_what_arrives_after_a_deletion_goes_if_it_was_said_before_and_what
     await two.push()
     await exchange(one, two)
     for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
-        assert await said(orchestrator) == {"basket": ["And on the phone?"]}
+        assert await texts_by_channel(orchestrator) == {"basket": ["And on the phone?"]}
     await ask(two.orchestrator, "restore", "basket")
     await exchange(two, one)
     for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
-        assert sorted((await said(orchestrator))["basket"]) == sorted(
+        assert sorted((await texts_by_channel(orchestrator))["basket"]) == sorted(
             [QUESTION, ANSWER, "Since when?", "And on the phone?"]
         )
 
@@ -184,13 +186,13 @@ async def test_what_is_sent_after_a_deletion_that_its_machine_does_not_know_goes
     later = {"role": "user", "text": "And on the phone?"}
     await two.orchestrator.registry.save_conversation("basket", [later], "cursor")
     await two.push()
-    assert await said(elsewhere) == {"basket": ["And on the phone?"]}
+    assert await texts_by_channel(elsewhere) == {"basket": ["And on the phone?"]}
     await exchange(one, two)
     for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
-        assert await said(orchestrator) == {"basket": ["And on the phone?"]}
+        assert await texts_by_channel(orchestrator) == {"basket": ["And on the phone?"]}
 
 
-async def test_what_is_called_while_it_is_deleted_elsewhere_is_called_so_when_it_is_restored(
+async def test_names_given_while_a_conversation_is_deleted_elsewhere_hold_when_it_is_restored(
     both: Laptops, elsewhere: Orchestrator
 ) -> None:
     one, two = both
@@ -219,15 +221,15 @@ async def test_edits_of_a_chat_that_was_not_sent_are_sent_once_another_machine_h
     await two.log("basket", QUESTION, ANSWER)
     await exchange(two, one)
     for machine in (elsewhere, one.orchestrator, two.orchestrator):
-        assert await said(machine) == {}
+        assert await texts_by_channel(machine) == {}
     await ask(two.orchestrator, "restore", "basket")
     await exchange(two, one)
     for machine in (elsewhere, one.orchestrator, two.orchestrator):
-        assert await said(machine) == {"basket": [QUESTION, ANSWER]}
+        assert await texts_by_channel(machine) == {"basket": [QUESTION, ANSWER]}
         assert await names(machine) == [("The basket", "shop", ["api"])]
 
 
-async def test_what_was_restored_before_another_machine_knew_it_comes_there(
+async def test_a_conversation_restored_before_another_machine_received_it_is_sent_there(
     laptops: Laptops, elsewhere: Orchestrator
 ) -> None:
     one, two = laptops
@@ -235,13 +237,17 @@ async def test_what_was_restored_before_another_machine_knew_it_comes_there(
     await one.push()
     await ask(elsewhere, "delete", "basket")
     await exchange(one, two)
-    assert await said(one.orchestrator) == await said(two.orchestrator) == {}
+    assert await texts_by_channel(one.orchestrator) == await texts_by_channel(two.orchestrator) == {}
     await ask(elsewhere, "restore", "basket")
     await exchange(one, two)
-    assert await said(one.orchestrator) == await said(two.orchestrator) == {"basket": [QUESTION, ANSWER]}
+    assert (
+        await texts_by_channel(one.orchestrator)
+        == await texts_by_channel(two.orchestrator)
+        == {"basket": [QUESTION, ANSWER]}
+    )
 
 
-async def test_what_was_restored_before_it_was_sent_goes(laptops: Laptops, elsewhere: Orchestrator) -> None:
+async def test_a_conversation_restored_before_it_was_sent_is_sent(laptops: Laptops, elsewhere: Orchestrator) -> None:
     one, _ = laptops
     await one.log("basket", QUESTION)
     await one.log("lamp", "Which lamp for the cellar?")
@@ -256,10 +262,10 @@ async def test_what_was_restored_before_it_was_sent_goes(laptops: Laptops, elsew
         await ask(one.orchestrator, "restore", **meant)
     await exchange(one)
     all_of_it = {"basket": [QUESTION], "lamp": ["Which lamp for the cellar?"], "phone": ["And on the phone?"]}
-    assert await said(elsewhere) == all_of_it
+    assert await texts_by_channel(elsewhere) == all_of_it
 
 
-async def test_what_is_forgotten_here_is_forgotten_everywhere_and_told_without_a_word_of_it(
+async def test_a_conversation_forgotten_here_is_forgotten_everywhere_without_sending_its_text(
     both: Laptops, elsewhere: Orchestrator
 ) -> None:
     one, two = both
@@ -278,7 +284,7 @@ async def test_what_is_forgotten_here_is_forgotten_everywhere_and_told_without_a
     await two.log("lamp", "Which lamp for the cellar?", "A green one.")
     await exchange(two, one)
     for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
-        assert await said(orchestrator) == {"lamp": ["Which lamp for the cellar?"]}
+        assert await texts_by_channel(orchestrator) == {"lamp": ["Which lamp for the cellar?"]}
 
 
 SAID = (
@@ -290,7 +296,7 @@ SAID = (
 
 @pytest.fixture
 async def merged(laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path) -> str:
-    """Both laptops have two channels that turned out to be one elsewhere; its name there, the other one is `mine`."""
+    """Let both laptops have two channels that are one elsewhere; return its name there. The other is `mine`."""
     one, two = laptops
     dialogue = Dialogue(session_id(1))
     for at, text in enumerate(SAID):
@@ -305,8 +311,12 @@ async def merged(laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path) -> s
         given = {"operation": "conversation_log", "channel": "mine", "messages": messages, "source": "claude-code"}
         assert (await machine.run(given))["success"]
         await exchange(one, two)
-    [name] = await said(elsewhere)
-    assert (await said(one.orchestrator)).keys() == (await said(two.orchestrator)).keys() == {name, "mine"}
+    [name] = await texts_by_channel(elsewhere)
+    assert (
+        (await texts_by_channel(one.orchestrator)).keys()
+        == (await texts_by_channel(two.orchestrator)).keys()
+        == {name, "mine"}
+    )
     return name
 
 
@@ -322,17 +332,17 @@ async def test_two_channels_that_are_one_elsewhere_keep_a_name_and_go_whole_from
         assert [one["nickname"] for one in sessions if one["nickname"]] == ["shop"]
     await ask(elsewhere, "delete", merged)
     await exchange(*laptops)
-    assert [await said(laptop.orchestrator) for laptop in laptops] == [{}, {}]
+    assert [await texts_by_channel(laptop.orchestrator) for laptop in laptops] == [{}, {}]
     await ask(elsewhere, "restore", merged)
     await exchange(*laptops)
     for laptop in laptops:
-        assert (await said(laptop.orchestrator)).keys() == {merged, "mine"}
+        assert (await texts_by_channel(laptop.orchestrator)).keys() == {merged, "mine"}
     await ask(elsewhere, "delete", merged, soft=False)
     await exchange(*laptops)
-    assert [await said(laptop.orchestrator) for laptop in laptops] == [{}, {}]
+    assert [await texts_by_channel(laptop.orchestrator) for laptop in laptops] == [{}, {}]
 
 
-async def test_what_is_known_already_is_done_once(both: Laptops, elsewhere: Orchestrator) -> None:
+async def test_a_known_edit_is_applied_once(both: Laptops, elsewhere: Orchestrator) -> None:
     one, two = both
     await name(one, nickname="shop")
     await exchange(one, two)
@@ -345,9 +355,9 @@ async def test_what_is_known_already_is_done_once(both: Laptops, elsewhere: Orch
     )
 
 
-async def held(orchestrator: Orchestrator) -> dict[str, tuple[str | None, list[str], list[str]]]:
-    """Of each channel in which something is left its nickname, tags and texts."""
-    texts = await said(orchestrator)
+async def state_of(orchestrator: Orchestrator) -> dict[str, tuple[str | None, list[str], list[str]]]:
+    """Return the nickname, tags and texts of each channel that has messages."""
+    texts = await texts_by_channel(orchestrator)
     sessions = (await ask(orchestrator, "list", limit=100))["sessions"]
     return {
         one["channel"]: (one["nickname"], one["tags"], sorted(texts[one["channel"]]))
@@ -356,7 +366,7 @@ async def held(orchestrator: Orchestrator) -> dict[str, tuple[str | None, list[s
     }
 
 
-async def test_whatever_the_line_does_all_machines_agree_in_the_end(laptops: Laptops, elsewhere: Orchestrator) -> None:
+async def test_after_failures_of_the_connection_all_machines_agree(laptops: Laptops, elsewhere: Orchestrator) -> None:
     chance = random.Random(1)
     said_by_now: dict[str, int] = {}
 
@@ -391,6 +401,6 @@ async def test_whatever_the_line_does_all_machines_agree_in_the_end(laptops: Lap
     for laptop in laptops:
         laptop.line.cuts = lambda: ""
     await exchange(*laptops)
-    states = [await held(one) for one in (elsewhere, *(laptop.orchestrator for laptop in laptops))]
+    states = [await state_of(one) for one in (elsewhere, *(laptop.orchestrator for laptop in laptops))]
     assert states[0] == states[1] == states[2]
     assert states[0]

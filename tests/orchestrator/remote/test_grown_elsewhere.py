@@ -1,4 +1,4 @@
-"""A message that was sent while its client still wrote it: it is whole everywhere in the end."""
+"""Test messages that were sent half written: every machine has the whole text in the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from registry.settings import Settings
 from registry.storage.exchange.remote import exchange_counts
 from sources.base import Paths
 from sources.readers import READERS
-from tests.orchestrator.remote.laptops import URL, Laptop, Line, body_of, said
+from tests.orchestrator.remote.laptops import URL, Laptop, Line, body_of, texts_by_channel
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 
 pytestmark = pytest.mark.anyio
@@ -33,7 +33,7 @@ async def read_so_far(laptop: Laptop, folder: Path, answer: str) -> None:
     await sync(laptop.orchestrator, READERS, Paths(folder / "account", {}))
 
 
-async def test_an_answer_that_was_sent_half_written_is_whole_everywhere(
+async def test_an_answer_sent_half_written_is_whole_on_all_machines(
     laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, tmp_path: Path
 ) -> None:
     one, two = laptops
@@ -43,7 +43,7 @@ async def test_an_answer_that_was_sent_half_written_is_whole_everywhere(
         await two.pull()
     whole = ["What about the basket?", "It is kept for a week, and then it goes."]
     for machine in (elsewhere, *(laptop.orchestrator for laptop in laptops)):
-        assert list((await said(machine)).values()) == [whole]
+        assert list((await texts_by_channel(machine)).values()) == [whole]
     one.line.requests.clear()
     for laptop in (*laptops, *laptops, *laptops):
         await laptop.pull()
@@ -55,7 +55,7 @@ async def test_an_answer_that_was_sent_half_written_is_whole_everywhere(
     assert [path for path in one.line.requests[before:] if path.startswith("POST")] == []
 
 
-async def test_an_answer_that_was_sent_in_the_middle_of_a_secret_is_whole_everywhere(
+async def test_an_answer_sent_in_the_middle_of_a_secret_is_whole_on_all_machines(
     laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, tmp_path: Path
 ) -> None:
     one, two = laptops
@@ -63,14 +63,14 @@ async def test_an_answer_that_was_sent_in_the_middle_of_a_secret_is_whole_everyw
         await read_so_far(one, tmp_path, answer)
         await one.push()
         await two.pull()
-    texts = await said(one.orchestrator)
+    texts = await texts_by_channel(one.orchestrator)
     [[_, answer]] = texts.values()
     assert answer.startswith("Set password: [secret:password:")
     assert answer.endswith("] and start again.")
-    assert await said(elsewhere) == await said(two.orchestrator) == texts
+    assert await texts_by_channel(elsewhere) == await texts_by_channel(two.orchestrator) == texts
 
 
-async def test_who_reads_a_message_only_when_it_is_whole_asks_for_nothing_more(
+async def test_a_machine_that_receives_a_message_when_it_is_whole_asks_for_nothing_more(
     laptops: tuple[Laptop, Laptop], line: Line, tmp_path: Path
 ) -> None:
     one, two = laptops
@@ -79,11 +79,13 @@ async def test_who_reads_a_message_only_when_it_is_whole_asks_for_nothing_more(
         await one.push()
     line.requests.clear()
     await two.pull()
-    assert list((await said(two.orchestrator)).values()) == [["What about the basket?", "It is kept for a week"]]
+    assert list((await texts_by_channel(two.orchestrator)).values()) == [
+        ["What about the basket?", "It is kept for a week"]
+    ]
     assert [path for path in line.requests if "/bo/conversations/" in path] == []
 
 
-async def test_what_has_grown_waits_by_itself_only_where_it_was_sent_before(
+async def test_a_message_that_grew_is_sent_as_an_edit_only_if_it_was_sent_before(
     laptops: tuple[Laptop, Laptop], tmp_path: Path
 ) -> None:
     one, _ = laptops
@@ -147,10 +149,10 @@ async def test_a_refused_edit_is_sent_again_after_an_outage_or_a_restart(
                 await is_asked.wait()
                 monkeypatch.setattr(line, "handle_async_request", taking)
             await is_sent.wait()
-    assert list((await said(elsewhere)).values()) == [["What about the basket?", "It is kept for a week."]]
+    assert list((await texts_by_channel(elsewhere)).values()) == [["What about the basket?", "It is kept for a week."]]
 
 
-async def test_more_words_of_what_has_other_words_elsewhere_are_not_sent_again(
+async def test_a_longer_text_is_not_sent_again_if_the_message_differs_elsewhere(
     laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, tmp_path: Path
 ) -> None:
     one, _ = laptops
@@ -165,7 +167,7 @@ async def test_more_words_of_what_has_other_words_elsewhere_are_not_sent_again(
     assert (standing["edits"], standing["edit_refused"]) == (0, None)
 
 
-async def test_only_more_words_of_a_message_from_elsewhere_are_taken(
+async def test_an_edit_of_a_message_from_elsewhere_is_taken_only_if_it_lengthens_the_text(
     laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator
 ) -> None:
     one, _ = laptops
@@ -175,8 +177,8 @@ async def test_only_more_words_of_a_message_from_elsewhere_are_taken(
     message = {"role": "assistant", "text": "Nothing is lost.", "stored_id": stored["id"]}
     given = {"operation": "conversation_log", "channel": "basket", "messages": [message], "source": "cursor"}
     await elsewhere.run(given)
-    texts = (await said(elsewhere))["basket"]
+    texts = (await texts_by_channel(elsewhere))["basket"]
     assert texts == ["Why does the basket lose items?", "The session expires.", "Nothing is lost."]
     refused = await elsewhere.run({**given, "messages": [{**message, "text": "So?"}], "grows": stored["id"]})
     assert refused["error"]["code"] == "INVALID_REQUEST"
-    assert (await said(elsewhere))["basket"] == texts
+    assert (await texts_by_channel(elsewhere))["basket"] == texts

@@ -1,4 +1,4 @@
-"""A registry is known by its id: at another address nothing is sent again, and another registry gets everything."""
+"""Test that a registry is known by its id: a new address gets nothing again, and a new registry gets everything."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.storage.exchange import change_feed
 from registry.storage.upkeep.table_export import copy_registry
-from tests.orchestrator.remote.laptops import URL, Laptop, Line, said
+from tests.orchestrator.remote.laptops import URL, Laptop, Line, texts_by_channel
 
 pytestmark = pytest.mark.anyio
 
@@ -23,8 +23,7 @@ TEXTS = ["Why does the basket lose items?", "The cookie expires."]
 
 
 @pytest.fixture
-def another(tmp_path: Path) -> Iterator[Orchestrator]:
-    """Another registry, with another id."""
+def another_registry(tmp_path: Path) -> Iterator[Orchestrator]:
     registry = Registry(f"sqlite:///{tmp_path / 'another.db'}")
     yield Orchestrator(registry)
     registry.close()
@@ -48,10 +47,10 @@ async def test_at_another_address_nothing_is_sent_or_received_again(
         assert (standing["sent"], standing["waiting"], standing["local_copy"]) == (4, 0, False)
     await one.log("basket", "And on the phone?", start=5)
     assert (await one.exchange()).sent == 1
-    assert (await said(elsewhere))["basket"] == [*TEXTS, "And on the phone?"]
+    assert (await texts_by_channel(elsewhere))["basket"] == [*TEXTS, "And on the phone?"]
 
 
-async def test_what_was_noted_before_ids_were_told_counts(
+async def test_positions_stored_before_registries_had_ids_are_used(
     laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, _ = laptops
@@ -63,38 +62,36 @@ async def test_what_was_noted_before_ids_were_told_counts(
     one.address = OTHER_PORT
     assert (await one.exchange()).sent == 0
     assert await local_copy_note(one.orchestrator.registry, OTHER_PORT) is None
-    assert await said(elsewhere) == {"basket": TEXTS}
+    assert await texts_by_channel(elsewhere) == {"basket": TEXTS}
 
 
 async def test_another_registry_at_the_same_address_gets_everything_and_the_first_one_nothing_twice(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, another: Orchestrator
+    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, another_registry: Orchestrator
 ) -> None:
     one, _ = laptops
     await one.log("basket", *TEXTS)
-    for there, expected in ((line, 2), (Line(another), 2), (line, 0), (Line(another), 0)):
+    for there, expected in ((line, 2), (Line(another_registry), 2), (line, 0), (Line(another_registry), 0)):
         one.line = there
         assert (await one.exchange()).sent == expected
-    assert await said(another) == await said(elsewhere) == {"basket": TEXTS}
+    assert await texts_by_channel(another_registry) == await texts_by_channel(elsewhere) == {"basket": TEXTS}
     await one.log("basket", "And on the phone?", start=5)
-    assert (await one.push()).sent == 1  # in the middle of an outage, say: without asking first what is new there
-    for address, there, expected in ((OTHER_PORT, Line(another), 0), (URL, line, 1)):
+    assert (await one.push()).sent == 1  # as in the middle of an outage: without pulling first
+    for address, there, expected in ((OTHER_PORT, Line(another_registry), 0), (URL, line, 1)):
         one.address, one.line = address, there
         assert (await one.exchange()).sent == expected
 
 
-async def test_what_is_forgotten_is_told_at_the_other_address(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator
-) -> None:
+async def test_forgetting_is_sent_to_the_other_address(laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator) -> None:
     one, _ = laptops
     await one.log("basket", *TEXTS)
     await one.exchange()
     one.address = OTHER_PORT
     await one.orchestrator.run({"operation": "delete", "channel": "basket", "query": {"soft": False}})
     await one.exchange()
-    assert await said(elsewhere) == {}
+    assert await texts_by_channel(elsewhere) == {}
 
 
-async def test_a_copy_gets_what_was_said_and_forgotten_at_the_original_after_it_was_made(
+async def test_a_copy_of_the_registry_gets_messages_and_deletions_that_the_original_got_after_the_copy(
     laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, database_url: str, tmp_path: Path
 ) -> None:
     one, two = laptops
@@ -117,7 +114,7 @@ async def test_a_copy_gets_what_was_said_and_forgotten_at_the_original_after_it_
             "phone": ["And on the phone?", "There, too.", "Really?", "Yes."],
         }
         for machine in (copy, one.orchestrator, two.orchestrator):
-            assert await said(machine) == everything
+            assert await texts_by_channel(machine) == everything
         one.line.requests.clear()
         await exchange(one, two)
         assert not [request for request in one.line.requests if request.startswith("POST")]
@@ -130,14 +127,14 @@ async def exchange(*laptops: Laptop) -> None:
         await laptop.exchange()
 
 
-async def test_another_registry_that_answers_in_the_middle_of_a_pull_ends_it(
-    laptops: tuple[Laptop, Laptop], line: Line, another: Orchestrator, monkeypatch: pytest.MonkeyPatch
+async def test_a_pull_ends_when_another_registry_answers(
+    laptops: tuple[Laptop, Laptop], line: Line, another_registry: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = laptops
     await one.log("basket", *TEXTS)
     await one.exchange()
-    monkeypatch.setattr(change_feed, "MAX_ROWS", 1)  # message in an answer
-    there = Line(another)
+    monkeypatch.setattr(change_feed, "MAX_ROWS", 1)  # messages in an answer
+    there = Line(another_registry)
 
     async def by_turns(request: httpx.Request) -> httpx.Response:
         is_later = request.url.path == "/bo/changes" and request.url.params["after"] != "0"
@@ -147,5 +144,5 @@ async def test_another_registry_that_answers_in_the_middle_of_a_pull_ends_it(
         patch.setattr(two, "line", httpx.MockTransport(by_turns))
         with pytest.raises(Unreachable, match="another registry answers"):
             await two.pull()
-    assert await said(two.orchestrator) == {"basket": TEXTS[:1]}
+    assert await texts_by_channel(two.orchestrator) == {"basket": TEXTS[:1]}
     assert (await two.pull()).received == 1

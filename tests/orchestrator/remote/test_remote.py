@@ -1,4 +1,4 @@
-"""A registry elsewhere: what is said on one machine is there, and on the others, once, whatever the line does."""
+"""Test the exchange with a registry elsewhere: each message is on every machine once, despite failures."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from registry.settings import Settings
 from registry.storage.exchange.remote import exchange_counts
 from sources.base import Paths
 from sources.readers import READERS
-from tests.orchestrator.remote.laptops import URL, Laptop, Line, body_of, said
+from tests.orchestrator.remote.laptops import URL, Laptop, Line, body_of, texts_by_channel
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_what_is_said_on_one_laptop_is_found_on_the_other(laptops: tuple[Laptop, Laptop]) -> None:
+async def test_a_message_of_one_laptop_is_found_on_the_other(laptops: tuple[Laptop, Laptop]) -> None:
     one, two = laptops
     await one.log("basket", "Why does the basket lose items?", "The session expires.", title="Lost basket")
     await one.push()
@@ -44,7 +44,9 @@ async def test_what_is_said_on_one_laptop_is_found_on_the_other(laptops: tuple[L
     assert listed["sessions"][0]["title"] == "Lost basket"
 
 
-async def test_a_conversation_goes_on_from_both_sides(laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator) -> None:
+async def test_a_conversation_is_continued_on_both_laptops(
+    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator
+) -> None:
     one, two = laptops
     await one.log("basket", "Why does the basket lose items?", "The session expires.")
     await one.push()
@@ -59,20 +61,22 @@ async def test_a_conversation_goes_on_from_both_sides(laptops: tuple[Laptop, Lap
     await one.log("basket", *whole)
     await one.push()
     await two.pull()
-    assert [await said(each) for each in (one.orchestrator, two.orchestrator, elsewhere)] == 3 * [{"basket": whole}]
+    assert [await texts_by_channel(each) for each in (one.orchestrator, two.orchestrator, elsewhere)] == 3 * [
+        {"basket": whole}
+    ]
 
 
-async def test_the_same_words_said_again_later_are_there_as_often(
+async def test_repeated_messages_are_sent_as_often_as_they_were_said(
     laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator
 ) -> None:
     turns = ["continue", "done"] * 9
     for count in range(2, len(turns) + 1, 2):
         await laptops[0].log("basket", *turns[:count])
         assert (await laptops[0].push()).sent == 2
-    assert await said(elsewhere) == {"basket": turns}
+    assert await texts_by_channel(elsewhere) == {"basket": turns}
 
 
-async def test_what_came_is_not_sent_back(laptops: tuple[Laptop, Laptop], line: Line) -> None:
+async def test_received_messages_are_not_sent_back(laptops: tuple[Laptop, Laptop], line: Line) -> None:
     one, two = laptops
     await one.log("basket", "Why does the basket lose items?", "The session expires.")
     await one.push()
@@ -93,11 +97,11 @@ async def test_two_laptops_with_the_same_history_end_with_one_channel(
     await one.push()
     await two.push()
     await two.pull()
-    assert await said(elsewhere) == {"cursor_session_1": list(texts)}
-    assert await said(two.orchestrator) == {"cursor_session_0001": list(texts)}
+    assert await texts_by_channel(elsewhere) == {"cursor_session_1": list(texts)}
+    assert await texts_by_channel(two.orchestrator) == {"cursor_session_0001": list(texts)}
 
 
-async def test_a_line_that_breaks_loses_nothing_and_doubles_nothing(
+async def test_a_failing_connection_loses_and_doubles_nothing(
     laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.remote.push.MAX_MESSAGES", 3)
@@ -118,11 +122,11 @@ async def test_a_line_that_breaks_loses_nothing_and_doubles_nothing(
             break
         line.cuts = lambda: ""
         await getattr(laptop, way)()
-    assert await said(elsewhere) == expected
-    assert await said(two.orchestrator) == expected
+    assert await texts_by_channel(elsewhere) == expected
+    assert await texts_by_channel(two.orchestrator) == expected
 
 
-async def test_what_is_refused_holds_up_nothing_else(
+async def test_a_refused_message_delays_no_other(
     laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, _ = laptops
@@ -141,17 +145,20 @@ async def test_what_is_refused_holds_up_nothing_else(
     done = await one.push()
     assert (done.sent, done.refused) == (2, 1)
     assert "Too long" in str(done.why)
-    assert await said(elsewhere) == {"long": ["Why does the basket lose items?"], "basket": ["And on the phone?"]}
+    assert await texts_by_channel(elsewhere) == {
+        "long": ["Why does the basket lose items?"],
+        "basket": ["And on the phone?"],
+    }
     standing = await one.orchestrator.registry.read(lambda tx: exchange_counts(tx, URL))
     assert (standing["sent"], standing["refused"], standing["waiting"]) == (2, 1, 0)
     await one.log("long", "Why does the basket lose items?", "x" * 500, "continue", "It is kept.", "continue")
     monkeypatch.setattr("orchestrator.remote.push.MAX_MESSAGES", 2)
     assert (await one.push()).refused == 0
     kept = ["Why does the basket lose items?", "continue", "It is kept.", "continue"]
-    assert (await said(elsewhere))["long"] == kept
+    assert (await texts_by_channel(elsewhere))["long"] == kept
 
 
-async def test_what_goes_alone_after_a_refusal_keeps_its_place(
+async def test_messages_sent_alone_after_a_refusal_keep_their_places(
     laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, _ = laptops
@@ -166,10 +173,10 @@ async def test_what_goes_alone_after_a_refusal_keeps_its_place(
 
     monkeypatch.setattr(line, "handle_async_request", refuse)
     assert (await one.push()).refused == 1
-    assert await said(elsewhere) == {"long": [text for text in texts if "x" * 5 not in text]}
+    assert await texts_by_channel(elsewhere) == {"long": [text for text in texts if "x" * 5 not in text]}
 
 
-async def test_without_a_line_all_waits(laptops: tuple[Laptop, Laptop], line: Line) -> None:
+async def test_without_a_connection_all_messages_wait(laptops: tuple[Laptop, Laptop], line: Line) -> None:
     one, _ = laptops
     await one.log("basket", "Why does the basket lose items?", "The session expires.")
     line.cuts = lambda: "before"
@@ -177,10 +184,12 @@ async def test_without_a_line_all_waits(laptops: tuple[Laptop, Laptop], line: Li
         await one.push()
     standing = await one.orchestrator.registry.read(lambda tx: exchange_counts(tx, URL))
     assert (standing["sent"], standing["waiting"]) == (0, 2)
-    assert await said(one.orchestrator) == {"basket": ["Why does the basket lose items?", "The session expires."]}
+    assert await texts_by_channel(one.orchestrator) == {
+        "basket": ["Why does the basket lose items?", "The session expires."]
+    }
 
 
-async def test_a_channel_that_is_gone_there_holds_up_nothing_else(
+async def test_a_channel_that_was_deleted_elsewhere_delays_no_other(
     laptops: tuple[Laptop, Laptop], line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = laptops
@@ -198,10 +207,10 @@ async def test_a_channel_that_is_gone_there_holds_up_nothing_else(
     monkeypatch.setattr(line, "handle_async_request", gone)
     done = await two.pull()
     assert (done.received, done.refused) == (1, 1)
-    assert await said(two.orchestrator) == {"phone": ["And on the phone?"]}
+    assert await texts_by_channel(two.orchestrator) == {"phone": ["And on the phone?"]}
 
 
-async def test_what_cannot_be_stored_here_comes_the_next_time(
+async def test_a_message_that_could_not_be_stored_is_received_the_next_time(
     laptops: tuple[Laptop, Laptop], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = laptops
@@ -216,7 +225,7 @@ async def test_what_cannot_be_stored_here_comes_the_next_time(
         with pytest.raises(StorageError):
             await two.pull()
     assert (await two.pull()).received == 1
-    assert await said(two.orchestrator) == {"basket": ["Why does the basket lose items?"]}
+    assert await texts_by_channel(two.orchestrator) == {"basket": ["Why does the basket lose items?"]}
 
 
 @pytest.mark.parametrize("other", ["pull", "push"])
@@ -235,7 +244,7 @@ async def test_two_processes_of_a_machine_that_exchange_at_once_double_nothing(
     line.cuts = lambda: next(cuts, "")
     with pytest.raises(Unreachable):
         await sender.push()
-    assert await said(elsewhere) == {"basket": texts}
+    assert await texts_by_channel(elsewhere) == {"basket": texts}
     answering = line.handle_async_request
 
     async def meanwhile(request: httpx.Request) -> httpx.Response:
@@ -246,12 +255,12 @@ async def test_two_processes_of_a_machine_that_exchange_at_once_double_nothing(
 
     monkeypatch.setattr(line, "handle_async_request", meanwhile)
     await two.pull()
-    assert [await said(each) for each in (two.orchestrator, elsewhere)] == 2 * [{"basket": texts}]
+    assert [await texts_by_channel(each) for each in (two.orchestrator, elsewhere)] == 2 * [{"basket": texts}]
     await one.push()
-    assert await said(elsewhere) == {"basket": texts}
+    assert await texts_by_channel(elsewhere) == {"basket": texts}
 
 
-async def test_what_two_machines_have_in_two_orders_is_known_by_its_ids(elsewhere: Orchestrator) -> None:
+async def test_messages_in_another_order_are_recognised_by_their_ids(elsewhere: Orchestrator) -> None:
     minutes = iter(range(60))
 
     def message(text: str) -> dict[str, str]:
@@ -269,10 +278,10 @@ async def test_what_two_machines_have_in_two_orders_is_known_by_its_ids(elsewher
     assert answer["new_count"] == 1
     [last] = [row for row in await elsewhere.registry.get_conversations("basket") if row["text"] == "Where is it?"]
     assert "stored_id" not in last["payload"]
-    assert sorted((await said(elsewhere))["basket"]) == sorted(one["text"] for one in [*stored, new])
+    assert sorted((await texts_by_channel(elsewhere))["basket"]) == sorted(one["text"] for one in [*stored, new])
 
 
-async def test_an_exchange_that_fails_in_an_unforeseen_way_is_tried_again(
+async def test_an_exchange_that_fails_with_an_unexpected_error_is_tried_again(
     laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, _ = laptops
@@ -296,10 +305,10 @@ async def test_an_exchange_that_fails_in_an_unforeseen_way_is_tried_again(
     async with running(keep_exchanging(one.orchestrator, Settings(remote_url=URL))):
         with anyio.fail_after(60):
             await arrived.wait()
-    assert await said(elsewhere) == {"basket": ["Why does the basket lose items?"]}
+    assert await texts_by_channel(elsewhere) == {"basket": ["Why does the basket lose items?"]}
 
 
-async def test_what_is_sent_is_packed_and_little_goes_along_with_what_is_new(
+async def test_requests_are_compressed_and_repeat_little_of_what_was_sent(
     laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line
 ) -> None:
     one, _ = laptops
@@ -312,10 +321,10 @@ async def test_what_is_sent_is_packed_and_little_goes_along_with_what_is_new(
     await one.log("basket", *texts, "continue")
     await one.push()
     assert line.sent_bytes < whole / 4
-    assert (await said(elsewhere))["basket"][-3:] == [*texts[-2:], "continue"]
+    assert (await texts_by_channel(elsewhere))["basket"][-3:] == [*texts[-2:], "continue"]
 
 
-async def test_a_packed_body_that_is_damaged_or_bursts_is_refused(line: Line) -> None:
+async def test_a_damaged_or_oversized_compressed_body_is_refused(line: Line) -> None:
     async with httpx.AsyncClient(transport=line, base_url=URL) as client:
         headers = {"Content-Encoding": "gzip", "Content-Type": "application/json"}
         answers = [
@@ -338,13 +347,13 @@ async def test_two_laptops_that_read_the_same_client_account_end_with_one_channe
     for laptop in (*laptops, *laptops):
         await laptop.pull()
         await laptop.push()
-    [texts] = (await said(elsewhere)).values()
+    [texts] = (await texts_by_channel(elsewhere)).values()
     assert len(texts) == 6
     for laptop in laptops:
-        assert list((await said(laptop.orchestrator)).values()) == [texts]
+        assert list((await texts_by_channel(laptop.orchestrator)).values()) == [texts]
 
 
-async def test_what_two_laptops_masked_each_with_its_own_mark_is_there_once(
+async def test_messages_that_two_laptops_masked_with_different_marks_are_stored_once(
     laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, tmp_path: Path
 ) -> None:
     dialogue = Dialogue(session_id(1))
@@ -358,12 +367,12 @@ async def test_what_two_laptops_masked_each_with_its_own_mark_is_there_once(
         await laptop.pull()
         await laptop.push()
     for machine in (elsewhere, *(laptop.orchestrator for laptop in laptops)):
-        [texts] = (await said(machine)).values()
+        [texts] = (await texts_by_channel(machine)).values()
         assert len(texts) == 6
         assert "[secret:password:" in texts[0]
 
 
-async def test_what_is_kept_unmasked_here_leaves_masked_and_is_there_once(
+async def test_messages_stored_unmasked_are_sent_masked_and_stored_once(
     laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = laptops
@@ -386,14 +395,14 @@ async def test_what_is_kept_unmasked_here_leaves_masked_and_is_there_once(
         await laptop.push()
     assert left
     assert not any(b"hunter2" in body for body in left)
-    assert await said(one.orchestrator) == {"login": ["Log in. password: hunter2-a-basket", "Done."]}
-    [texts] = (await said(elsewhere)).values()
+    assert await texts_by_channel(one.orchestrator) == {"login": ["Log in. password: hunter2-a-basket", "Done."]}
+    [texts] = (await texts_by_channel(elsewhere)).values()
     assert texts[0].startswith("Log in. password: [secret:password:")
     assert texts[1:] == ["Done."]
-    assert await said(two.orchestrator) == {"login": texts}
+    assert await texts_by_channel(two.orchestrator) == {"login": texts}
 
 
-async def test_another_secret_in_the_same_words_is_another_message(
+async def test_the_same_words_with_another_secret_are_another_message(
     laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator
 ) -> None:
     one, two = laptops
@@ -401,10 +410,10 @@ async def test_another_secret_in_the_same_words_is_another_message(
     await two.log("basket", "Log in. password: hunter3-b-basket")
     await one.push()
     await two.push()
-    assert len((await said(elsewhere))["basket"]) == 2
+    assert len((await texts_by_channel(elsewhere))["basket"]) == 2
 
 
-async def test_another_secret_in_the_same_words_at_the_same_time_is_another_message_too(
+async def test_the_same_words_with_another_secret_at_the_same_time_are_another_message(
     laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator
 ) -> None:
     one, two = laptops
@@ -414,4 +423,4 @@ async def test_another_secret_in_the_same_words_at_the_same_time_is_another_mess
         await laptop.pull()
         await laptop.push()
     for machine in (elsewhere, *(laptop.orchestrator for laptop in laptops)):
-        assert len((await said(machine))["basket"]) == 2
+        assert len((await texts_by_channel(machine))["basket"]) == 2

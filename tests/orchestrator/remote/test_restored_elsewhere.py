@@ -1,4 +1,4 @@
-"""A registry elsewhere that is not what it was: restored from a backup, or made anew at the same address."""
+"""Test exchanges after the registry elsewhere was restored from a backup, or made anew at the same address."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from registry.registry import Registry
 from registry.storage.exchange import change_feed
 from registry.storage.safety.tokens import create_token
 from sources.base import Paths
-from tests.orchestrator.remote.laptops import Laptop, Line, said
+from tests.orchestrator.remote.laptops import Laptop, Line, texts_by_channel
 
 pytestmark = pytest.mark.anyio
 
@@ -36,10 +36,10 @@ async def ask(keeper: Orchestrator, operation: str, **query: Any) -> dict[str, A
     return answer
 
 
-async def test_what_was_said_since_the_backup_is_there_again_and_once(
+async def test_messages_newer_than_the_backup_are_sent_again_and_stored_once(
     laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(change_feed, "GAP_TIMEOUT_S", 0.0)  # else the numbers since the backup are looked for at first
+    monkeypatch.setattr(change_feed, "GAP_TIMEOUT_S", 0.0)  # else messages after the gap in the numbers are waited for
     local_files = LocalFiles(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
     keeper = Orchestrator(elsewhere.registry, local_files=local_files)
     one, two = laptops
@@ -50,17 +50,17 @@ async def test_what_was_said_since_the_backup_is_there_again_and_once(
     await two.log("phone", "And on the phone?")
     await exchange(*laptops)
     await ask(keeper, "restore_backup", path=backup["path"])
-    assert await said(elsewhere) == {"basket": TEXTS[:4]}
+    assert await texts_by_channel(elsewhere) == {"basket": TEXTS[:4]}
     await one.log("basket", *TEXTS)
     await exchange(*laptops)
     for machine in (elsewhere, *(laptop.orchestrator for laptop in laptops)):
-        assert await said(machine) == {"basket": TEXTS, "phone": ["And on the phone?"]}
+        assert await texts_by_channel(machine) == {"basket": TEXTS, "phone": ["And on the phone?"]}
     one.line.requests.clear()
     await exchange(one)
     assert not [path for path in one.line.requests if path.startswith("POST")]
 
 
-async def test_a_chat_whose_name_another_person_has_since_the_restore_stays_one_on_all_machines(
+async def test_a_chat_whose_name_another_person_took_since_the_restore_stays_one_on_all_machines(
     laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(change_feed, "GAP_TIMEOUT_S", 0.0)
@@ -77,10 +77,10 @@ async def test_a_chat_whose_name_another_person_has_since_the_restore_stays_one_
     await lees.save_conversation("basket", [{"role": "user", "text": "Why does Lee's lose items?"}], "cursor")
     await exchange(*laptops)
     for laptop in laptops:
-        assert await said(laptop.orchestrator) == {"basket": TEXTS}
+        assert await texts_by_channel(laptop.orchestrator) == {"basket": TEXTS}
 
 
-async def test_what_was_forgotten_since_the_backup_is_forgotten_on_machines_that_were_away(
+async def test_what_was_forgotten_after_the_backup_is_forgotten_on_machines_that_were_away(
     laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path
 ) -> None:
     local_files = LocalFiles(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
@@ -94,10 +94,10 @@ async def test_what_was_forgotten_since_the_backup_is_forgotten_on_machines_that
     assert forgotten["success"]
     await ask(keeper, "restore_backup", path=backup["path"])
     await exchange(one)
-    assert await said(elsewhere) == await said(one.orchestrator) == {"basket": TEXTS[:4]}
+    assert await texts_by_channel(elsewhere) == await texts_by_channel(one.orchestrator) == {"basket": TEXTS[:4]}
 
 
-async def test_a_new_registry_at_the_same_address_gets_all(
+async def test_a_new_registry_at_the_same_address_gets_everything(
     laptops: Laptops, tmp_path: Path, sqlite_template: Path
 ) -> None:
     one, two = laptops
@@ -110,12 +110,12 @@ async def test_a_new_registry_at_the_same_address_gets_all(
         await two.log("phone", "And on the phone?")
         await exchange(*laptops)
         for machine in (new, *(laptop.orchestrator for laptop in laptops)):
-            assert await said(machine) == {"basket": TEXTS, "phone": ["And on the phone?"]}
+            assert await texts_by_channel(machine) == {"basket": TEXTS, "phone": ["And on the phone?"]}
     finally:
         new.registry.close()
 
 
-async def test_a_machine_that_only_sends_sends_again_what_was_lost(
+async def test_a_machine_that_only_pushes_sends_lost_messages_again(
     laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path
 ) -> None:
     keeper = Orchestrator(
@@ -127,12 +127,12 @@ async def test_a_machine_that_only_sends_sends_again_what_was_lost(
     await one.push_only()
     for _ in range(2):
         await ask(keeper, "restore_backup", path=backup["path"])
-        assert await said(elsewhere) == {}
+        assert await texts_by_channel(elsewhere) == {}
         await one.push_only()
-        assert await said(elsewhere) == {"basket": TEXTS}
+        assert await texts_by_channel(elsewhere) == {"basket": TEXTS}
 
 
-async def test_a_message_that_was_taken_out_of_the_trash_is_there_once(
+async def test_a_message_restored_from_the_trash_is_stored_once(
     laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(change_feed, "GAP_TIMEOUT_S", 0.0)
@@ -148,4 +148,4 @@ async def test_a_message_that_was_taken_out_of_the_trash_is_there_once(
     assert (await two.orchestrator.run({"operation": "restore", "channel": "basket", "query": {}}))["success"]
     await exchange(two, one)
     for machine in (elsewhere, *(laptop.orchestrator for laptop in laptops)):
-        assert await said(machine) == {"basket": TEXTS}
+        assert await texts_by_channel(machine) == {"basket": TEXTS}

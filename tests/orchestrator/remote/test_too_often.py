@@ -1,4 +1,4 @@
-"""A registry elsewhere that limits how often a token may ask: its machines wait as long as it says, and go on."""
+"""Test rate limits of the registry elsewhere: machines wait as long as it asks, then continue."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from registry.access import Level
 from registry.storage.exchange import change_feed
 from registry.storage.safety.tokens import create_token
 from tests.backoffice.application import application
-from tests.orchestrator.remote.laptops import Laptop, said
+from tests.orchestrator.remote.laptops import Laptop, texts_by_channel
 
 pytestmark = pytest.mark.anyio
 
@@ -23,7 +23,7 @@ TEXTS = [f"{'Is' if at % 2 else 'Why is'} item {at} in the basket?" for at in ra
 
 
 class Clock:
-    """Seconds that pass only while a machine waits."""
+    """A clock that advances only while a machine waits."""
 
     def __init__(self) -> None:
         self.now, self.waits = 1000.0, list[float]()
@@ -44,7 +44,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-async def test_under_a_small_limit_everything_arrives_though_late(
+async def test_under_a_small_rate_limit_everything_arrives_late(
     laptops: Laptops, elsewhere: Orchestrator, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limited = httpx.ASGITransport(application(elsewhere, rules=AdmissionRules(per_minute=2)))
@@ -58,7 +58,7 @@ async def test_under_a_small_limit_everything_arrives_though_late(
         await one.log(f"basket {at}", text)
     assert (await one.exchange()).sent == len(TEXTS)
     assert (await two.exchange()).received == len(TEXTS)
-    assert await said(two.orchestrator) == await said(one.orchestrator)
+    assert await texts_by_channel(two.orchestrator) == await texts_by_channel(one.orchestrator)
     assert len(clock.waits) > len(TEXTS)
     assert set(clock.waits) == {30}
 
@@ -66,7 +66,7 @@ async def test_under_a_small_limit_everything_arrives_though_late(
 @pytest.mark.parametrize(
     ("told", "waits"), [("0", 10 * [1]), ("60", 10 * [60]), ("61", []), ("99999", []), ("tomorrow", []), ("", [])]
 )
-async def test_a_machine_waits_a_minute_at_most_and_not_for_ever(
+async def test_a_machine_waits_at_most_a_minute_and_not_for_ever(
     laptops: Laptops, clock: Clock, told: str, waits: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_request: httpx.Request) -> httpx.Response:

@@ -1,4 +1,4 @@
-"""Two people's laptops and one registry elsewhere: what is shared on a laptop reaches the other's."""
+"""Test two people's laptops and one registry elsewhere: each gets the other's shared chats, and no others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from registry.storage.conversations.channels import find_channel, open_channel
 from registry.storage.database import WriteTransaction
 from registry.storage.paging import invalidate_feed_positions
 from registry.storage.safety.tokens import create_token, revoke_token
-from tests.orchestrator.remote.laptops import Laptop, Line, said
+from tests.orchestrator.remote.laptops import Laptop, Line, texts_by_channel
 
 pytestmark = pytest.mark.anyio
 
@@ -24,13 +24,13 @@ TWO = ("kim", "lee")
 
 @pytest.fixture(autouse=True)
 async def each_with_a_token(elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]) -> None:
-    """The first laptop is kim's, the second lee's."""
+    """Give the first laptop kim's token, the second one lee's."""
     for laptop, name in zip(laptops, TWO, strict=True):
         made = await elsewhere.registry.write(lambda tx, name=name: create_token(tx, name, Level.WRITE))  # type: ignore[misc]
         laptop.token = made.secret
 
 
-async def test_a_laptop_brings_in_its_persons_chats_and_those_that_were_shared(
+async def test_a_laptop_receives_its_persons_chats_and_shared_ones(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
 ) -> None:
     kims, lees = laptops
@@ -42,17 +42,17 @@ async def test_a_laptop_brings_in_its_persons_chats_and_those_that_were_shared(
     for laptop in (*laptops, *laptops):
         await laptop.push()
         await laptop.pull()
-    assert (await said(lees.orchestrator)).keys() == {"lees", "harbour"}
-    assert (await said(kims.orchestrator)).keys() == {"plans", "harbour"}
-    assert (await said(elsewhere)).keys() == {"plans", "harbour", "lees"}
+    assert (await texts_by_channel(lees.orchestrator)).keys() == {"lees", "harbour"}
+    assert (await texts_by_channel(kims.orchestrator)).keys() == {"plans", "harbour"}
+    assert (await texts_by_channel(elsewhere)).keys() == {"plans", "harbour", "lees"}
     taken = {"operation": "tag", "channel": "harbour", "query": {"title": "Lee was here"}}
     assert (await lees.orchestrator.run(taken))["success"]
     assert "may not touch that channel" in str((await lees.push()).why)
 
 
 @pytest.fixture
-async def admins(elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]) -> Laptop:
-    """Kim's laptop with an admin's token, after Lee has sent a private chat."""
+async def admins_laptop(elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]) -> Laptop:
+    """Return Kim's laptop with an admin's token, after Lee has sent a private chat."""
     kims, lees = laptops
     made = await elsewhere.registry.write(lambda tx: create_token(tx, "kims-admin", Level.ADMIN, owner="kim"))
     kims.token = made.secret
@@ -61,34 +61,36 @@ async def admins(elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]) -> Lap
     return kims
 
 
-async def test_an_admins_laptop_gets_no_private_chat_and_passes_none_on(
-    elsewhere: Orchestrator, admins: Laptop
+async def test_an_admins_laptop_receives_and_sends_no_private_chat_of_others(
+    elsewhere: Orchestrator, admins_laptop: Laptop
 ) -> None:
-    await admins.pull()
-    await admins.log("standup", "what do we ship today?", start=5)
+    await admins_laptop.pull()
+    await admins_laptop.log("standup", "what do we ship today?", start=5)
     shared = {"operation": "share", "channel": "standup", "query": {"with": "team"}}
-    assert (await admins.orchestrator.run(shared))["success"]
-    await admins.exchange()
+    assert (await admins_laptop.orchestrator.run(shared))["success"]
+    await admins_laptop.exchange()
     colleague = Access("ann", Level.READ, owner="ann")
     sessions = (await elsewhere.run({"operation": "list", "query": {}}, access=colleague))["sessions"]
     assert [one["message_count"] for one in sessions] == [1]
-    assert await said(admins.orchestrator) == {"standup": ["what do we ship today?"]}
+    assert await texts_by_channel(admins_laptop.orchestrator) == {"standup": ["what do we ship today?"]}
 
 
-async def test_what_an_admin_does_to_a_chat_that_was_never_sent_is_not_done_to_a_namesake(
-    elsewhere: Orchestrator, admins: Laptop
+async def test_an_admins_edit_of_a_chat_that_was_never_sent_does_not_change_another_persons_chat_of_that_name(
+    elsewhere: Orchestrator, admins_laptop: Laptop
 ) -> None:
-    await admins.log("standup", "what do we ship today?")
-    [own] = await admins.orchestrator.registry.get_conversations("standup")
+    await admins_laptop.log("standup", "what do we ship today?")
+    [own] = await admins_laptop.orchestrator.registry.get_conversations("standup")
     for operation, query in (("delete", {"id": own["id"]}), ("share", {"with": "team"}), ("tag", {"title": "Today"})):
         channel = None if "id" in query else "standup"
-        assert (await admins.orchestrator.run({"operation": operation, "channel": channel, "query": query}))["success"]
-    await admins.exchange()
+        assert (await admins_laptop.orchestrator.run({"operation": operation, "channel": channel, "query": query}))[
+            "success"
+        ]
+    await admins_laptop.exchange()
     [session] = (await elsewhere.run({"operation": "list", "query": {}}))["sessions"]
     assert (session["owner"], session.get("shared_with"), session["title"]) == ("lee", None, None)
 
 
-async def test_what_is_done_to_a_shared_chat_is_not_done_to_ones_own_of_that_name(
+async def test_an_edit_of_a_shared_chat_does_not_change_ones_own_chat_of_that_name(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
 ) -> None:
     for laptop in laptops:
@@ -106,10 +108,10 @@ async def test_what_is_done_to_a_shared_chat_is_not_done_to_ones_own_of_that_nam
     assert (await kims.orchestrator.run({"operation": "delete", "channel": "basket", "query": {}}))["success"]
     await kims.push()
     await lees.pull()
-    assert (await said(lees.orchestrator)).keys() == {"basket"}
+    assert (await texts_by_channel(lees.orchestrator)).keys() == {"basket"}
 
 
-async def test_a_shared_chat_of_the_name_of_ones_own_is_not_mixed_into_it(
+async def test_a_shared_chat_is_not_mixed_into_ones_own_chat_of_that_name(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
 ) -> None:
     for laptop, name in zip(laptops, TWO, strict=True):
@@ -126,13 +128,13 @@ async def test_a_shared_chat_of_the_name_of_ones_own_is_not_mixed_into_it(
         await laptop.push()
         await laptop.pull()
     for laptop, name in zip(laptops, TWO, strict=True):
-        [(channel, texts)] = (await said(laptop.orchestrator)).items()
+        [(channel, texts)] = (await texts_by_channel(laptop.orchestrator)).items()
         expected = {f"why does {name}'s lose items?", "the session expires", f"and {name}'s cookie?"}
         assert (channel, len(texts), set(texts)) == ("basket", 3, expected)
-    assert sorted(len(texts) for texts in (await said(elsewhere)).values()) == [3, 3]
+    assert sorted(len(texts) for texts in (await texts_by_channel(elsewhere)).values()) == [3, 3]
 
 
-async def test_what_is_done_to_ones_own_chat_is_not_done_to_a_namesake(
+async def test_an_edit_of_ones_own_chat_does_not_change_another_persons_chat_of_that_name(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
 ) -> None:
     for laptop in laptops:
@@ -151,11 +153,11 @@ async def test_what_is_done_to_ones_own_chat_is_not_done_to_a_namesake(
     assert known == {"kim": ("team", None), "lee": ("team", "Lee's basket")}
     assert (await lees.orchestrator.run({"operation": "delete", "channel": "basket", "query": {}}))["success"]
     assert (await lees.push()).why is None
-    assert (await said(elsewhere)).keys() == {"basket"}
+    assert (await texts_by_channel(elsewhere)).keys() == {"basket"}
 
 
 @pytest.mark.parametrize("level", [Level.WRITE, Level.ADMIN])
-async def test_a_chat_that_came_before_ones_own_of_its_name_was_sent_takes_nothing_of_it_when_it_is_forgotten(
+async def test_forgetting_a_shared_chat_takes_nothing_of_ones_own_chat_of_that_name_that_was_not_yet_sent(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop], level: Level
 ) -> None:
     kims, lees = laptops
@@ -170,7 +172,7 @@ async def test_a_chat_that_came_before_ones_own_of_its_name_was_sent_takes_nothi
     gone = {"operation": "delete", "channel": "basket", "query": {"soft": False}}
     assert (await elsewhere.run(gone))["success"]
     await lees.exchange()
-    assert await said(lees.orchestrator) == {"basket": ["why does lee's lose items?", "ask kim"]}
+    assert await texts_by_channel(lees.orchestrator) == {"basket": ["why does lee's lose items?", "ask kim"]}
 
 
 async def test_a_shared_chat_is_not_mixed_into_ones_own_that_is_called_so_no_more(
@@ -180,9 +182,9 @@ async def test_a_shared_chat_is_not_mixed_into_ones_own_that_is_called_so_no_mor
         await laptop.log("basket", f"why does {name}'s lose items?", "the session expires")
         await laptop.push()
     kims, lees = laptops
-    [renamed] = (await said(elsewhere)).keys() - {"basket"}
+    [renamed] = (await texts_by_channel(elsewhere)).keys() - {"basket"}
 
-    def merge(tx: WriteTransaction) -> None:  # as when a client's session turns out to be this chat
+    def merge(tx: WriteTransaction) -> None:  # as if a client's session turned out to be this chat
         own = find_channel(tx, renamed)
         assert own
         into = open_channel(tx, "lees-session", own.source, own.created_at)
@@ -193,14 +195,14 @@ async def test_a_shared_chat_is_not_mixed_into_ones_own_that_is_called_so_no_mor
     assert (await kims.orchestrator.run(shared))["success"]
     await kims.push()
     await lees.pull()
-    assert "kim's" not in str(await said(lees.orchestrator))
+    assert "kim's" not in str(await texts_by_channel(lees.orchestrator))
     await lees.log("basket", "and lee's cookie?", start=5)
     await lees.push()
-    assert (await said(elsewhere)).keys() == {"basket", "lees-session"}
+    assert (await texts_by_channel(elsewhere)).keys() == {"basket", "lees-session"}
 
 
 @pytest.mark.parametrize("group", ["nobody", "team"])
-async def test_what_a_person_does_to_a_chat_that_has_another_name_there_is_done_there(
+async def test_an_edit_of_a_chat_that_has_another_name_there_is_applied_there(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop], group: str
 ) -> None:
     for laptop in laptops:
@@ -220,7 +222,7 @@ async def test_what_a_person_does_to_a_chat_that_has_another_name_there_is_done_
     assert [one["tags"] for one in sessions if one["owner"] == "kim"] == [[]]
     assert (await lees.orchestrator.run({"operation": "delete", "channel": "basket", "query": {}}))["success"]
     await lees.push()
-    assert (await said(elsewhere)).keys() == {"basket", "basket-two"}
+    assert (await texts_by_channel(elsewhere)).keys() == {"basket", "basket-two"}
 
 
 async def test_a_chat_that_has_another_name_there_is_one_on_all_machines_of_its_person(
@@ -232,16 +234,16 @@ async def test_a_chat_that_has_another_name_there_is_one_on_all_machines_of_its_
     lees, desk = laptops[1], Laptop(Path(shutil.copy(sqlite_template, tmp_path / "desk.db")), line)
     desk.token = lees.token
     await desk.pull()
-    [there] = await said(desk.orchestrator)
+    [there] = await texts_by_channel(desk.orchestrator)
     await desk.log(there, "said at the desk", start=5)
     await desk.push()
     await lees.pull()
-    assert [*await said(lees.orchestrator)] == ["basket"]
-    assert (await said(lees.orchestrator))["basket"] == (await said(desk.orchestrator))[there]
+    assert [*await texts_by_channel(lees.orchestrator)] == ["basket"]
+    assert (await texts_by_channel(lees.orchestrator))["basket"] == (await texts_by_channel(desk.orchestrator))[there]
     assert (await desk.orchestrator.run({"operation": "delete", "channel": there, "query": {}}))["success"]
     await desk.push()
     await lees.pull()
-    assert await said(lees.orchestrator) == {}
+    assert await texts_by_channel(lees.orchestrator) == {}
     desk.orchestrator.registry.close()
 
 
@@ -254,7 +256,7 @@ async def share_harbour(kims: Laptop, lees: Laptop) -> None:
     await lees.pull()
 
 
-async def test_sharing_of_a_chat_is_not_taken_for_that_of_what_another_person_said_in_it(
+async def test_sharing_a_chat_does_not_share_what_another_person_said_in_it(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
 ) -> None:
     kims, lees = laptops
@@ -265,7 +267,7 @@ async def test_sharing_of_a_chat_is_not_taken_for_that_of_what_another_person_sa
     assert {one["owner"]: one.get("shared_with") for one in sessions} == {"kim": "team", "lee": None}
 
 
-async def test_a_forgotten_message_of_a_shared_chat_goes_everywhere(
+async def test_a_forgotten_message_of_a_shared_chat_goes_from_every_machine(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
 ) -> None:
     kims, lees = laptops
@@ -273,10 +275,12 @@ async def test_a_forgotten_message_of_a_shared_chat_goes_everywhere(
     assert (await elsewhere.run({"operation": "delete", "query": {"soft": False, "matching": "report"}}))["success"]
     for laptop in laptops:
         await laptop.pull()
-        assert (await said(laptop.orchestrator)) == {"harbour": ["here it is"]}
+        assert (await texts_by_channel(laptop.orchestrator)) == {"harbour": ["here it is"]}
 
 
-async def test_a_remembered_sentence_that_was_replaced_holds_on_no_machine(laptops: tuple[Laptop, Laptop]) -> None:
+async def test_a_remembered_sentence_that_was_replaced_is_dropped_on_every_machine(
+    laptops: tuple[Laptop, Laptop],
+) -> None:
     lees, desk = laptops
     desk.token = lees.token
     [kept] = await remembered(lees, text="we use tabs")
@@ -297,7 +301,7 @@ async def remembered(laptop: Laptop, **query: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("is_sent", [True, False])
-async def test_who_goes_on_in_a_shared_chat_keeps_own_words_when_it_is_forgotten(
+async def test_own_words_in_a_shared_chat_stay_when_it_is_forgotten(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop], is_sent: bool
 ) -> None:
     kims, lees = laptops
@@ -306,14 +310,16 @@ async def test_who_goes_on_in_a_shared_chat_keeps_own_words_when_it_is_forgotten
     if is_sent:
         await lees.push()
         await lees.pull()
-        assert (await said(lees.orchestrator)) == {"harbour": ["the report", "here it is", "and the figures?"]}
+        assert (await texts_by_channel(lees.orchestrator)) == {
+            "harbour": ["the report", "here it is", "and the figures?"]
+        }
     forgotten = {"operation": "delete", "channel": "harbour", "query": {"soft": False}}
     assert (await elsewhere.run(forgotten))["success"]
     await lees.exchange()
     await lees.exchange()
     copied = ["the report", "here it is"] if is_sent else []
-    assert (await said(lees.orchestrator)) == {"harbour": [*copied, "and the figures?"]}
-    assert [*(await said(elsewhere)).values()] == [[*copied, "and the figures?"]]
+    assert (await texts_by_channel(lees.orchestrator)) == {"harbour": [*copied, "and the figures?"]}
+    assert [*(await texts_by_channel(elsewhere)).values()] == [[*copied, "and the figures?"]]
 
 
 async def test_a_chat_that_is_shared_after_a_machine_read_past_it_comes_whole(
@@ -346,7 +352,7 @@ async def test_a_copy_of_a_chat_that_is_shared_no_more_is_not_sent_as_ones_own(
     withdrawn = {"operation": "share", "channel": "harbour", "query": {"with": "nobody"}}
     assert (await kims.orchestrator.run(withdrawn))["success"]
     await kims.push()
-    await elsewhere.registry.write(invalidate_feed_positions)  # as the restore of a backup, or `ctxr db copy`
+    await elsewhere.registry.write(invalidate_feed_positions)  # as a restored backup or `ctxr db copy` does
     for laptop in (lees, kims, lees):
         await laptop.exchange()
     sessions = (await elsewhere.run({"operation": "list", "query": {}}))["sessions"]
@@ -355,7 +361,7 @@ async def test_a_copy_of_a_chat_that_is_shared_no_more_is_not_sent_as_ones_own(
 
 
 @pytest.mark.parametrize("edit", [{"operation": "share", "query": {"with": "team"}}, {"operation": "delete"}])
-async def test_what_was_done_to_a_shared_chat_is_not_done_to_what_one_said_in_it_after_a_restore(
+async def test_an_edit_of_a_shared_chat_does_not_change_what_another_person_said_in_it_after_a_restore(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop], edit: dict[str, Any]
 ) -> None:
     kims, lees = laptops
@@ -372,7 +378,7 @@ async def test_what_was_done_to_a_shared_chat_is_not_done_to_what_one_said_in_it
 
 
 @pytest.mark.parametrize("edit", [{"operation": "share", "query": {"with": "team"}}, {"operation": "delete"}])
-async def test_what_one_does_to_a_copy_of_a_shared_chat_is_not_done_to_what_one_said_in_it(
+async def test_an_edit_of_a_copy_of_a_shared_chat_does_not_change_what_another_person_said_in_it(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop], edit: dict[str, Any]
 ) -> None:
     kims, lees = laptops
@@ -401,11 +407,11 @@ async def test_own_words_stay_when_another_person_deletes_a_chat_of_that_name(
     await lees.push()
     await kims.pull()
     await kims.push()
-    assert await said(kims.orchestrator) == {"basket": ["what did I put in?"]}
-    assert list((await said(elsewhere)).values()) == [["what did I put in?"]]
+    assert await texts_by_channel(kims.orchestrator) == {"basket": ["what did I put in?"]}
+    assert list((await texts_by_channel(elsewhere)).values()) == [["what did I put in?"]]
 
 
-async def test_what_a_person_erases_goes_from_a_machine_that_gets_a_new_token_later(
+async def test_what_a_person_erased_goes_from_a_machine_that_gets_a_new_token_later(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
 ) -> None:
     kims, _ = laptops
@@ -418,4 +424,4 @@ async def test_what_a_person_erases_goes_from_a_machine_that_gets_a_new_token_la
     made = await elsewhere.registry.write(lambda tx: create_token(tx, "kim-new", Level.WRITE, owner="kim"))
     kims.token = made.secret
     await kims.pull()
-    assert await said(kims.orchestrator) == {}
+    assert await texts_by_channel(kims.orchestrator) == {}

@@ -1,4 +1,4 @@
-"""What was said in other words is found too, where an embedding model is configured; and nothing depends on it."""
+"""Test search by meaning: it finds other words if an embedding model is configured, and no search depends on it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KOREAN = ["고양이 사료 추천해 줘", "곡물이 없는 것이 좋습니�
 
 
 class Clock:
-    """Time that passes when it is told to."""
+    """A clock that a test sets."""
 
     def __init__(self) -> None:
         self.at = 1000.0
@@ -55,7 +55,7 @@ async def four_conversations(orchestrator: Orchestrator) -> None:
 
 @pytest.fixture
 async def registry(seeded: Seeded) -> AsyncIterator[Registry]:
-    """Of four conversations, nothing of them embedded yet."""
+    """Return a registry with four conversations and no vectors."""
     registry = Registry(await seeded(four_conversations))
     yield registry
     registry.close()
@@ -65,7 +65,7 @@ async def registry(seeded: Seeded) -> AsyncIterator[Registry]:
 async def orchestrator(
     registry: Registry, embedding_server: EmbeddingServer, clock: Clock
 ) -> AsyncIterator[Orchestrator]:
-    """With a model."""
+    """Return an orchestrator with an embedding model."""
     meaning = Meaning(registry, Endpoint(embedding_server.url, "toy"), clock)
     yield Orchestrator(registry, meaning=meaning)
     await meaning.close()
@@ -97,8 +97,8 @@ async def found(orchestrator: Orchestrator, text: str, **query: Any) -> list[str
     return [session["channel"] for session in answer["sessions"]]
 
 
-async def explained(orchestrator: Orchestrator, text: str, **request: Any) -> dict[str, dict[str, Any]]:
-    """What the record of a search says, by step."""
+async def details_by_step(orchestrator: Orchestrator, text: str, **request: Any) -> dict[str, dict[str, Any]]:
+    """Search, and return the recorded details by step."""
     runs: list[Execution] = []
     orchestrator.observers.append(runs.append)
     await orchestrator.run({"operation": "search_sessions", "query": {"text": text}, **request})
@@ -113,21 +113,21 @@ async def eventually(orchestrator: Orchestrator, text: str, expected: list[str])
             await asyncio.sleep(0.01)
 
 
-async def vectors(registry: Registry) -> int:
+async def count_vectors(registry: Registry) -> int:
     return await registry.read(lambda tx: tx.execute(select(func.count()).select_from(message_vector)).scalar_one())
 
 
 # -- finding
 
 
-async def test_what_was_said_in_other_words_is_found_once_it_is_embedded(orchestrator: Orchestrator) -> None:
+async def test_a_message_in_other_words_is_found_once_it_is_embedded(orchestrator: Orchestrator) -> None:
     assert await found(orchestrator, "cat food") == []
     assert await embed(orchestrator) == 8
     assert sorted(await found(orchestrator, "cat food")) == ["haustier", "pet"]
     assert await found(orchestrator, "느린 데이터베이스") == ["db"]
 
 
-async def test_extract_delivers_the_turn_that_is_near_in_meaning(orchestrator: Orchestrator) -> None:
+async def test_extract_delivers_the_turn_nearest_in_meaning(orchestrator: Orchestrator) -> None:
     await embed(orchestrator)
     answer = await orchestrator.run({"operation": "extract", "query": {"text": "slow database"}})
     assert answer["channel"] == "db"
@@ -138,7 +138,7 @@ async def test_extract_delivers_the_turn_that_is_near_in_meaning(orchestrator: O
     assert [message["text"] for message in several["messages"]][:1] == SLUGGISH[:1]
 
 
-async def test_what_nobody_spoke_of_in_any_words_is_not_found(orchestrator: Orchestrator) -> None:
+async def test_a_subject_that_nobody_spoke_of_is_not_found(orchestrator: Orchestrator) -> None:
     await embed(orchestrator)
     for text in ("sourdough bread recipe", "김치찌개 레시피", "holiday in Florence"):
         assert await found(orchestrator, text) == []
@@ -146,12 +146,12 @@ async def test_what_nobody_spoke_of_in_any_words_is_not_found(orchestrator: Orch
         assert answer["error"]["code"] == "NOT_FOUND", text
 
 
-async def test_what_both_words_and_meaning_find_comes_first_and_the_record_says_why(orchestrator: Orchestrator) -> None:
+async def test_a_match_by_words_and_meaning_comes_first_and_the_record_says_why(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "both", ["The kitten wants other food", "Cats do"])
     await log(orchestrator, "words", ["We bought food for the whole garden party on Saturday evening", "Fine"])
     await embed(orchestrator)
     assert (await found(orchestrator, "cat food"))[0] == "both"
-    steps = await explained(orchestrator, "cat food")
+    steps = await details_by_step(orchestrator, "cat food")
     meaning = steps["cr_query"]["meaning"]
     assert (meaning["model"], meaning["vectors"], meaning["similar"]) == ("toy", 12, 3)
     assert 0.1 < meaning["least_similarity"] < 0.6
@@ -178,7 +178,7 @@ NARROWED: list[tuple[str, dict[str, Any], list[str]]] = [
 ]
 
 
-async def test_what_narrows_a_search_narrows_meaning_too(orchestrator: Orchestrator) -> None:
+async def test_filters_narrow_a_search_by_meaning(orchestrator: Orchestrator) -> None:
     tag = {"operation": "tag", "channel": "haustier", "query": {"tags": ["loved"]}}
     assert (await orchestrator.run(tag))["success"]
     await embed(orchestrator)
@@ -189,31 +189,31 @@ async def test_what_narrows_a_search_narrows_meaning_too(orchestrator: Orchestra
 
 
 @pytest.mark.parametrize("soft", [True, False])
-async def test_a_deleted_message_is_unfindable_at_once(orchestrator: Orchestrator, soft: bool) -> None:
+async def test_a_deleted_message_is_not_found_by_meaning(orchestrator: Orchestrator, soft: bool) -> None:
     [question, _] = await log(orchestrator, "second", ["A kitten eats kibble", "Yes"])
     await embed(orchestrator)
     other = Registry(orchestrator.registry.engine.url.render_as_string(hide_password=False))
     elsewhere = Orchestrator(other, meaning=Meaning(other, orchestrator.meaning.embedder))  # type: ignore[union-attr]
     everything = ["second", "haustier", "pet"]
     assert sorted(await found(elsewhere, "cat food")) == sorted(everything)
-    before = await vectors(other)
+    before = await count_vectors(other)
     await orchestrator.run({"operation": "delete", "query": {"id": question, "soft": soft}})
     assert "second" not in await found(orchestrator, "cat food")
     assert "second" not in await found(elsewhere, "cat food")
-    assert await vectors(other) == (before if soft else before - 1)
+    assert await count_vectors(other) == (before if soft else before - 1)
     if soft:
         await orchestrator.run({"operation": "restore", "query": {"id": question}})
         assert "second" in await found(elsewhere, "cat food")
     other.close()
 
 
-async def test_a_session_that_is_left_out_is_not_found_by_meaning(orchestrator: Orchestrator) -> None:
+async def test_an_excluded_session_is_not_found_by_meaning(orchestrator: Orchestrator) -> None:
     await embed(orchestrator)
     assert sorted(await found(orchestrator, "cat food")) == ["haustier", "pet"]
     assert await found(orchestrator, "cat food", exclude_session="pet") == ["haustier"]
 
 
-async def test_another_process_finds_what_was_embedded_since_it_looked(orchestrator: Orchestrator) -> None:
+async def test_another_process_finds_messages_embedded_since_its_last_search(orchestrator: Orchestrator) -> None:
     await embed(orchestrator)
     other = Registry(orchestrator.registry.engine.url.render_as_string(hide_password=False))
     elsewhere = Orchestrator(other, meaning=Meaning(other, orchestrator.meaning.embedder))  # type: ignore[union-attr]
@@ -227,7 +227,7 @@ async def test_another_process_finds_what_was_embedded_since_it_looked(orchestra
 # -- a model that fails
 
 
-async def test_if_the_endpoint_dies_search_goes_on_by_words_and_says_so(
+async def test_if_the_endpoint_dies_search_uses_words_and_says_so(
     orchestrator: Orchestrator, embedding_server: EmbeddingServer, clock: Clock
 ) -> None:
     await embed(orchestrator)
@@ -235,7 +235,7 @@ async def test_if_the_endpoint_dies_search_goes_on_by_words_and_says_so(
     assert await found(orchestrator, "feline") == ["pet"]
     asked = len(embedding_server.received)
     assert await found(orchestrator, "cat food") == []
-    note = (await explained(orchestrator, "cat food"))["cr_query"]["meaning"]["not_asked"]
+    note = (await details_by_step(orchestrator, "cat food"))["cr_query"]["meaning"]["not_asked"]
     assert "500" in note
     assert f"not asked again for {FIRST_PAUSE_S:.0f} s" in note
     assert len(embedding_server.received) == asked
@@ -249,7 +249,7 @@ async def test_if_the_endpoint_dies_search_goes_on_by_words_and_says_so(
     assert sorted(await found(orchestrator, "cat food")) == ["haustier", "pet"]
 
 
-async def test_a_slow_endpoint_does_not_keep_a_search(
+async def test_a_slow_endpoint_does_not_delay_a_search(
     orchestrator: Orchestrator, embedding_server: EmbeddingServer
 ) -> None:
     await embed(orchestrator)
@@ -257,11 +257,11 @@ async def test_a_slow_endpoint_does_not_keep_a_search(
     orchestrator.meaning.embedder.query_timeout_s = 0.05
     embedding_server.may_answer.clear()
     assert await found(orchestrator, "feline") == ["pet"]
-    note = (await explained(orchestrator, "cat food"))["cr_query"]["meaning"]["not_asked"]
+    note = (await details_by_step(orchestrator, "cat food"))["cr_query"]["meaning"]["not_asked"]
     assert note.startswith("toy did not answer within 0.05 s")
 
 
-async def test_an_endpoint_that_is_not_there_does_not_keep_a_search(orchestrator: Orchestrator) -> None:
+async def test_an_unreachable_endpoint_does_not_delay_a_search(orchestrator: Orchestrator) -> None:
     await embed(orchestrator)
     nowhere = Meaning(orchestrator.registry, Endpoint("http://127.0.0.1:9/v1", "toy"))
     assert await found(Orchestrator(orchestrator.registry, meaning=nowhere), "feline") == ["pet"]
@@ -272,18 +272,18 @@ async def test_a_search_before_anything_is_embedded_asks_nobody(
     orchestrator: Orchestrator, embedding_server: EmbeddingServer
 ) -> None:
     assert await found(orchestrator, "feline") == ["pet"]
-    note = (await explained(orchestrator, "feline"))["cr_query"]["meaning"]["not_asked"]
+    note = (await details_by_step(orchestrator, "feline"))["cr_query"]["meaning"]["not_asked"]
     assert note.startswith("nothing is embedded by toy yet")
     assert embedding_server.received == []
 
 
-async def test_vectors_of_another_length_are_not_compared_until_all_is_embedded_anew(
+async def test_vectors_of_another_length_are_not_compared_until_everything_is_embedded_again(
     orchestrator: Orchestrator, embedding_server: EmbeddingServer
 ) -> None:
     await embed(orchestrator)
     embedding_server.dimensions = 128
     assert await found(orchestrator, "cat food") == []
-    note = (await explained(orchestrator, "cat food"))["cr_query"]["meaning"]["not_asked"]
+    note = (await details_by_step(orchestrator, "cat food"))["cr_query"]["meaning"]["not_asked"]
     assert note == "toy answers with 128 dimensions, its vectors here have 256: ctxr db embed"
     await log(orchestrator, "new", ["The kitten", "Its meals are food"])
     assert orchestrator.meaning
@@ -311,9 +311,7 @@ async def test_vectors_of_another_length_are_not_compared_until_all_is_embedded_
         b'{"data": [{"index": [], "embedding": [1.0]}]}',
     ],
 )
-async def test_an_answer_that_is_no_vector_is_a_model_that_does_not_answer(
-    embedding_server: EmbeddingServer, answer: bytes
-) -> None:
+async def test_an_invalid_vector_counts_as_no_answer(embedding_server: EmbeddingServer, answer: bytes) -> None:
     embedding_server.body = answer
     endpoint = Endpoint(embedding_server.url, "toy", "secret")
     with pytest.raises(Unavailable):
@@ -325,11 +323,11 @@ async def test_an_answer_that_is_no_vector_is_a_model_that_does_not_answer(
 # -- embedding
 
 
-async def test_embedding_that_breaks_off_goes_on_where_it_was(
+async def test_an_interrupted_embedding_continues_where_it_stopped(
     orchestrator: Orchestrator, embedding_server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedding, "READ_AHEAD", 2)
-    embedding_server.fails_after = 4  # measuring the model, two batches
+    embedding_server.fails_after = 4  # one to measure the model, two batches
     progress: list[tuple[int, int]] = []
     assert orchestrator.meaning
     embedder = orchestrator.meaning.embedder
@@ -347,7 +345,9 @@ async def test_embedding_that_breaks_off_goes_on_where_it_was(
     assert await embed(orchestrator) == 0
 
 
-async def test_a_write_never_waits_for_the_model(orchestrator: Orchestrator, embedding_server: EmbeddingServer) -> None:
+async def test_a_write_does_not_wait_for_the_model(
+    orchestrator: Orchestrator, embedding_server: EmbeddingServer
+) -> None:
     await embed(orchestrator)
     await log(orchestrator, "more", ["vacation", "photos"])
     assert orchestrator.meaning
@@ -362,7 +362,9 @@ async def test_a_write_never_waits_for_the_model(orchestrator: Orchestrator, emb
         assert not embedding_server.may_answer.is_set()
 
 
-async def test_a_running_server_embeds_what_comes(orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_running_server_embeds_new_messages(
+    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(embedding, "INTERVAL_S", 0.01)
     assert orchestrator.meaning
     async with orchestrator.meaning.embedding():
@@ -371,7 +373,7 @@ async def test_a_running_server_embeds_what_comes(orchestrator: Orchestrator, mo
         await eventually(orchestrator, "holiday", ["trip"])
 
 
-async def test_a_server_survives_a_model_that_is_gone_and_goes_on_when_it_is_back(
+async def test_a_server_outlives_an_absent_model_and_embeds_when_it_is_back(
     orchestrator: Orchestrator,
     embedding_server: EmbeddingServer,
     monkeypatch: pytest.MonkeyPatch,
@@ -391,7 +393,7 @@ async def test_a_server_survives_a_model_that_is_gone_and_goes_on_when_it_is_bac
         await eventually(orchestrator, "cat food", ["haustier", "pet"])
 
 
-async def test_one_process_embeds_at_a_time_unless_somebody_asks_for_it(orchestrator: Orchestrator) -> None:
+async def test_one_process_embeds_at_a_time_except_on_demand(orchestrator: Orchestrator) -> None:
     assert orchestrator.meaning
     embedder, registry = orchestrator.meaning.embedder, orchestrator.registry
     first, second = Embedding(registry, embedder), Embedding(registry, embedder)
@@ -402,14 +404,14 @@ async def test_one_process_embeds_at_a_time_unless_somebody_asks_for_it(orchestr
     assert await Embedding(registry, embedder, is_on_demand=True).step(model) == 2
 
 
-async def test_another_model_embeds_everything_anew_and_the_old_vectors_go(orchestrator: Orchestrator) -> None:
+async def test_another_model_embeds_everything_anew_and_deletes_the_old_vectors(orchestrator: Orchestrator) -> None:
     await embed(orchestrator)
     assert orchestrator.meaning
     orchestrator.meaning.embedder.name = "other toy"
     assert await found(orchestrator, "cat food") == []
     assert await embed(orchestrator) == 8
     assert sorted(await found(orchestrator, "cat food")) == ["haustier", "pet"]
-    assert await vectors(orchestrator.registry) == 8
+    assert await count_vectors(orchestrator.registry) == 8
     models = await orchestrator.registry.read(lambda tx: tx.execute(select(embedding_model.c.name)).scalars().all())
     assert models == ["other toy"]
 
@@ -425,7 +427,7 @@ async def test_a_running_server_embeds_everything_anew_for_another_model(
         await eventually(orchestrator, "cat food", ["haustier", "pet"])
 
 
-async def test_all_is_embedded_again_on_demand(orchestrator: Orchestrator) -> None:
+async def test_everything_is_embedded_again_on_demand(orchestrator: Orchestrator) -> None:
     assert await embed(orchestrator) == 8
     assert await embed(orchestrator) == 0
     assert await embed(orchestrator, everything=True) == 8
@@ -455,11 +457,11 @@ async def test_a_text_too_long_for_the_model_is_embedded_by_its_beginning(
 ) -> None:
     embedding_server.max_characters = 500
     await log(orchestrator, "long", ["kitten kibble " + "cat food " * 200])
-    assert await embed(orchestrator) == 9  # what says nothing means nothing
+    assert await embed(orchestrator) == 9  # messages without words get no vector
     assert "long" in await found(orchestrator, "feline meals")
     embedding_server.received.clear()
     assert await embed(orchestrator) == 0
-    assert len(embedding_server.received) == 2  # measuring the model; what it cannot take is not sent again
+    assert len(embedding_server.received) == 2  # one to measure the model; a refused text is not sent again
 
 
 async def test_a_model_that_refuses_everything_marks_nothing_as_done(

@@ -1,4 +1,4 @@
-"""Which model a setting means; what is put before a text; long, slow and poisonous messages; and the models inside."""
+"""Test embedding models: settings, prefixes, long, slow and failing texts, and the built-in models."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def ignore(_done: int, _total: int) -> None:
     pass
 
 
-# -- what is put before a text
+# -- prefixes
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def ignore(_done: int, _total: int) -> None:
         ({"model": "multilingual-e5-base", "query_prefix": "", "passage_prefix": ""}, "where?", "there"),
     ],
 )
-async def test_a_model_gets_what_it_wants_before_what_is_asked_and_what_was_said(
+async def test_a_model_gets_its_prefixes_before_queries_and_passages(
     embedding_server: EmbeddingServer, given: dict[str, str], asked: str, said: str
 ) -> None:
     model = model_of(base_url=embedding_server.url, **given)
@@ -82,12 +82,12 @@ async def test_a_model_gets_what_it_wants_before_what_is_asked_and_what_was_said
     assert embedding_server.received == [[asked], [said]]
 
 
-async def test_vectors_with_another_prefix_are_another_models(embedding_server: EmbeddingServer) -> None:
+async def test_vectors_with_another_prefix_count_as_another_models(embedding_server: EmbeddingServer) -> None:
     names = {model_of(base_url=embedding_server.url, model="m", passage_prefix=prefix).name for prefix in ("", "P ")}
     assert len(names) == 2
 
 
-async def test_a_question_is_asked_as_it_stands_and_in_its_other_wordings(
+async def test_a_question_is_embedded_as_given_and_in_its_other_wordings(
     registry: Registry, embedding_server: EmbeddingServer
 ) -> None:
     meaning = Meaning(registry, model_of(base_url=embedding_server.url, model="m"))
@@ -101,28 +101,28 @@ async def test_a_question_is_asked_as_it_stands_and_in_its_other_wordings(
     await meaning.close()
 
 
-# -- which model a setting means
+# -- settings
 
 
 @pytest.mark.parametrize("setting", ["off", ""])
-async def test_without_a_model_search_goes_by_words(setting: str) -> None:
+async def test_without_a_model_there_is_no_embedder(setting: str) -> None:
     assert embedder_for(settings_of(model=setting)) is None
 
 
-async def test_a_file_that_is_not_the_known_one_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_model_file_with_another_digest_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "SHA256", "0" * 64)
     model = model_of(model="built-in")
     with pytest.raises(Unavailable, match="not the file that is known"):
         await model.queries(["hello"])
 
 
-def test_only_a_model_in_onnx_needs_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_an_onnx_model_needs_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "find_spec", lambda package: None if package == "onnxruntime" else find_spec(package))
     assert is_onnx_missing(Settings(embed_model="/models/mine"))
     assert not is_onnx_missing(Settings(embed_model="built-in"))
 
 
-async def test_the_built_in_model_finds_what_was_said_in_another_language(registry: Registry) -> None:
+async def test_the_built_in_model_finds_messages_in_another_language(registry: Registry) -> None:
     meaning = Meaning(registry, model_of(model="built-in"))
     orchestrator = Orchestrator(registry, meaning=meaning)
     await log(orchestrator, "login", "세션 쿠키가 만료되어 사용자가 로그인할 수 없습니다")
@@ -139,7 +139,7 @@ async def test_the_built_in_model_finds_what_was_said_in_another_language(regist
 
 
 @pytest.mark.parametrize("pools", [False, True])
-async def test_any_model_in_onnx_is_taken_from_its_folder(registry: Registry, tmp_path: Path, pools: bool) -> None:
+async def test_a_folder_with_any_onnx_model_is_loaded(registry: Registry, tmp_path: Path, pools: bool) -> None:
     folder = make_tiny_onnx(tmp_path / "tiny", pools=pools)
     meaning = Meaning(registry, model_of(model=str(folder)))
     orchestrator = Orchestrator(registry, meaning=meaning)
@@ -150,10 +150,10 @@ async def test_any_model_in_onnx_is_taken_from_its_folder(registry: Registry, tm
     await meaning.close()
 
 
-# -- long, slow and poisonous messages
+# -- long, slow and failing texts
 
 
-def test_a_long_message_is_cut_where_paragraphs_lines_or_sentences_end() -> None:
+def test_a_long_message_is_split_at_paragraphs_lines_or_sentences() -> None:
     text = "\n\n".join(f"{number}. " + "word " * 60 for number in range(30))
     parts = passages(text)
     assert len(parts) == MAX_PASSAGES
@@ -163,8 +163,8 @@ def test_a_long_message_is_cut_where_paragraphs_lines_or_sentences_end() -> None
     assert list(map(len, passages("x" * 2500))) == [1000, 1000, 500]
 
 
-class Moody:
-    """A model in this process that never ends with some texts, or with too many of them."""
+class StallingModel:
+    """A model in this process that never finishes some texts, or too many at once."""
 
     name, cost, query_timeout_s = "moody", "", 5.0
     batch_timeout_s: float | None = None
@@ -184,7 +184,7 @@ class Moody:
     async def passages(self, texts: Sequence[str]) -> Vectors:
         self.asked.append(texts)
         if any(self.poison in text for text in texts) or sum(map(len, texts)) > self.most:
-            raise Unavailable("too slow")  # as a time limit that has passed
+            raise Unavailable("too slow")  # as if a time limit had passed
         return [toy_vector(text) for text in texts]
 
     async def close(self) -> None:
@@ -192,13 +192,15 @@ class Moody:
 
 
 @pytest.fixture
-def moody(registry: Registry) -> tuple[Orchestrator, Moody]:
-    model = Moody()
+def stalling_model(registry: Registry) -> tuple[Orchestrator, StallingModel]:
+    model = StallingModel()
     return Orchestrator(registry, meaning=Meaning(registry, model)), model
 
 
-async def test_the_best_passage_of_a_long_message_counts(moody: tuple[Orchestrator, Moody], registry: Registry) -> None:
-    orchestrator, model = moody
+async def test_the_best_passage_of_a_long_message_counts(
+    stalling_model: tuple[Orchestrator, StallingModel], registry: Registry
+) -> None:
+    orchestrator, model = stalling_model
     others = " ".join(f"paint{number} fence{number} green{number}." for number in range(100))
     await log(orchestrator, "long", f"{others[:990]}\n\nAnd our kitten wants kibble.")
     await log(orchestrator, "noise", others)
@@ -206,10 +208,10 @@ async def test_the_best_passage_of_a_long_message_counts(moody: tuple[Orchestrat
     assert (await found(orchestrator, "cat food"))[:1] == ["long"]
 
 
-async def test_a_text_that_a_model_never_ends_with_keeps_no_other_waiting(
-    moody: tuple[Orchestrator, Moody], registry: Registry
+async def test_a_text_that_a_model_never_finishes_delays_no_other(
+    stalling_model: tuple[Orchestrator, StallingModel], registry: Registry
 ) -> None:
-    orchestrator, model = moody
+    orchestrator, model = stalling_model
     await log(orchestrator, "c", *(f"kitten {number}" for number in range(6)), "poison", "kibble")
     assert await embed_all(registry, model, ignore) == 8
     assert await embed_all(registry, model, ignore) == 0
@@ -217,10 +219,10 @@ async def test_a_text_that_a_model_never_ends_with_keeps_no_other_waiting(
     assert [len(row) for row in rows].count(0) == 1
 
 
-async def test_a_slow_model_embeds_everything_in_smaller_requests(
-    moody: tuple[Orchestrator, Moody], registry: Registry
+async def test_a_slow_model_embeds_everything_in_smaller_batches(
+    stalling_model: tuple[Orchestrator, StallingModel], registry: Registry
 ) -> None:
-    orchestrator, model = moody
+    orchestrator, model = stalling_model
     model.most = 3000
     await log(orchestrator, "c", *(f"{number} " + "kitten " * 100 for number in range(40)))
     assert await embed_all(registry, model, ignore) == 40
@@ -235,7 +237,7 @@ async def test_a_model_in_this_process_may_take_as_long_as_a_busy_machine_needs(
 
     def an_hour_later(given: Sequence[str]) -> Vectors:
         late[0] += 3600
-        loop.call_soon_threadsafe(bool)  # what is due by now is called before this ends
+        loop.call_soon_threadsafe(bool)  # runs everything due before this ends
         return [toy_vector(text) for text in given]
 
     model = LocalModel("busy", lambda: Loaded(an_hour_later, an_hour_later))
@@ -244,10 +246,10 @@ async def test_a_model_in_this_process_may_take_as_long_as_a_busy_machine_needs(
     await model.close()
 
 
-async def test_a_model_that_is_gone_marks_nothing_as_done(
-    moody: tuple[Orchestrator, Moody], registry: Registry, monkeypatch: pytest.MonkeyPatch
+async def test_an_absent_model_marks_nothing_as_done(
+    stalling_model: tuple[Orchestrator, StallingModel], registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    orchestrator, model = moody
+    orchestrator, model = stalling_model
     await log(orchestrator, "c", "kitten", "kibble")
     await embedding.Embedding(registry, model).model()
     model.most = 0
@@ -258,10 +260,10 @@ async def test_a_model_that_is_gone_marks_nothing_as_done(
     assert await embed_all(registry, model, ignore) == 2
 
 
-async def test_a_question_that_comes_while_the_model_is_loaded_is_answered_by_words(
-    moody: tuple[Orchestrator, Moody], registry: Registry, monkeypatch: pytest.MonkeyPatch
+async def test_a_question_asked_while_the_model_loads_is_answered_by_words(
+    stalling_model: tuple[Orchestrator, StallingModel], registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    orchestrator, model = moody
+    orchestrator, model = stalling_model
     await log(orchestrator, "pet", "Our kitten wants kibble")
     await embed_all(registry, model, ignore)
     monkeypatch.setattr("orchestrator.semantic.meaning.MAX_WARM_UP_WAIT_S", 0.01)

@@ -1,4 +1,4 @@
-"""What hooks heard, in the registry: each message once, in the channel of its session, whoever else tells of it."""
+"""Test that each message of a hook is stored once, in its session's channel, whatever else reports it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def event(name: str, at: float = 0, source: str = "cursor", **payload: Any) -> dict[str, Any]:
-    """An event as a hook spools it, so many seconds after nine."""
+    """Return an event as a hook spools it, `at` seconds after nine o'clock."""
     return {"source": source, "event": name, "at": NINE + at, "payload": {"conversation_id": "c-1", **payload}}
 
 
@@ -65,7 +65,7 @@ async def texts(orchestrator: Orchestrator, *roles: str) -> list[str]:
     return [each["text"] for each in await stored(orchestrator) if each["role"] in (roles or ("user", "assistant"))]
 
 
-async def test_a_turn_heard_in_cursor_is_a_channel_with_its_session_and_project(
+async def test_a_turn_from_cursors_hooks_is_stored_in_a_channel_with_its_session_and_project(
     orchestrator: Orchestrator, home: Path
 ) -> None:
     assert await hear(
@@ -88,7 +88,7 @@ async def test_a_turn_heard_in_cursor_is_a_channel_with_its_session_and_project(
     assert [(run["operation"], run["client"]) for run in runs["items"]] == [("conversation_log", "ctxr hook")]
 
 
-async def test_the_same_event_twice_is_one_message(orchestrator: Orchestrator, home: Path) -> None:
+async def test_the_same_event_twice_is_stored_once(orchestrator: Orchestrator, home: Path) -> None:
     turn = asked("Faster?", 0), asked("Faster?", 0.3), answered("Use a cache.", 5), answered("Use a cache.", 5.2)
     await hear(orchestrator, home, *turn)
     await hear(orchestrator, home, *turn)
@@ -96,7 +96,7 @@ async def test_the_same_event_twice_is_one_message(orchestrator: Orchestrator, h
     assert await texts(orchestrator) == ["Faster?", "Use a cache."]
 
 
-async def test_the_tokens_that_cursor_tells_at_the_end_of_a_turn_are_with_its_last_answer(
+async def test_tokens_that_cursor_reports_at_the_end_of_a_turn_are_stored_with_its_last_answer(
     orchestrator: Orchestrator, home: Path
 ) -> None:
     counts: dict[str, Any] = {
@@ -113,16 +113,14 @@ async def test_the_tokens_that_cursor_tells_at_the_end_of_a_turn_are_with_its_la
     assert usage == {"Hello": None, "Hi.": None, "Done.": {**told, "cache_creation_input_tokens": 0}}
 
 
-async def test_a_user_who_says_continue_three_times_is_heard_three_times(
-    orchestrator: Orchestrator, home: Path
-) -> None:
+async def test_three_equal_messages_of_a_user_are_three_messages(orchestrator: Orchestrator, home: Path) -> None:
     for number in range(3):
         at = number * 20
         await hear(orchestrator, home, asked("continue", at, f"g-{number}"), answered("ok", at + 5, f"g-{number}"))
     assert await texts(orchestrator) == ["continue", "ok"] * 3
 
 
-async def test_a_drainer_that_was_killed_before_it_cleared_up_doubles_nothing(
+async def test_events_that_were_stored_and_not_removed_are_not_doubled(
     orchestrator: Orchestrator, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as killed:
@@ -134,7 +132,7 @@ async def test_a_drainer_that_was_killed_before_it_cleared_up_doubles_nothing(
     assert await texts(orchestrator) == ["Faster?", "Use a cache."]
 
 
-async def test_what_the_registry_cannot_take_now_waits(
+async def test_events_wait_while_the_registry_cannot_store_them(
     orchestrator: Orchestrator, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as broken:
@@ -144,14 +142,14 @@ async def test_what_the_registry_cannot_take_now_waits(
     assert await texts(orchestrator) == ["Faster?"]
 
 
-def claude(name: str, at: float, **payload: Any) -> dict[str, Any]:
+def claude_event(name: str, at: float, **payload: Any) -> dict[str, Any]:
     told = event(name, at, "claude-code", session_id=session_id(7), cwd="/home/ann/shop", **payload)
     del told["payload"]["conversation_id"]
     return told
 
 
 def dialogue(turns: int = 1) -> Dialogue:
-    """What Claude Code itself writes of the turns: a word, a tool, the last word."""
+    """Return the turns as Claude Code's own file has them: a text, a tool call, the final text."""
     talk = Dialogue(session_id(7))
     for number in range(turns):
         talk.user("go on" if number else "Why does the basket lose its items?")
@@ -162,14 +160,14 @@ def dialogue(turns: int = 1) -> Dialogue:
     return talk
 
 
-def heard(turns: int = 1) -> list[dict[str, Any]]:
-    """What its hooks tell of the same."""
+def hook_events(turns: int = 1) -> list[dict[str, Any]]:
+    """Return the events of the same turns."""
     told = []
     for number in range(turns):
         prompt = "go on" if number else "Why does the basket lose its items?"
         told += [
-            claude("UserPromptSubmit", number * 60, prompt=prompt, prompt_id=f"p{number}"),
-            claude(
+            claude_event("UserPromptSubmit", number * 60, prompt=prompt, prompt_id=f"p{number}"),
+            claude_event(
                 "Stop",
                 number * 60 + 30,
                 last_assistant_message=f"It makes a new list each time ({number}).",
@@ -190,25 +188,25 @@ ALL_OF_IT = [
 ]
 
 
-async def test_what_the_store_tells_later_is_not_doubled(
+async def test_messages_in_the_store_after_their_hook_events_are_not_doubled(
     orchestrator: Orchestrator, home: Path, empty_home: Path
 ) -> None:
-    await hear(orchestrator, home, *heard(2))
+    await hear(orchestrator, home, *hook_events(2))
     write(empty_home / ".claude", dialogue(2))
     await read_stores(orchestrator, empty_home)
     assert sorted(await texts(orchestrator)) == sorted(ALL_OF_IT)
     origins = {each["text"]: each["actor"] for each in await stored(orchestrator)}
     assert (origins["It makes a new list each time (1)."], origins["Let me look."]) == ("hook", "reader")
-    await hear(orchestrator, home, *heard(2))
+    await hear(orchestrator, home, *hook_events(2))
     write(empty_home / ".claude", dialogue(3))
     await read_stores(orchestrator, empty_home)
     assert len(await texts(orchestrator)) == len(ALL_OF_IT) + 3
 
 
-async def test_what_only_the_store_knows_of_a_heard_message_is_taken_over(
+async def test_details_in_the_store_are_added_to_the_message_of_a_hook(
     orchestrator: Orchestrator, home: Path, empty_home: Path
 ) -> None:
-    await hear(orchestrator, home, *heard(1))
+    await hear(orchestrator, home, *hook_events(1))
     write(empty_home / ".claude", dialogue(1))
     await read_stores(orchestrator, empty_home)
     answer = next(each for each in await stored(orchestrator) if each["text"].endswith("(0)."))
@@ -218,31 +216,31 @@ async def test_what_only_the_store_knows_of_a_heard_message_is_taken_over(
     assert not answer["payload"]["native_id"].startswith("hook:")
 
 
-async def test_what_the_store_told_before_is_not_doubled(
+async def test_events_after_their_messages_in_the_store_are_not_doubled(
     orchestrator: Orchestrator, home: Path, empty_home: Path
 ) -> None:
     write(empty_home / ".claude", dialogue(2))
     await read_stores(orchestrator, empty_home)
     before = [(each["id"], each["text"], each["timestamp"], each["actor"]) for each in await stored(orchestrator)]
     shift = datetime.fromisoformat(before[0][2]).timestamp() - NINE
-    late = [{**each, "at": each["at"] + shift + 0.5} for each in heard(2)]
+    late = [{**each, "at": each["at"] + shift + 0.5} for each in hook_events(2)]
     assert await hear(orchestrator, home, *late)
     assert [
         (each["id"], each["text"], each["timestamp"], each["actor"]) for each in await stored(orchestrator)
     ] == before
 
 
-async def test_whoever_comes_first_turn_by_turn_there_is_one_of_each(
+async def test_events_and_store_in_turn_give_each_message_once(
     orchestrator: Orchestrator, home: Path, empty_home: Path
 ) -> None:
     for turns in (1, 2):
-        await hear(orchestrator, home, *heard(turns))
+        await hear(orchestrator, home, *hook_events(turns))
         write(empty_home / ".claude", dialogue(turns))
         await read_stores(orchestrator, empty_home)
     assert sorted(await texts(orchestrator)) == sorted(ALL_OF_IT)
 
 
-async def test_an_answer_that_was_read_half_written_is_one_when_it_is_whole(
+async def test_an_answer_read_half_written_is_one_message_when_it_is_complete(
     orchestrator: Orchestrator, home: Path, empty_home: Path
 ) -> None:
     cursor = CursorFiles(empty_home / ".config" / "Cursor" / "User")
@@ -254,7 +252,7 @@ async def test_an_answer_that_was_read_half_written_is_one_when_it_is_whole(
     assert await texts(orchestrator) == ["Faster?", "Use a cache."]
 
 
-async def test_a_message_the_user_deleted_does_not_come_back(orchestrator: Orchestrator, home: Path) -> None:
+async def test_a_message_deleted_by_the_user_does_not_come_back(orchestrator: Orchestrator, home: Path) -> None:
     await hear(orchestrator, home, asked("Faster?", 0), answered("Use a cache.", 5))
     first, _ = await stored(orchestrator)
     await orchestrator.run({"operation": "delete", "query": {"id": first["id"]}})
@@ -262,15 +260,15 @@ async def test_a_message_the_user_deleted_does_not_come_back(orchestrator: Orche
     assert [each["text"] for each in await stored(orchestrator)] == ["Use a cache."]
 
 
-async def test_events_without_words_and_those_of_sub_agents_store_nothing(
+async def test_events_without_text_and_those_of_sub_agents_store_nothing(
     orchestrator: Orchestrator, home: Path
 ) -> None:
     assert await hear(
         orchestrator,
         home,
-        claude("SessionEnd", 0, transcript_path="/home/ann/.claude/projects/x/s.jsonl"),
-        claude("Stop", 1, last_assistant_message="Found it.", agent_id="a-1"),
-        claude("UserPromptSubmit", 2, prompt="<task-notification>done</task-notification>"),
+        claude_event("SessionEnd", 0, transcript_path="/home/ann/.claude/projects/x/s.jsonl"),
+        claude_event("Stop", 1, last_assistant_message="Found it.", agent_id="a-1"),
+        claude_event("UserPromptSubmit", 2, prompt="<task-notification>done</task-notification>"),
         event("stop", 3, status="completed"),
     )
     page = await orchestrator.registry.read(lambda tx: list_channels(tx, {}, Page(limit=100)))
@@ -297,14 +295,12 @@ fields = st.sampled_from(
         | st.dictionaries(keys, anything)
     )
 )
-def test_no_event_whatever_is_in_it_stops_the_others(events: list[dict[str, Any]]) -> None:
+def test_an_event_with_any_content_does_not_stop_the_others(events: list[dict[str, Any]]) -> None:
     for _, session in sessions_of(events):
         assert session.messages
 
 
-def test_a_disk_that_was_full_for_a_moment_costs_only_the_event_it_cut_off(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_loses_only_the_event_that_was_cut_off(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
 
     def cut_off(file: int, line: bytes) -> int:

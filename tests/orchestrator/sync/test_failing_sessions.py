@@ -1,4 +1,4 @@
-"""A session or a store that fails keeps no other from coming in."""
+"""Test that a session or store that fails does not keep others from being imported."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NUTS = "The basket eats nuts."
 
 @pytest.fixture
 def poison(monkeypatch: pytest.MonkeyPatch, store: Path) -> Iterator[pytest.MonkeyPatch]:
-    """One session of a store cannot be stored, until this is undone."""
+    """Let one session of a store fail to be stored, until the patch is undone."""
     talk = Dialogue(session_id(1))
     talk.user(NUTS)
     write(store / ".claude", talk)
@@ -51,7 +51,7 @@ def poison(monkeypatch: pytest.MonkeyPatch, store: Path) -> Iterator[pytest.Monk
         yield patch
 
 
-async def test_a_session_that_cannot_be_stored_hinders_no_other(
+async def test_a_session_that_cannot_be_stored_does_not_stop_others(
     orchestrator: Orchestrator, store: Path, poison: pytest.MonkeyPatch
 ) -> None:
     paths = Paths(store, {})
@@ -64,7 +64,7 @@ async def test_a_session_that_cannot_be_stored_hinders_no_other(
     assert (again.new_messages, again.is_complete, again.skipped) == (1, True, [])
 
 
-async def test_a_mistake_over_one_store_hinders_no_other(
+async def test_an_unexpected_error_in_one_store_does_not_stop_others(
     orchestrator: Orchestrator, store: Path, poison: pytest.MonkeyPatch
 ) -> None:
     def fails(_: str) -> int:

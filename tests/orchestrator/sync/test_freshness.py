@@ -1,4 +1,4 @@
-"""What a client wrote a moment ago is in the answer, without anybody asking for a sync."""
+"""Test that answers include what clients have just written, without an explicit sync."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def talk() -> Dialogue:
     return dialogue
 
 
-async def test_a_question_is_answered_from_what_was_written_just_before(empty_home: Path) -> None:
+async def test_an_answer_includes_messages_written_just_before(empty_home: Path) -> None:
     write(empty_home / ".claude", talk())
     async with open_orchestrator(Settings()) as orchestrator:
         found = await orchestrator.run(ASK)
@@ -44,7 +44,7 @@ async def test_a_question_is_answered_from_what_was_written_just_before(empty_ho
     ]
 
 
-async def test_a_question_does_not_wait_for_a_long_sync_and_the_next_one_has_it(
+async def test_a_question_does_not_wait_for_a_long_sync_and_a_later_one_finds_its_messages(
     empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(empty_home / ".claude", talk())
@@ -66,7 +66,7 @@ async def test_a_question_does_not_wait_for_a_long_sync_and_the_next_one_has_it(
     assert answers[0]["error"]["code"] == "NOT_FOUND"
 
 
-async def test_what_was_written_after_a_sync_had_read_the_file_is_there_for_who_asks_about_this_moment(
+async def test_a_question_about_now_finds_messages_written_after_a_running_sync_read_the_file(
     empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(empty_home / ".claude", talk())
@@ -95,15 +95,13 @@ async def test_what_was_written_after_a_sync_had_read_the_file_is_there_for_who_
     assert ("And for guests?",) in found
 
 
-async def test_a_shared_registry_takes_nothing_from_a_person_s_folders_by_itself(
-    empty_home: Path, postgres_url: str
-) -> None:
+async def test_a_shared_registry_does_not_import_a_persons_folders(empty_home: Path, postgres_url: str) -> None:
     write(empty_home / ".claude", talk())
     async with open_orchestrator(Settings(database_url=postgres_url)) as orchestrator:
         assert (await orchestrator.run(ASK))["error"]["code"] == "NOT_FOUND"
 
 
-async def test_what_was_written_after_an_answer_is_in_the_next_one(
+async def test_messages_written_after_an_answer_are_in_the_next_one(
     empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.sync.sync.PAUSE_FACTOR", 0)
@@ -114,7 +112,7 @@ async def test_what_was_written_after_an_answer_is_in_the_next_one(
         assert (await orchestrator.run(ASK))["success"]
 
 
-async def test_a_chat_that_began_a_moment_ago_is_named_by_the_id_that_its_hooks_know(
+async def test_a_new_chat_is_named_by_the_id_that_its_hooks_send(
     empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.sync.sync.PAUSE_FACTOR", 1e6)
@@ -127,7 +125,7 @@ async def test_a_chat_that_began_a_moment_ago_is_named_by_the_id_that_its_hooks_
     assert named["channel"]["nickname"] == "basket-bug"
 
 
-async def test_while_the_first_import_runs_every_answer_says_how_far_it_is(
+async def test_during_the_first_import_every_answer_has_its_progress(
     empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(empty_home / ".claude", talk())

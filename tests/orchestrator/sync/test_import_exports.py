@@ -1,4 +1,4 @@
-"""Account exports in the registry: once, however often they are imported, and one channel with what was pushed."""
+"""Test account exports: importing one repeatedly adds each message once, in the channel of its pushed messages."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def messages(orchestrator: Orchestrator, channel: str) -> list[dict[str, A
     return list(await orchestrator.registry.get_conversations(channel, limit=1000))
 
 
-async def test_an_export_is_found_again_by_what_was_said(orchestrator: Orchestrator, tmp_path: Path) -> None:
+async def test_an_exported_conversation_is_found_by_its_words(orchestrator: Orchestrator, tmp_path: Path) -> None:
     report = await bring_in(orchestrator, write_zip(tmp_path / "x.zip", claude_files(claude_chat())))
     assert (report.source, report.seen, report.parsed, report.new_messages) == ("claude", 1, 1, 10)
     found = await orchestrator.run({"operation": "extract", "query": {"text": "basket lose items"}})
@@ -57,7 +57,7 @@ async def test_an_export_is_found_again_by_what_was_said(orchestrator: Orchestra
     assert runs["total"] == 1
 
 
-async def test_an_answer_asked_for_again_stays_in_the_turn_of_its_question(
+async def test_a_regenerated_answer_stays_in_the_turn_of_its_question(
     orchestrator: Orchestrator, tmp_path: Path
 ) -> None:
     await bring_in(orchestrator, write_zip(tmp_path / "x.zip", chatgpt_files(chatgpt_chat())))
@@ -68,7 +68,7 @@ async def test_an_answer_asked_for_again_stays_in_the_turn_of_its_question(
     assert texts[:2] == ["Why does the basket lose its items?", "It is the cache."]
 
 
-async def test_the_same_export_again_is_not_even_read(orchestrator: Orchestrator, tmp_path: Path) -> None:
+async def test_the_same_export_is_not_read_again(orchestrator: Orchestrator, tmp_path: Path) -> None:
     path = write_zip(tmp_path / "x.zip", chatgpt_files(chatgpt_chat()))
     await bring_in(orchestrator, path)
     with ExitStack() as stack:
@@ -79,9 +79,7 @@ async def test_the_same_export_again_is_not_even_read(orchestrator: Orchestrator
     assert (report.seen, report.parsed, report.new_messages, read) == (1, 0, 0, [])
 
 
-async def test_a_newer_export_adds_what_is_new_and_what_it_lacks_stays(
-    orchestrator: Orchestrator, tmp_path: Path
-) -> None:
+async def test_a_newer_export_adds_messages_and_removes_none(orchestrator: Orchestrator, tmp_path: Path) -> None:
     deleted, kept, grown = (chatgpt_chat(number) for number in (1, 2, 3))
     older = write_zip(tmp_path / "older.zip", chatgpt_files(deleted, kept, grown))
     await bring_in(orchestrator, older)
@@ -97,7 +95,7 @@ async def test_a_newer_export_adds_what_is_new_and_what_it_lacks_stays(
     assert titles[an_id(3)] == "Baskets and tests"
 
 
-async def test_an_export_in_another_shape_knows_the_conversations_of_the_first(
+async def test_an_export_in_another_format_adds_to_the_same_conversations(
     orchestrator: Orchestrator, tmp_path: Path
 ) -> None:
     chats = [chatgpt_chat(number) for number in range(5)]
@@ -107,7 +105,7 @@ async def test_an_export_in_another_shape_knows_the_conversations_of_the_first(
 
 
 @pytest.mark.parametrize("source", ["claude", "chatgpt"])
-async def test_a_conversation_that_was_logged_by_tool_before_stays_one_channel(
+async def test_a_conversation_that_was_logged_by_the_tool_stays_one_channel(
     orchestrator: Orchestrator, tmp_path: Path, source: str
 ) -> None:
     chat: Any = ClaudeChat() if source == "claude" else ChatGptChat()
@@ -133,7 +131,9 @@ async def test_a_conversation_that_was_logged_by_tool_before_stays_one_channel(
     assert again["new_count"] == 0
 
 
-async def test_what_the_user_deleted_here_does_not_come_back(orchestrator: Orchestrator, tmp_path: Path) -> None:
+async def test_a_conversation_deleted_by_the_user_does_not_come_back(
+    orchestrator: Orchestrator, tmp_path: Path
+) -> None:
     chat = claude_chat()
     await bring_in(orchestrator, write_zip(tmp_path / "x.zip", claude_files(chat)))
     [channel] = await channels(orchestrator)

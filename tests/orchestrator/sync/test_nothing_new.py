@@ -1,4 +1,4 @@
-"""A sync with nothing new is answered without loading what a sync needs, and never wrongly."""
+"""Test the quick check before a sync: if nothing is new it reports so, without loading a sync's modules."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def synced() -> list[StoreReport]:
         return await sync(orchestrator, READERS, Paths(Path.home(), {}))
 
 
-def reports_of_a_quick_check() -> list[StoreReport] | None:
+def quick_check() -> list[StoreReport] | None:
     return nothing_new(READERS, Paths(Path.home(), {}))
 
 
@@ -41,7 +41,7 @@ def basket(*more: str) -> Dialogue:
 
 @pytest.fixture
 def stores(empty_home: Path) -> Path:
-    """A transcript with damage in it, and one conversation of Cursor's."""
+    """Return a home with a damaged transcript and a conversation of Cursor."""
     file = write(empty_home / ".claude", basket())
     file.write_bytes(file.read_bytes() + b"{torn\n")
     (file.parent / "folder.jsonl").mkdir()
@@ -50,38 +50,38 @@ def stores(empty_home: Path) -> Path:
     return empty_home
 
 
-async def test_it_reports_what_a_sync_would_report(stores: Path) -> None:
+async def test_the_quick_check_reports_what_a_sync_would(stores: Path) -> None:
     await synced()
     again = await synced()
     assert {report.source: report.skipped_count for report in again} == {"claude-code": 2, "cursor": 0}
-    assert reports_of_a_quick_check() == again
+    assert quick_check() == again
 
 
-async def test_whatever_is_new_needs_a_sync(stores: Path) -> None:
-    assert reports_of_a_quick_check() is None
+async def test_new_messages_or_events_need_a_sync(stores: Path) -> None:
+    assert quick_check() is None
     await synced()
-    assert reports_of_a_quick_check() is not None
+    assert quick_check() is not None
     write(stores / ".claude", basket("And the prices?"))
-    assert reports_of_a_quick_check() is None
+    assert quick_check() is None
     await synced()
-    assert reports_of_a_quick_check() is not None
+    assert quick_check() is not None
     spool.append(str(stores / "ctxr"), {"source": "cursor"})
-    assert reports_of_a_quick_check() is None
+    assert quick_check() is None
 
 
-async def test_a_store_that_goes_away_is_nothing_new_and_one_that_is_there_first_is(stores: Path) -> None:
+async def test_a_store_that_is_gone_needs_no_sync_and_a_new_one_does(stores: Path) -> None:
     await synced()
     (stores / ".claude").rename(stores / "away")
-    assert [report.source for report in reports_of_a_quick_check() or ()] == ["cursor"]
+    assert [report.source for report in quick_check() or ()] == ["cursor"]
     write(stores / ".config" / "claude", basket())
-    assert reports_of_a_quick_check() is None
+    assert quick_check() is None
 
 
-async def test_trouble_of_any_kind_is_left_to_the_sync(stores: Path) -> None:
+async def test_a_damaged_registry_is_left_to_the_sync(stores: Path) -> None:
     await synced()
     registry = stores / "ctxr" / "registry.db"
     registry.write_bytes(b"no database" * 1000)
-    assert reports_of_a_quick_check() is None
+    assert quick_check() is None
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ async def test_trouble_of_any_kind_is_left_to_the_sync(stores: Path) -> None:
         ({}, 'database_url = "postgresql://localhost/x"', False),
     ],
 )
-def test_the_file_is_the_one_that_the_settings_name(
+def test_the_quick_check_finds_the_database_that_the_settings_name(
     empty_home: Path, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], config: str, is_embedded: bool
 ) -> None:
     home = empty_home / "ctxr"
@@ -108,7 +108,7 @@ def test_the_file_is_the_one_that_the_settings_name(
     assert (f"sqlite:///{file}" == url) is is_embedded
 
 
-def test_it_loads_nothing_that_takes_time() -> None:
+def test_the_quick_check_loads_no_slow_module() -> None:
     code = "import sys, cli.main, cli.incoming.sync; print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"asyncio", "pydantic", "sqlalchemy", "langgraph", "watchfiles"} & set(modules)

@@ -1,4 +1,4 @@
-"""The clients' own histories in the registry: each message once, whichever way it came, and kept when they purge it."""
+"""Test the import of clients' histories: each message once, whatever its origin, kept when the client deletes it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def two_turns(number: int = 7) -> Dialogue:
     return talk
 
 
-async def test_what_claude_code_and_cursor_kept_is_found_from_anywhere(
+async def test_sessions_of_claude_code_and_cursor_are_found_from_any_folder(
     orchestrator: Orchestrator, empty_home: Path, claude: Path
 ) -> None:
     write(claude, working_session())
@@ -79,7 +79,7 @@ async def test_what_claude_code_and_cursor_kept_is_found_from_anywhere(
     assert await texts(orchestrator, basket["channel"], "tool") != []
 
 
-async def test_a_second_sync_reads_nothing_and_a_grown_session_adds_only_its_end(
+async def test_a_second_sync_reads_nothing_and_a_longer_session_adds_only_its_end(
     orchestrator: Orchestrator, empty_home: Path, claude: Path
 ) -> None:
     talk = two_turns()
@@ -95,7 +95,7 @@ async def test_a_second_sync_reads_nothing_and_a_grown_session_adds_only_its_end
     assert runs["total"] == 2
 
 
-async def test_an_answer_read_while_it_was_streaming_is_completed_not_doubled(
+async def test_an_answer_read_while_streaming_is_completed_and_not_doubled(
     orchestrator: Orchestrator, empty_home: Path, claude: Path
 ) -> None:
     talk = two_turns()
@@ -141,13 +141,13 @@ async def test_a_turn_is_marked_when_it_is_rewound_after_it_was_read(
     stored = await orchestrator.registry.get_conversations(channel["channel"], limit=1000)
     rewound = [message["text"] for message in stored if message["payload"].get("superseded")]
     assert rewound == ["Fix it, please.", "Done: the list is kept now."]
-    write(claude, two_turns())  # and it is valid again when the client takes the rewind back
+    write(claude, two_turns())  # valid again after the client undoes the rewind
     await run_sync(orchestrator, empty_home)
     stored = await orchestrator.registry.get_conversations(channel["channel"], limit=1000)
     assert not any(message["payload"].get("superseded") for message in stored)
 
 
-async def test_what_the_client_purges_the_registry_keeps(
+async def test_messages_that_the_client_deletes_are_kept(
     orchestrator: Orchestrator, empty_home: Path, claude: Path
 ) -> None:
     write(claude, two_turns())
@@ -181,7 +181,7 @@ def _text(record: dict[str, Any]) -> str:
     return str(content if isinstance(content, str) else content[0]["text"])
 
 
-async def test_two_conversations_that_only_begin_alike_stay_two(
+async def test_two_conversations_with_the_same_beginning_stay_two(
     orchestrator: Orchestrator, empty_home: Path, claude: Path
 ) -> None:
     for number in (1, 2):
@@ -193,7 +193,7 @@ async def test_two_conversations_that_only_begin_alike_stay_two(
     assert len(await channels(orchestrator)) == 2
 
 
-async def test_a_title_the_user_gave_survives_the_next_sync(
+async def test_a_title_given_by_the_user_survives_the_next_sync(
     orchestrator: Orchestrator, empty_home: Path, claude: Path
 ) -> None:
     talk = two_turns()
@@ -220,7 +220,7 @@ async def test_damage_is_reported_by_store_and_the_rest_is_read(
     assert (store["source"], store["parsed"], len(store["skipped"])) == ("claude-code", 1, 1)
 
 
-async def test_a_store_that_cannot_be_read_is_said_and_ends_nothing(
+async def test_a_store_that_cannot_be_read_is_reported_and_stops_nothing(
     orchestrator: Orchestrator, empty_home: Path, claude: Path
 ) -> None:
     write(claude, two_turns())
@@ -232,7 +232,7 @@ async def test_a_store_that_cannot_be_read_is_said_and_ends_nothing(
     assert reports["cursor"].skipped[0].what == str(broken)
 
 
-async def test_what_gemini_copilot_and_opencode_kept_comes_in_once_each_under_its_own_name(
+async def test_sessions_of_gemini_copilot_and_opencode_are_imported_once_each_under_their_own_source(
     orchestrator: Orchestrator, empty_home: Path
 ) -> None:
     gemini_files.write(empty_home / ".gemini", gemini_files.working_chat())
@@ -251,7 +251,7 @@ async def test_what_gemini_copilot_and_opencode_kept_comes_in_once_each_under_it
     assert found == {("gemini-cli", 10), ("copilot-vscode", 8), ("opencode", 9), *with_a_sub_agent}
 
 
-async def test_garbage_is_looked_for_after_a_sync_as_before_also_where_it_fails(
+async def test_garbage_collection_is_restored_after_a_sync_and_after_one_that_fails(
     orchestrator: Orchestrator, empty_home: Path, claude: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(_: object, **_of: object) -> None:
@@ -268,7 +268,7 @@ async def test_garbage_is_looked_for_after_a_sync_as_before_also_where_it_fails(
     assert gc.get_threshold() == before
 
 
-async def test_sessions_full_of_long_results_are_stored_a_few_at_a_time(
+async def test_long_sessions_are_stored_in_small_batches(
     orchestrator: Orchestrator, empty_home: Path, claude: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.sync.sync.BATCH_CHARACTERS", 10_000)
@@ -283,7 +283,7 @@ async def test_sessions_full_of_long_results_are_stored_a_few_at_a_time(
 
 
 @pytest.mark.parametrize(("asks", "batches"), [(True, 3), (False, 1)])
-async def test_while_somebody_asks_a_sync_stores_little_at_a_time(
+async def test_during_a_question_a_sync_stores_in_small_batches(
     orchestrator: Orchestrator,
     empty_home: Path,
     claude: Path,
@@ -301,7 +301,7 @@ async def test_while_somebody_asks_a_sync_stores_little_at_a_time(
     assert runs["total"] == batches
 
 
-async def test_a_sync_gives_way_to_those_who_wait_for_an_answer(
+async def test_a_sync_waits_for_callers_that_wait_for_an_answer(
     orchestrator: Orchestrator, empty_home: Path, claude: Path
 ) -> None:
     write(claude, two_turns())
@@ -314,7 +314,7 @@ async def test_a_sync_gives_way_to_those_who_wait_for_an_answer(
     orchestrator.before_reading = slow
     waiting = asyncio.create_task(orchestrator.run({"operation": "list", "query": {}}))
     await asked.wait()
-    await asyncio.wait_for(orchestrator.yield_to_callers(), 60)  # who asked waits for the sync itself
+    await asyncio.wait_for(orchestrator.yield_to_callers(), 60)  # a caller that waits for this sync is not waited for
     answered.set()
     await waiting
     orchestrator.before_reading = None
@@ -339,7 +339,7 @@ async def test_a_sync_gives_way_to_those_who_wait_for_an_answer(
     await asyncio.gather(giving_way, writer)
 
 
-async def test_a_sync_begins_to_read_when_it_may(
+async def test_a_sync_reads_after_it_has_waited_for_callers(
     orchestrator: Orchestrator, empty_home: Path, claude: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(claude, two_turns())
@@ -373,7 +373,7 @@ async def test_two_sub_agents_with_the_same_short_id_stay_two_and_both_can_be_op
     assert all(agent["channel"] in several["error"]["details"] for agent in agents)
 
 
-async def test_a_sub_agent_that_a_copied_session_took_along_is_one(
+async def test_a_sub_agent_in_a_copied_session_is_one(
     orchestrator: Orchestrator, empty_home: Path, claude: Path
 ) -> None:
     work = Dialogue(session_id(1), common={"isSidechain": True, "agentId": "a1b2c3d4"})

@@ -1,4 +1,4 @@
-"""A conversation that Cursor keeps in several places comes in once, whichever of them is read first."""
+"""Test conversations that Cursor stores in several places: each is imported once, in any order of reading."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ EVERYBODY = ["user", "assistant", "tool", "thinking"]
 
 
 async def spoken(orchestrator: Orchestrator) -> list[str]:
-    """The texts of the only channel without injected ones, in the order in which they are shown."""
+    """Return the texts of the only channel in order, without injected ones."""
     channel = await only_channel(orchestrator)
     messages = await orchestrator.registry.get_conversations(channel["channel"], limit=1000)
     return [each["text"] for each in messages if each["role"] != "system"]
 
 
-async def test_a_conversation_of_the_command_line_is_found_from_anywhere(
+async def test_a_conversation_of_the_command_line_is_found_from_any_folder(
     orchestrator: Orchestrator, empty_home: Path, cursor: AgentFiles
 ) -> None:
     cursor.chat(1, *working_session())
@@ -83,7 +83,7 @@ async def test_a_conversation_of_the_command_line_is_found_from_anywhere(
     assert [message["text"] for message in found["messages"]] == [QUESTION, *WHOLE]
 
 
-async def test_a_transcript_gives_way_to_the_database(
+async def test_a_transcript_yields_to_the_database(
     orchestrator: Orchestrator, empty_home: Path, cursor: AgentFiles
 ) -> None:
     cursor.transcript(1, *mirror())
@@ -101,7 +101,7 @@ async def test_a_transcript_gives_way_to_the_database(
     assert [each["text"] for each in found["messages"]] == [QUESTION, *WHOLE]
 
 
-async def test_a_transcript_adds_the_turns_that_the_database_has_lost(
+async def test_a_transcript_adds_turns_that_the_database_has_lost(
     orchestrator: Orchestrator, empty_home: Path, cursor: AgentFiles
 ) -> None:
     store = cursor.chat(1, *working_session())
@@ -124,7 +124,7 @@ async def test_a_transcript_adds_the_turns_that_the_database_has_lost(
 
 
 @pytest.mark.parametrize("first", ["cursor", "cursor-agent"])
-async def test_what_the_ide_keeps_is_not_doubled_by_its_transcript(
+async def test_a_conversation_in_the_ide_is_not_doubled_by_its_transcript(
     orchestrator: Orchestrator, empty_home: Path, cursor: AgentFiles, ide: CursorFiles, first: str
 ) -> None:
     bubbles = [bubble_asked("b-1", QUESTION), bubble_answered("b-2", "I will read it."), bubble_answered("b-3", ANSWER)]
@@ -139,7 +139,7 @@ async def test_what_the_ide_keeps_is_not_doubled_by_its_transcript(
     assert {each["source"] for each in messages} == {"cursor"}
 
 
-async def test_a_conversation_in_the_ide_and_in_a_database_of_the_agent_is_one(
+async def test_a_conversation_in_the_ide_and_in_the_agents_database_is_one(
     orchestrator: Orchestrator, empty_home: Path, cursor: AgentFiles, ide: CursorFiles
 ) -> None:
     ide.conversation(agent_id(1), bubble_asked("b-1", QUESTION), bubble_answered("b-2", ANSWER))
@@ -148,12 +148,12 @@ async def test_a_conversation_in_the_ide_and_in_a_database_of_the_agent_is_one(
         await run_sync(orchestrator, empty_home)
         assert await spoken(orchestrator) == [QUESTION, ANSWER, "Fix it", "Fixed."]
         cursor.describe(next(cursor.root.glob("chats/*/*")), title="Changed")
-    ide.conversation(agent_id(1))  # a record without bubbles: what the client purges is kept
+    ide.conversation(agent_id(1))  # a record without bubbles: messages deleted by the client are kept
     await run_sync(orchestrator, empty_home)
     assert await spoken(orchestrator) == [QUESTION, ANSWER, "Fix it", "Fixed."]
 
 
-async def test_words_said_twice_stay_two_when_the_database_comes(
+async def test_words_said_twice_stay_two_when_the_database_is_read(
     orchestrator: Orchestrator, empty_home: Path, cursor: AgentFiles
 ) -> None:
     twice = [asked("continue"), answered(text("Done."))] * 2
@@ -170,7 +170,7 @@ async def test_words_said_twice_stay_two_when_the_database_comes(
     assert await spoken(orchestrator) == ["continue", "Done."] * 2
 
 
-async def test_what_a_hook_told_is_not_doubled_by_transcript_or_database(
+async def test_messages_that_a_hook_told_are_not_doubled_by_transcript_or_database(
     orchestrator: Orchestrator, tmp_path: Path, empty_home: Path, cursor: AgentFiles
 ) -> None:
     for event, told in (("beforeSubmitPrompt", {"prompt": QUESTION}), ("afterAgentResponse", {"text": ANSWER})):
@@ -187,7 +187,7 @@ async def test_what_a_hook_told_is_not_doubled_by_transcript_or_database(
     assert sorted(await spoken(orchestrator)) == sorted([QUESTION, *WHOLE])
 
 
-async def test_what_the_command_line_pushed_as_cursor_is_the_conversation_of_its_database(
+async def test_a_conversation_pushed_as_cursor_is_the_one_of_the_agents_database(
     orchestrator: Orchestrator, empty_home: Path, cursor: AgentFiles
 ) -> None:
     more = "Fix it in the basket, and run the tests of that module again"
@@ -203,7 +203,7 @@ async def test_what_the_command_line_pushed_as_cursor_is_the_conversation_of_its
     assert sorted(await spoken(orchestrator)) == sorted([QUESTION, *WHOLE, more, "Fixed."])
 
 
-async def test_a_busy_database_is_read_the_next_time_though_nothing_changes(
+async def test_a_busy_database_is_read_the_next_time_without_a_change(
     orchestrator: Orchestrator, empty_home: Path, cursor: AgentFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from sources.kit.sqlite_store import BusyDatabase, ClientDatabase

@@ -1,4 +1,4 @@
-"""Few watches that see most of what clients write."""
+"""Test the choice of watched folders: few, and most of what clients write."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_only_folders_with_conversations_are_watched_each_for_its_reader(empty_h
     }
 
 
-def test_where_there_are_too_many_the_upper_and_the_latest_come_first(
+def test_the_upper_and_latest_of_too_many_folders_are_watched_first(
     empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watch, "MAX_FOLDERS", 6)
@@ -62,7 +62,7 @@ def test_where_there_are_too_many_the_upper_and_the_latest_come_first(
     assert watched == {".", "p-0", "p-1", "p-2", "p-3", "p-3/s"}
 
 
-def test_folders_below_the_last_one_watched_are_not_listed(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_below_the_last_watched_one_are_not_listed(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "MAX_FOLDERS", 6)
     projects = empty_home / ".claude" / "projects"
     made(*(projects / f"p-{number}" / "s" / "subagents" for number in range(5)))
@@ -95,12 +95,12 @@ def test_a_folder_that_cannot_be_listed_leaves_the_others_watched(
     assert watched == {".", "closed", "open", "open/s-1"}
 
 
-def test_a_link_that_leads_back_is_not_followed(empty_home: Path) -> None:
+def test_a_link_to_a_parent_folder_is_not_followed(empty_home: Path) -> None:
     project = empty_home / ".claude" / "projects" / "p"
     made(project)
     (project / "loop").symlink_to(empty_home)
     assert sorted(folders(empty_home)) == [".claude/projects", ".claude/projects/p"]
 
 
-def test_nothing_on_this_machine_is_nothing_to_watch(empty_home: Path) -> None:
+def test_without_clients_no_folder_is_watched(empty_home: Path) -> None:
     assert folders(empty_home) == {}

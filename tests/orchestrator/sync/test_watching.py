@@ -1,4 +1,4 @@
-"""What clients write while a server runs is in the registry a moment later, whatever happens to their folders."""
+"""Test that a running server imports what clients write at once, even if their folders vanish and return."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def orchestrator(sqlite_url: str) -> AsyncIterator[Orchestrator]:
 
 @pytest.fixture
 def only_notices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No regular look comes to the help."""
+    """Turn off the regular check."""
     monkeypatch.setattr("orchestrator.sync.watch.STEP_MS", 50)
     monkeypatch.setattr("orchestrator.sync.watch.MIN_INTERVAL_S", SELDOM)
     monkeypatch.setattr("orchestrator.sync.watch.MAX_INTERVAL_S", SELDOM)
@@ -44,7 +44,7 @@ def only_notices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def no_notices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A network drive, or a system that has no more watches to give: only the regular look is left."""
+    """Turn off notifications, as on a network drive or without free watches: only the regular check is left."""
 
     def full(*_paths: object, **_options: object) -> None:
         raise OSError("no space left on device: inotify watches")
@@ -54,11 +54,11 @@ def no_notices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Watcher:
-    """The reports of a watch, as they come."""
+    """Collect the reports of a watch."""
 
     def __init__(self) -> None:
         self._reports: asyncio.Queue[list[StoreReport]] = asyncio.Queue()
-        self.told = self._reports.put_nowait
+        self.report = self._reports.put_nowait
 
     async def next(self) -> dict[str, StoreReport]:
         reports = await asyncio.wait_for(self._reports.get(), PATIENCE_S)
@@ -81,14 +81,14 @@ async def texts(orchestrator: Orchestrator) -> list[str]:
     return sorted(str(item["text"]) for item in found["messages"])
 
 
-async def test_a_message_is_there_a_moment_after_it_was_written(
+async def test_a_message_is_stored_a_moment_after_it_was_written(
     orchestrator: Orchestrator, empty_home: Path, only_notices: None
 ) -> None:
     claude, watcher = empty_home / ".claude", Watcher()
     write(claude, talk("Is the basket kept?"))
     cursor = CursorFiles(empty_home / ".config" / "Cursor" / "User")
     cursor.conversation("c-1", asked("b-1", "Where is the basket?"))
-    async with running(watch(orchestrator, empty_home / "ctxr", READERS, Paths(empty_home, {}), watcher.told)):
+    async with running(watch(orchestrator, empty_home / "ctxr", READERS, Paths(empty_home, {}), watcher.report)):
         first = await watcher.next()
         assert {name: report.new_messages for name, report in first.items()} == {"claude-code": 1, "cursor": 1}
         write(claude, talk("Is the basket kept?", "And the prices?"))
@@ -104,10 +104,10 @@ async def test_a_message_is_there_a_moment_after_it_was_written(
 async def test_a_burst_of_writes_is_one_sync(
     orchestrator: Orchestrator, empty_home: Path, only_notices: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.sync.watch.STEP_MS", 2_000)  # a busy machine may stand still between two writes
+    monkeypatch.setattr("orchestrator.sync.watch.STEP_MS", 2_000)  # a busy machine may pause between two writes
     watcher, questions = Watcher(), [f"Basket {number}?" for number in range(40)]
     write(empty_home / ".claude", talk("Basket?"))
-    async with running(watch(orchestrator, empty_home / "ctxr", READERS, Paths(empty_home, {}), watcher.told)):
+    async with running(watch(orchestrator, empty_home / "ctxr", READERS, Paths(empty_home, {}), watcher.report)):
         await watcher.next()
         for count in range(len(questions)):
             write(empty_home / ".claude", talk("Basket?", *questions[: count + 1]))
@@ -115,26 +115,26 @@ async def test_a_burst_of_writes_is_one_sync(
         assert (await watcher.next())["claude-code"].new_messages == len(questions)
 
 
-async def test_what_hooks_tell_is_taken_at_once_also_without_any_reader(
+async def test_events_of_hooks_are_stored_at_once_without_any_reader(
     orchestrator: Orchestrator, empty_home: Path, only_notices: None
 ) -> None:
     heard, watcher = asyncio.Event(), Watcher()
     orchestrator.observers.append(lambda _: heard.set())
     home = empty_home / "ctxr"
     payload = {"conversation_id": "c-1", "prompt": "Is the basket kept?"}
-    async with running(watch(orchestrator, home, (), Paths(empty_home, {}), watcher.told)):
+    async with running(watch(orchestrator, home, (), Paths(empty_home, {}), watcher.report)):
         assert await watcher.next() == {}
         spool.append(str(home), {"source": "cursor", "event": "beforeSubmitPrompt", "at": 1.0, "payload": payload})
         await asyncio.wait_for(heard.wait(), PATIENCE_S)
     assert await texts(orchestrator) == ["Is the basket kept?"]
 
 
-async def test_folders_that_vanish_come_back_or_appear_are_found_without_any_notice(
+async def test_folders_that_vanish_return_or_appear_are_found_without_notifications(
     orchestrator: Orchestrator, empty_home: Path, no_notices: None
 ) -> None:
     claude, watcher = empty_home / ".claude", Watcher()
     write(claude, talk("Is the basket kept?"))
-    async with running(watch(orchestrator, empty_home / "ctxr", READERS, Paths(empty_home, {}), watcher.told)):
+    async with running(watch(orchestrator, empty_home / "ctxr", READERS, Paths(empty_home, {}), watcher.report)):
         assert (await watcher.next()).keys() == {"claude-code"}
         shutil.rmtree(claude)
         write(claude, talk("Is the basket kept?", "And the next basket?"))
@@ -145,8 +145,8 @@ async def test_folders_that_vanish_come_back_or_appear_are_found_without_any_not
     assert len(await texts(orchestrator)) == 3
 
 
-class Broken(Source):
-    """A reader that fails wherever it can."""
+class FailingReader(Source):
+    """A reader that fails at a given step."""
 
     name = "broken"
 
@@ -171,13 +171,13 @@ class Broken(Source):
 
 
 @pytest.mark.parametrize("place", ["find", "stamp", "sessions"])
-async def test_a_store_that_fails_is_told_once_and_ends_nothing(
+async def test_a_store_that_fails_is_reported_once_and_stops_nothing(
     orchestrator: Orchestrator, empty_home: Path, tmp_path: Path, place: str, no_notices: None
 ) -> None:
     claude, watcher = empty_home / ".claude", Watcher()
     write(claude, talk("Is the basket kept?"))
-    readers: list[Source] = [Broken(place, tmp_path), *READERS]
-    async with running(watch(orchestrator, empty_home / "ctxr", readers, Paths(empty_home, {}), watcher.told)):
+    readers: list[Source] = [FailingReader(place, tmp_path), *READERS]
+    async with running(watch(orchestrator, empty_home / "ctxr", readers, Paths(empty_home, {}), watcher.report)):
         first = await watcher.next()
         assert first["claude-code"].new_messages == 1
         assert bool(place == "sessions") == any("a mistake" in one.why for one in _skipped(first))
@@ -189,7 +189,7 @@ def _skipped(reports: Mapping[str, StoreReport]) -> list[Skipped]:
     return [one for report in reports.values() for one in report.skipped]
 
 
-async def test_a_registry_that_fails_for_a_moment_has_it_all_later(
+async def test_after_a_failure_of_the_registry_everything_is_imported(
     orchestrator: Orchestrator, empty_home: Path, no_notices: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.sync.watch.MAX_INTERVAL_S", 0.02)
@@ -201,7 +201,7 @@ async def test_a_registry_that_fails_for_a_moment_has_it_all_later(
         raise StorageError("Could not write the registry.", "disk full")
 
     monkeypatch.setattr(orchestrator.registry, "write", fail)
-    async with running(watch(orchestrator, empty_home / "ctxr", READERS, Paths(empty_home, {}), watcher.told)):
+    async with running(watch(orchestrator, empty_home / "ctxr", READERS, Paths(empty_home, {}), watcher.report)):
         while not await texts(orchestrator):
             await watcher.next()
     assert await texts(orchestrator) == ["Is the basket kept?"]

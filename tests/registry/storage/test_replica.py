@@ -19,7 +19,7 @@ from registry.settings import Settings
 from registry.storage import replica
 from registry.storage.migrate import migrate
 from tests.databases import PostgresServer, running_postgres, running_replica
-from tests.orchestrator.remote.laptops import Laptop, Line, said
+from tests.orchestrator.remote.laptops import Laptop, Line, texts_by_channel
 
 pytestmark = pytest.mark.anyio
 
@@ -112,7 +112,7 @@ async def test_pull_gets_new_messages_while_the_replica_is_behind(
     assert await answering_server(orchestrator) == "replica"
     await laptop.pull()
     execute(copy, "SELECT pg_wal_replay_resume()")
-    texts = await said(laptop.orchestrator)
+    texts = await texts_by_channel(laptop.orchestrator)
     assert (texts.get("aviary"), texts["nest"]) == (["Where is the kakapo?"], ["Where is the egg?"])
     laptop.orchestrator.registry.close()
 
