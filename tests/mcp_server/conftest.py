@@ -1,4 +1,4 @@
-"""A server over a fresh registry, and clients of both protocol eras."""
+"""Fixture: an orchestrator over an empty registry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one answer cannot hold: pages that leave nothing out and say nothing twice, long messages, odd letters."""
+"""Test answers larger than a client accepts: pages give each message once; long messages are shortened."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def log(orchestrator: Orchestrator, channel: str, messages: list[dict[str,
 
 @pytest.fixture
 async def codex(orchestrator: Orchestrator) -> AsyncIterator[Client]:
-    """The client that lets least through: 10 000 bytes."""
+    """Return a client with the smallest limit, 10 000 bytes."""
     async with Client(create_server(orchestrator.run, client=CODEX)) as client:
         yield client
 
@@ -64,7 +64,7 @@ PAGED: list[dict[str, Any]] = [
 ]
 
 
-async def test_the_pages_of_an_answer_hold_each_message_once(
+async def test_pages_of_an_answer_hold_each_message_once(
     orchestrator: Orchestrator, codex: Client, subtests: pytest.Subtests
 ) -> None:
     count = TURNS // 3
@@ -82,7 +82,7 @@ async def test_the_pages_of_an_answer_hold_each_message_once(
             assert (len(seen), len(set(seen))) == (2 * count, 2 * count)
 
 
-async def test_a_turn_that_was_shown_behind_another_one_does_not_come_again(
+async def test_a_turn_shown_after_another_one_is_not_repeated_on_a_later_page(
     orchestrator: Orchestrator, codex: Client
 ) -> None:
     messages = [
@@ -109,7 +109,7 @@ async def test_a_turn_that_was_shown_behind_another_one_does_not_come_again(
 
 
 @pytest.mark.parametrize(("client", "most"), [("", 9_500), ("codex", 10_000), ("claude-code", 40_000)])
-async def test_an_answer_is_as_long_as_the_client_that_started_the_server_lets_through(
+async def test_an_answer_is_as_long_as_the_client_of_the_server_accepts(
     orchestrator: Orchestrator, client: str, most: int
 ) -> None:
     await log(orchestrator, "long", turns(TURNS, width=200))
@@ -121,7 +121,7 @@ async def test_an_answer_is_as_long_as_the_client_that_started_the_server_lets_t
     assert most // 2 < len(answer.content[0].text.encode()) <= most
 
 
-async def test_the_pages_of_a_time_end_with_its_first_message(orchestrator: Orchestrator, codex: Client) -> None:
+async def test_pages_of_a_time_filter_end_with_its_first_message(orchestrator: Orchestrator, codex: Client) -> None:
     await log(orchestrator, "long", turns(6))
     query = {"from": (START + timedelta(minutes=4)).isoformat(), "limit": 5}
     seen: list[str] = []
@@ -134,7 +134,7 @@ async def test_the_pages_of_a_time_end_with_its_first_message(orchestrator: Orch
     assert seen == [f"{said} {number}" for number in range(2, 6) for said in ("question", "answer")]
 
 
-async def test_what_a_long_turn_leaves_out_at_the_end_of_a_page_is_counted(
+async def test_messages_of_a_long_turn_left_out_at_the_end_of_a_page_are_counted(
     orchestrator: Orchestrator, codex: Client
 ) -> None:
     steps = [("user", "build it"), *[("tool", f"part {number}") for number in range(16)], ("assistant", "built")]
@@ -151,7 +151,7 @@ async def test_what_a_long_turn_leaves_out_at_the_end_of_a_page_is_counted(
     assert told == [("build it", 0), ("part 6", 6)]
 
 
-async def test_what_was_found_in_the_last_turn_comes_where_only_its_end_had_room(
+async def test_matches_in_a_last_turn_that_was_cut_are_on_a_later_page(
     orchestrator: Orchestrator, codex: Client
 ) -> None:
     said = [("user", "kestrel kestrel"), ("assistant", "kestrel is a bird"), ("user", "thanks"), ("assistant", "hm")]
@@ -175,7 +175,7 @@ async def test_what_was_found_in_the_last_turn_comes_where_only_its_end_had_room
 
 @pytest.mark.parametrize("asked", ["kestrel", "continue the kestrel conversation"])
 @pytest.mark.parametrize("limit", [2, 5])
-async def test_a_turn_with_more_of_what_was_found_than_a_page_may_have_goes_on_with_the_next_page(
+async def test_a_turn_with_more_matches_than_a_page_holds_continues_on_the_next_page(
     orchestrator: Orchestrator, codex: Client, limit: int, asked: str
 ) -> None:
     said = [("user", "hello"), ("assistant", "good morning"), ("user", "count the birds of prey")]
@@ -197,7 +197,7 @@ async def test_a_turn_with_more_of_what_was_found_than_a_page_may_have_goes_on_w
     assert len(seen) == len(set(seen))
 
 
-async def test_of_a_turn_that_does_not_fit_question_and_answer_are_both_there(
+async def test_a_turn_that_does_not_fit_is_shown_with_its_question_and_answer_shortened(
     orchestrator: Orchestrator, codex: Client
 ) -> None:
     await log(orchestrator, "short", turns(3, width=40))
@@ -210,7 +210,7 @@ async def test_of_a_turn_that_does_not_fit_question_and_answer_are_both_there(
     ("around", "after"),
     [("segment " * 7_500, " tail" * 3_000), ("x" * 60_000 + " ", " " + "y" * 30_000), ("文。" * 9_000, "字。" * 9_000)],
 )
-async def test_what_is_looked_for_in_a_line_without_end_is_shown(
+async def test_a_match_in_a_very_long_line_is_shown(
     orchestrator: Orchestrator, codex: Client, around: str, after: str
 ) -> None:
     messages = [{"role": "user", "text": f"{around}the needle KESTREL-3305 is here{after}"}]
@@ -222,7 +222,7 @@ async def test_what_is_looked_for_in_a_line_without_end_is_shown(
     assert len(page["messages"][0]["text"]) > 700
 
 
-async def test_letters_that_are_shown_by_name_are_counted_as_they_are_shown(
+async def test_invisible_characters_count_with_the_length_of_their_shown_names(
     orchestrator: Orchestrator, codex: Client
 ) -> None:
     log_lines = "\n".join(f"\x1b[32mok\x1b[0m test {number}" for number in range(2_000))
@@ -232,7 +232,7 @@ async def test_letters_that_are_shown_by_name_are_counted_as_they_are_shown(
     await result(codex, "extract", channel="colours", query={"text": "test", "max_tokens": 100_000})
 
 
-async def test_what_stands_beside_a_message_leaves_room_for_it(orchestrator: Orchestrator, codex: Client) -> None:
+async def test_large_context_is_shortened_so_that_its_message_fits(orchestrator: Orchestrator, codex: Client) -> None:
     context = {"selection": "code " * 20_000, "line": 145, **{f"file{n}": "path" * 50 for n in range(400)}}
     await log(orchestrator, "big", [{"role": "user", "text": "What is this?", "context": context}])
     for tool, asked in (("extract", {"channel": "big"}), ("fetch_session_by_id", {"session_id": "big"})):
@@ -241,7 +241,9 @@ async def test_what_stands_beside_a_message_leaves_room_for_it(orchestrator: Orc
         assert message["context"]["selection"].startswith("code code")
 
 
-async def test_a_time_alone_gives_every_conversation_of_that_time(orchestrator: Orchestrator, codex: Client) -> None:
+async def test_a_request_of_only_a_time_gives_all_conversations_of_that_time(
+    orchestrator: Orchestrator, codex: Client
+) -> None:
     yesterday = datetime.now().astimezone().replace(hour=12, minute=0) - timedelta(days=1)
     for number, subject in enumerate(("redis", "login", "images")):
         at = (yesterday + timedelta(minutes=number)).isoformat()
@@ -255,13 +257,13 @@ async def test_a_time_alone_gives_every_conversation_of_that_time(orchestrator: 
     }
 
 
-async def test_a_project_is_found_however_its_name_is_spelled(orchestrator: Orchestrator, codex: Client) -> None:
+async def test_a_project_is_found_in_any_case(orchestrator: Orchestrator, codex: Client) -> None:
     await log(orchestrator, "a", turns(1), project="/home/ann/Payment-API")
     found = await result(codex, "list_sessions", full=True, project="payment-api")
     assert [session["channel"] for session in found["sessions"]] == ["a"]
 
 
-async def test_a_listing_says_how_its_times_were_read(orchestrator: Orchestrator, codex: Client) -> None:
+async def test_a_list_says_how_its_times_were_understood(orchestrator: Orchestrator, codex: Client) -> None:
     await log(orchestrator, "a", turns(1))
     listed = await result(codex, "list_sessions", full=True, since="2026-03-02", project="all")
     midnight = datetime(2026, 3, 2).astimezone()

@@ -1,10 +1,9 @@
-"""The archive tools, and the one that forgets: off unless the user switches them on."""
+"""Test the archive and admin toolsets: both are off by default, and say how to switch them on."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from mcp import Client
@@ -15,6 +14,7 @@ from orchestrator.service import Orchestrator
 from orchestrator.state import LocalFiles
 from registry.registry import Registry
 from sources.base import Paths
+from tests.mcp_server.calls import call
 
 pytestmark = pytest.mark.anyio
 
@@ -28,14 +28,7 @@ async def orchestrator(sqlite_url: str, tmp_path: Path) -> AsyncIterator[Orchest
     registry.close()
 
 
-async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    answer = await client.call_tool(tool, arguments)
-    assert isinstance(answer, CallToolResult)
-    assert isinstance(answer.structured_content, dict)
-    return answer.structured_content
-
-
-async def test_an_archive_tool_that_is_off_says_how_to_switch_it_on(orchestrator: Orchestrator) -> None:
+async def test_an_archive_tool_in_no_toolset_says_how_to_switch_it_on(orchestrator: Orchestrator) -> None:
     for tool in tools_of("archive"):
         async with Client(create_server(orchestrator.run, ("default", "history"))) as client:
             assert tool not in {one.name for one in (await client.list_tools()).tools}
@@ -44,7 +37,7 @@ async def test_an_archive_tool_that_is_off_says_how_to_switch_it_on(orchestrator
         assert "--toolsets default,archive" in answer["error"]["details"]
 
 
-async def test_a_model_makes_checks_and_restores_a_backup(orchestrator: Orchestrator) -> None:
+async def test_a_model_creates_checks_and_restores_a_backup(orchestrator: Orchestrator) -> None:
     async with Client(create_server(orchestrator.run, ("default", "archive"), is_local=True)) as client:
         await call(client, "conversation_log", channel="auth", messages=[{"role": "user", "text": "JWT?"}])
         made = (await call(client, "create_backup"))["result"]
@@ -58,7 +51,7 @@ async def test_a_model_makes_checks_and_restores_a_backup(orchestrator: Orchestr
         assert (await call(client, "list_sessions", full=True, project="all"))["result"]["pagination"]["total"] == 1
 
 
-async def test_a_client_that_asks_for_progress_is_told_how_far_a_backup_is(orchestrator: Orchestrator) -> None:
+async def test_a_client_that_asks_for_progress_gets_it_during_a_backup(orchestrator: Orchestrator) -> None:
     told: list[tuple[float, float | None, str | None]] = []
 
     async def tell(progress: float, total: float | None, message: str | None) -> None:
@@ -80,7 +73,7 @@ async def test_a_client_that_asks_for_progress_is_told_how_far_a_backup_is(orche
     assert any(one.startswith("table conversation, ") for one in words)
 
 
-async def test_progress_changes_no_answer(orchestrator: Orchestrator) -> None:
+async def test_progress_does_not_change_an_answer(orchestrator: Orchestrator) -> None:
     told: list[str | None] = []
 
     async def tell(progress: float, total: float | None, message: str | None) -> None:
@@ -102,7 +95,9 @@ async def test_progress_changes_no_answer(orchestrator: Orchestrator) -> None:
     assert told == ["Syncing", "Reading", "Selecting the answer", "Storing", *told[:2]]
 
 
-async def test_a_server_for_others_lets_nobody_choose_its_files(orchestrator: Orchestrator, tmp_path: Path) -> None:
+async def test_a_server_for_other_machines_accepts_no_path_for_backups(
+    orchestrator: Orchestrator, tmp_path: Path
+) -> None:
     async with Client(create_server(orchestrator.run, ("archive",))) as client:
         for tool in ("create_backup", "validate_backup", "restore_backup"):
             answer = await call(client, tool, path=str(tmp_path / "x.zip"))
@@ -111,14 +106,14 @@ async def test_a_server_for_others_lets_nobody_choose_its_files(orchestrator: Or
         assert (await call(client, "restore_backup", path=name, dry_run=True))["ok"]
 
 
-async def test_the_tool_that_forgets_is_off_and_says_how_to_switch_it_on(orchestrator: Orchestrator) -> None:
+async def test_the_forget_tool_in_no_toolset_says_how_to_switch_it_on(orchestrator: Orchestrator) -> None:
     async with Client(create_server(orchestrator.run, ("default", "history", "archive"))) as client:
         assert "forget" not in {one.name for one in (await client.list_tools()).tools}
         answer = await call(client, "forget", channel="auth")
     assert "--toolsets default,admin" in answer["error"]["details"]
 
 
-async def test_a_model_tells_first_what_it_would_forget(orchestrator: Orchestrator) -> None:
+async def test_forget_previews_what_it_would_delete(orchestrator: Orchestrator) -> None:
     async with Client(create_server(orchestrator.run, ("default", "admin"))) as client:
         await call(client, "conversation_log", channel="auth", messages=[{"role": "user", "text": "JWT?"}])
         told = (await call(client, "forget", channel="auth"))["result"]["receipt"]

@@ -1,4 +1,4 @@
-"""In which conversations a line or a commit came about, as an AI client asks it."""
+"""Test `list_sessions` with a file or commit: the conversations in which a line or commit was made."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 from mcp import Client
-from mcp.types import CallToolResult, Implementation
+from mcp.types import Implementation
 
 from mcp_server.server import create_server
 from orchestrator.service import Orchestrator
 from registry.access import Access, Level
+from tests.mcp_server.calls import call
 
 pytestmark = pytest.mark.anyio
 
@@ -35,16 +36,13 @@ def shop(tmp_path: Path) -> Path:
 
 
 async def ask(orchestrator: Orchestrator, shop: Path, **arguments: Any) -> dict[str, Any]:
-    """One call, from a client that works in that folder."""
+    """Call `list_sessions` from a client in that folder."""
     server = create_server(orchestrator.run, project=str(shop))
     async with Client(server, client_info=Implementation(name="cursor-vscode", version="1.0")) as client:
-        answer = await client.call_tool("list_sessions", arguments)
-    assert isinstance(answer, CallToolResult)
-    assert isinstance(answer.structured_content, dict)
-    return answer.structured_content
+        return await call(client, "list_sessions", **arguments)
 
 
-async def said(orchestrator: Orchestrator, shop: Path, channel: str, text: str) -> None:
+async def log(orchestrator: Orchestrator, shop: Path, channel: str, text: str) -> None:
     messages = [
         {"role": "user", "text": "Write the total of a basket.", "timestamp": "2026-03-02T08:40:00Z"},
         {"role": "assistant", "text": text, "timestamp": "2026-03-02T08:41:00Z"},
@@ -55,11 +53,11 @@ async def said(orchestrator: Orchestrator, shop: Path, channel: str, text: str) 
 
 
 @pytest.mark.parametrize("asked", [{"file": "basket.py:2"}, {"file": "basket.py"}, {"commit": "HEAD"}])
-async def test_the_conversation_in_which_it_came_about_is_first(
+async def test_the_conversation_in_which_a_line_or_commit_was_made_is_first(
     orchestrator: Orchestrator, shop: Path, asked: dict[str, str]
 ) -> None:
-    await said(orchestrator, shop, "wrote it", f"```python\ndef total(basket):\n{LINE}\n```")
-    await said(orchestrator, shop, "speaks of it", "A basket needs a total, I think.")
+    await log(orchestrator, shop, "wrote it", f"```python\ndef total(basket):\n{LINE}\n```")
+    await log(orchestrator, shop, "speaks of it", "A basket needs a total, I think.")
     answer = await ask(orchestrator, shop, **asked)
     first = answer["result"]["sessions"][0]
     assert (first["title"], first["confidence"]) == ("wrote it", "high")
@@ -69,7 +67,7 @@ async def test_the_conversation_in_which_it_came_about_is_first(
     assert answer["result"]["pagination"] == {"total": count, "limit": count, "offset": 0, "has_more": False}
 
 
-async def test_what_git_does_not_know_is_told(orchestrator: Orchestrator, shop: Path) -> None:
+async def test_a_file_unknown_to_git_is_not_found(orchestrator: Orchestrator, shop: Path) -> None:
     assert (await ask(orchestrator, shop, file="nowhere.py"))["error"]["code"] == "NOT_FOUND"
     both = await ask(orchestrator, shop, file="basket.py", commit="HEAD")
     assert both["error"]["code"] == "INVALID_REQUEST"
@@ -82,10 +80,10 @@ async def test_what_git_does_not_know_is_told(orchestrator: Orchestrator, shop: 
         (Access("desk", Level.ADMIN, ("a_*",)), "needed: scope admin, for all"),
     ],
 )
-async def test_who_may_not_have_git_run_on_the_server_is_told_what_does_without(
+async def test_a_caller_who_may_not_run_git_on_the_server_is_told_what_to_do(
     orchestrator: Orchestrator, shop: Path, access: Access, told: str
 ) -> None:
-    await said(orchestrator, shop, "a_wrote_it", f"```python\ndef total(basket):\n{LINE}\n```")
+    await log(orchestrator, shop, "a_wrote_it", f"```python\ndef total(basket):\n{LINE}\n```")
     asked = {"operation": "blame", "query": {"file": "basket.py", "folder": str(shop)}}
     refused = (await orchestrator.run(asked, access=access))["error"]
     assert refused["code"] == "UNAUTHORIZED"

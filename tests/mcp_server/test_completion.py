@@ -1,4 +1,4 @@
-"""What a client offers while its user types: the names that the registry knows."""
+"""Test completion of arguments: a client offers the registry's names while its user types."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ OFFERED: list[tuple[PromptReference | ResourceTemplateReference, str, str, list[
 ]
 
 
-async def test_names_that_begin_as_what_was_typed_are_offered(client: Client, subtests: pytest.Subtests) -> None:
+async def test_names_that_begin_with_the_typed_text_are_offered(client: Client, subtests: pytest.Subtests) -> None:
     for ref, argument, typed, offered in OFFERED:
         with subtests.test(argument=argument, typed=typed):
             found = await client.complete(ref, {"name": argument, "value": typed})

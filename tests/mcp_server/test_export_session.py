@@ -1,4 +1,4 @@
-"""A past session exported by an AI client: as text, or into a new file."""
+"""Test exports of a session by an AI client: as text, or into a new file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import CallToolResult
 from starlette.applications import Starlette
 
 from mcp_server.server import create_server
 from orchestrator.service import Orchestrator
+from tests.mcp_server.calls import call
 
 pytestmark = pytest.mark.anyio
 
@@ -38,14 +38,11 @@ async def client(request: pytest.FixtureRequest, orchestrator: Orchestrator, pro
 
 
 async def export(client: Client, **arguments: Any) -> dict[str, Any]:
-    answer = await client.call_tool("export_session", {"session_id": "auth", **arguments})
-    assert isinstance(answer, CallToolResult)
-    assert isinstance(answer.structured_content, dict)
-    return answer.structured_content
+    return await call(client, "export_session", **{"session_id": "auth", **arguments})
 
 
 @pytest.mark.parametrize(("to", "begins"), [("markdown", "---\n"), ("json", "{"), ("html", "<!DOCTYPE html>")])
-async def test_a_session_is_given_as_text(client: Client, to: str, begins: str) -> None:
+async def test_a_session_is_exported_as_text(client: Client, to: str, begins: str) -> None:
     result = (await export(client, format=to))["result"]
     assert (result["session_id"], result["format"]) == ("auth", to)
     assert result["text"].startswith(begins)
@@ -59,7 +56,7 @@ async def test_a_session_is_written_to_a_new_file(client: Client, project: Path)
     assert (written["messages"][0]["text"], written["messages"][0]["model"]) == ("인증은 어떻게?", "claude-opus-4")
 
 
-async def test_nothing_is_overwritten(client: Client, project: Path) -> None:
+async def test_an_export_overwrites_no_file(client: Client, project: Path) -> None:
     kept = project / "notes.md"
     kept.write_text("mine", encoding="utf-8")
     refused = await export(client, path=str(kept))
@@ -78,7 +75,7 @@ NOT_WRITTEN = [
 ]
 
 
-async def test_what_cannot_be_written_is_refused(client: Client, subtests: pytest.Subtests) -> None:
+async def test_a_path_that_cannot_be_written_is_refused(client: Client, subtests: pytest.Subtests) -> None:
     for arguments, said in NOT_WRITTEN:
         with subtests.test(arguments=arguments, said=said):
             refused = await export(client, **arguments)
@@ -86,7 +83,7 @@ async def test_what_cannot_be_written_is_refused(client: Client, subtests: pytes
             assert said in refused["error"]["details"]
 
 
-async def test_a_document_that_no_client_passes_on_whole_is_refused_as_text_and_written_to_a_file(
+async def test_a_large_document_is_refused_as_text_and_written_to_a_file(
     orchestrator: Orchestrator, client: Client, project: Path
 ) -> None:
     messages = [{"role": "user", "text": "인증은 어떻게? " * 600}]
@@ -107,22 +104,22 @@ async def test_a_relative_path_needs_a_known_folder(orchestrator: Orchestrator, 
     assert "an absolute path" in refused["error"]["details"]
 
 
-async def test_a_small_server_has_no_tool_that_writes_files(orchestrator: Orchestrator, client: Client) -> None:
+async def test_the_default_toolset_has_no_tool_that_writes_files(orchestrator: Orchestrator, client: Client) -> None:
     async with Client(create_server(orchestrator.run)) as small:
         assert "export_session" not in {tool.name for tool in (await small.list_tools()).tools}
     assert "export_session" in {tool.name for tool in (await client.list_tools()).tools}
 
 
-def over_http(app: Starlette) -> Client:
+def client_over_http(app: Starlette) -> Client:
     web = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1:8765")
     return Client(streamable_http_client("http://127.0.0.1:8765/mcp", http_client=web))
 
 
-async def test_over_http_nobody_has_files_written_on_the_server(
+async def test_over_http_no_file_is_written_on_the_server(
     orchestrator: Orchestrator, client: Client, project: Path
 ) -> None:
     served = create_server(orchestrator.run, ("history",), str(project)).streamable_http_app(stateless_http=True)
-    async with served.router.lifespan_context(served), over_http(served) as remote:
+    async with served.router.lifespan_context(served), client_over_http(served) as remote:
         refused = await export(remote, path=str(project / "auth.md"))
         assert refused["error"]["code"] == "INVALID_REQUEST"
         assert "without it" in refused["error"]["details"]

@@ -1,10 +1,9 @@
-"""Past sessions, listed, read and named by the AI client of another day."""
+"""Test the history tools: list, read, and name past sessions."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from datetime import datetime
 from typing import Any
 
 import pytest
@@ -17,13 +16,10 @@ from registry.registry import Registry
 from registry.storage.paging import Page
 from registry.storage.records.executions import list_executions
 from sources.clients import CLAUDE_CODE, CODEX
+from tests.mcp_server.calls import call, local_time, result
 from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio
-
-
-def local(instant: str) -> str:
-    return datetime.fromisoformat(instant).astimezone().isoformat(timespec="seconds")
 
 
 SHOP, AUTH = "/home/ann/shop", "/home/ann/auth"
@@ -61,19 +57,6 @@ async def client(filled: Orchestrator) -> AsyncIterator[Client]:
         yield connected
 
 
-async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    answer = await client.call_tool(tool, arguments)
-    assert isinstance(answer, CallToolResult)
-    assert isinstance(answer.structured_content, dict)
-    return answer.structured_content
-
-
-async def result(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    answer = await call(client, tool, **arguments)
-    assert answer["ok"], answer
-    return dict(answer["result"])
-
-
 def names(found: dict[str, Any]) -> list[str]:
     return [session["channel"] for session in found["sessions"]]
 
@@ -90,7 +73,7 @@ async def test_sessions_of_the_current_project_come_first_and_all_when_asked(cli
     assert names(await result(client, "list_sessions", full=True, project=AUTH)) == ["tokens"]
 
 
-async def test_an_empty_folder_says_where_there_are_sessions(client: Client) -> None:
+async def test_an_empty_folder_says_where_sessions_are(client: Client) -> None:
     moved = await result(client, "list_sessions", full=True, project="/home/bob/shop")
     assert names(moved) == []
     assert moved["elsewhere"] == {"all": 3, "same_name": {"path": SHOP, "count": 2}}
@@ -109,7 +92,7 @@ async def test_sessions_are_listed_by_tag_and_time_in_words(filled: Orchestrator
     assert "new" not in names(await result(client, "list_sessions", full=True, project="all", until="yesterday"))
 
 
-async def test_a_source_is_known_in_capitals_and_an_unknown_one_is_told_the_known(client: Client) -> None:
+async def test_a_source_is_found_in_any_case_and_an_unknown_one_is_answered_with_the_known_ones(client: Client) -> None:
     assert len(names(await result(client, "list_sessions", full=True, project="all", source="Cursor"))) == 3
     assert len(names(await result(client, "list_sessions", full=True, project="all", source="커서"))) == 3
     assert names(await result(client, "list_sessions", full=True, project="all", source="codex")) == []
@@ -118,7 +101,7 @@ async def test_a_source_is_known_in_capitals_and_an_unknown_one_is_told_the_know
     assert "source: given 'curser'; allowed: cursor" in refused["error"]["details"]
 
 
-async def test_where_the_current_project_is_not_known_the_answer_says_that_it_is_all(
+async def test_an_unknown_current_project_means_all_and_the_answer_says_so(
     filled: Orchestrator, client: Client
 ) -> None:
     async with Client(create_server(filled.run, ("all",))) as nowhere:
@@ -128,7 +111,7 @@ async def test_where_the_current_project_is_not_known_the_answer_says_that_it_is
     assert "note" not in await result(client, "list_sessions", full=True, project="all")
 
 
-async def test_a_session_says_what_it_is(client: Client) -> None:
+async def test_a_session_in_a_list_has_its_metadata(client: Client) -> None:
     [session] = (await result(client, "list_sessions", full=True, project="all"))["sessions"][2:]
     assert session.pop("summary").startswith("Asked: basket user 0")
     assert session == {
@@ -140,15 +123,15 @@ async def test_a_session_says_what_it_is(client: Client) -> None:
         "project_path": SHOP,
         "project_name": "shop",
         "message_count": 6,
-        "created_at": local("2026-01-01T12:00:00Z"),
-        "updated_at": local("2026-01-01T12:02:09Z"),
+        "created_at": local_time("2026-01-01T12:00:00Z"),
+        "updated_at": local_time("2026-01-01T12:02:09Z"),
         "first_message_preview": "basket user 0",
         "summary_by": "extractive",
         "index": 3,
     }
 
 
-async def test_a_session_is_read_from_its_end_and_then_further_back(client: Client) -> None:
+async def test_a_session_is_read_page_by_page_from_its_end(client: Client) -> None:
     page = await result(client, "fetch_session_by_id", session_id="tokens", message_limit=4)
     assert page["session"]["message_count"] == 80
     seen = page["messages"]
@@ -162,7 +145,7 @@ async def test_a_session_is_read_from_its_end_and_then_further_back(client: Clie
     assert detail["messages"] == seen
 
 
-async def test_a_long_session_comes_in_pages_that_leave_nothing_out(filled: Orchestrator, client: Client) -> None:
+async def test_pages_of_a_long_session_leave_nothing_out(filled: Orchestrator, client: Client) -> None:
     messages = [{"role": "user", "text": f"{number} " + "long answer " * 200} for number in range(120)]
     await filled.run({"operation": "save", "channel": "long", "messages": messages})
     page = await result(client, "get_session_detail", session_id="long")
@@ -179,7 +162,7 @@ async def test_a_long_session_comes_in_pages_that_leave_nothing_out(filled: Orch
     assert len(less["messages"]) < len(end["messages"])
 
 
-async def test_a_message_that_is_too_long_says_so_and_can_be_read_whole(filled: Orchestrator, client: Client) -> None:
+async def test_a_long_message_is_shortened_and_can_be_read_whole(filled: Orchestrator, client: Client) -> None:
     long = "\n\n".join(f"Paragraph {number} of a long answer." for number in range(3000))
     messages = [{"role": "user", "text": "write"}, {"role": "assistant", "text": long}]
     await filled.run({"operation": "save", "channel": "essay", "messages": messages})
@@ -208,7 +191,7 @@ async def test_a_message_that_is_too_long_says_so_and_can_be_read_whole(filled: 
     assert "'essay'" in other["error"]["details"]
 
 
-async def test_no_answer_is_longer_than_its_client_lets_through(filled: Orchestrator, client: Client) -> None:
+async def test_no_answer_is_longer_than_its_client_accepts(filled: Orchestrator, client: Client) -> None:
     messages = [{"role": "user", "text": f'"{number}"\n가나다 ' * 80} for number in range(60)]
     await filled.run({"operation": "save", "channel": "long", "messages": messages})
     async with Client(create_server(filled.run, client=CODEX)) as asking:
@@ -218,7 +201,7 @@ async def test_no_answer_is_longer_than_its_client_lets_through(filled: Orchestr
             assert 3_000 < len(answer.content[0].text) < 10_000  # type: ignore[union-attr]
 
 
-async def test_a_session_is_found_by_whatever_people_call_it(client: Client) -> None:
+async def test_a_session_is_found_by_channel_id_prefix_or_place(client: Client) -> None:
     cases: list[tuple[str, str]] = [
         ("basket", "basket"),
         ("5e550000-aaaa", "basket"),
@@ -232,7 +215,7 @@ async def test_a_session_is_found_by_whatever_people_call_it(client: Client) -> 
         assert found["session"]["channel"] == channel
 
 
-async def test_an_ambiguous_or_unknown_reference_says_so(client: Client) -> None:
+async def test_an_ambiguous_or_unknown_reference_is_refused(client: Client) -> None:
     several = await call(client, "fetch_session_by_id", session_id="5e550000")
     assert several["error"]["code"] == "INVALID_REQUEST"
     assert "5e550000-aaaa (Basket)" in several["error"]["details"]
@@ -241,7 +224,7 @@ async def test_an_ambiguous_or_unknown_reference_says_so(client: Client) -> None
         assert answer["error"]["code"] == "NOT_FOUND"
 
 
-async def test_the_current_session_is_named_and_found_by_its_name(client: Client) -> None:
+async def test_the_current_session_gets_a_nickname_and_is_found_by_it(client: Client) -> None:
     this = {"session_id": "tokens"}
     named = await result(client, "tag_current_session", **this, nickname="auth-design", tags=["auth", "설계"])
     assert (named["session"]["channel"], named["session"]["tags"]) == ("tokens", ["auth", "설계"])
@@ -256,14 +239,14 @@ async def test_the_current_session_is_named_and_found_by_its_name(client: Client
     assert "tokens" in taken["error"]["details"]
 
 
-async def test_a_tag_is_kept_without_the_spaces_around_it_and_is_never_blank(client: Client) -> None:
+async def test_spaces_around_a_tag_are_removed_and_a_blank_tag_is_refused(client: Client) -> None:
     padded = await result(client, "tag_current_session", session_id="tokens", tags=[" api", "api "])
     assert padded["session"]["tags"] == ["api"]
     blank = await call(client, "tag_current_session", session_id="tokens", tags=["api", " "])
     assert blank["error"]["code"] == "INVALID_REQUEST"
 
 
-async def test_a_name_with_a_typo_gets_the_near_ones(client: Client) -> None:
+async def test_a_misspelt_nickname_is_answered_with_similar_ones(client: Client) -> None:
     await result(client, "tag_current_session", nickname="auth-design", session_id="tokens")
     for tool, field in (("fetch_session_by_nickname", "nickname"), ("fetch_session_by_id", "session_id")):
         for typo in ("auth-desing", "Auth-Desgn", "design"):
@@ -274,7 +257,7 @@ async def test_a_name_with_a_typo_gets_the_near_ones(client: Client) -> None:
     assert "nearest" not in (await call(client, "fetch_session_by_id", session_id="kubernetes"))["error"]["details"]
 
 
-async def test_the_noise_of_tools_is_shortened_but_not_in_the_detail(filled: Orchestrator, client: Client) -> None:
+async def test_tool_output_is_shortened_except_in_the_detail(filled: Orchestrator, client: Client) -> None:
     noise = {"role": "tool", "text": "line of output\n" * 100}
     await filled.run({"operation": "save", "channel": "noisy", "messages": [noise]})
     [short] = (await result(client, "fetch_session_by_id", session_id="noisy"))["messages"]
@@ -282,7 +265,7 @@ async def test_the_noise_of_tools_is_shortened_but_not_in_the_detail(filled: Orc
     assert (len(short["text"]), whole["text"]) == (200, noise["text"])
 
 
-async def test_what_a_history_tool_refuses_is_recorded(client: Client, filled: Orchestrator) -> None:
+async def test_a_refused_call_of_a_history_tool_is_recorded(client: Client, filled: Orchestrator) -> None:
     cases: list[tuple[str, dict[str, Any], str, str]] = [
         ("list_sessions", {"limit": 0}, "list", "limit: given 0"),
         ("list_recent_sessions", {"since": "soon"}, "list", 'since: given "soon"'),
@@ -303,15 +286,15 @@ async def test_what_a_history_tool_refuses_is_recorded(client: Client, filled: O
         page = await filled.registry.read(lambda tx: list_executions(tx, {"status": "failed"}, Page()))
         [run, *_] = page["items"]
         assert (run["operation"], run["source"], run["client"]) == (operation, "cursor", "cursor-vscode 1.0")
-        details = refused["error"]["details"].partition("; a correct call: ")[0]  # which is for the model
+        details = refused["error"]["details"].partition("; a correct call: ")[0]  # the example is for the model
         assert run["error"] == {**refused["error"], "details": details}
 
 
-# -- no more than the client lets through
+# -- within the client's limit
 
 
 async def many(orchestrator: Orchestrator) -> list[str]:
-    """Thirty chats of which each has a long Korean beginning; their names, the latest first."""
+    """Log thirty chats that begin with a long Korean text; return their names, the latest first."""
     for number in range(30):
         text = f"{number}번째 대화입니다. " + "장바구니가 자꾸 비워지는 이유를 찾아야 합니다. " * 8
         await orchestrator.run(
@@ -335,7 +318,7 @@ async def many(orchestrator: Orchestrator) -> list[str]:
         ("search_sessions", {"query": "장바구니", "project": "all", "max_tokens": 100_000}),
     ],
 )
-async def test_a_list_is_no_longer_than_the_client_lets_through_and_goes_on_where_it_stopped(
+async def test_a_list_is_within_the_clients_limit_and_its_next_page_continues(
     orchestrator: Orchestrator, tool: str, arguments: dict[str, Any]
 ) -> None:
     there = await many(orchestrator)
@@ -353,7 +336,7 @@ async def test_a_list_is_no_longer_than_the_client_lets_through_and_goes_on_wher
     assert sorted(seen, reverse=True) == there
 
 
-async def test_lines_of_many_sessions_end_where_the_client_s_limit_is(orchestrator: Orchestrator) -> None:
+async def test_one_line_lists_are_within_the_clients_limit(orchestrator: Orchestrator) -> None:
     for number in range(100):
         message = {"role": "user", "text": f"{number:02} " + "basket " * 20}
         await orchestrator.run({"operation": "save", "channel": f"chat-{number:02}", "messages": [message]})
@@ -367,18 +350,18 @@ async def test_lines_of_many_sessions_end_where_the_client_s_limit_is(orchestrat
     assert len({line.split(" · ")[0] for line in seen}) == 100
 
 
-async def test_messages_around_a_match_have_the_users_time_as_the_match_has(client: Client) -> None:
+async def test_messages_around_a_match_have_local_times_as_the_match_has(client: Client) -> None:
     found = await result(client, "search_sessions", query="basket user 1", project="all")
     match = found["sessions"][0]["matches"][0]
     times = [one["timestamp"] for one in (match, *match["context"])]
     assert len(times) > 1
-    assert times == [local(time) for time in times]
+    assert times == [local_time(time) for time in times]
 
 
 # -- summaries
 
 
-async def test_the_summary_of_a_session_follows_what_is_said_and_forgets_what_is_deleted(
+async def test_a_summary_follows_new_messages_and_deletions(
     orchestrator: Orchestrator,
 ) -> None:
     async def summary() -> str:

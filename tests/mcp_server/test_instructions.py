@@ -1,4 +1,4 @@
-"""The instructions of a server that was started for a client, in both protocol eras."""
+"""Test the instructions of a server started for a client, in both protocol eras."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from sources.clients import find_client
 pytestmark = pytest.mark.anyio
 
 
-async def unused(*_: object) -> dict[str, Any]:
+async def fail_if_called(*_: object) -> dict[str, Any]:
     raise AssertionError("the handshake asks nothing of the registry")
 
 
-async def told(mode: Any, name: str, *, is_captured: bool = False) -> str:
-    server = create_server(unused, client=find_client(name), is_captured=is_captured)
+async def instructions_for(mode: Any, name: str, *, is_captured: bool = False) -> str:
+    server = create_server(fail_if_called, client=find_client(name), is_captured=is_captured)
     async with Client(server, mode=mode) as client:
         return client.instructions or ""
 
 
-async def test_a_client_is_asked_to_log_only_where_nothing_else_brings_its_chat() -> None:
+async def test_a_client_is_asked_to_log_only_if_nothing_else_captures_its_chats() -> None:
     cases_of_name: list[tuple[str, str]] = [
         ("cursor", "After each turn call conversation_log"),
         ("claude-desktop", "with only the new turns and with the channel that its first answer gave, and only where"),
@@ -35,7 +35,7 @@ async def test_a_client_is_asked_to_log_only_where_nothing_else_brings_its_chat(
     ]
     for mode in ["auto", "legacy"]:
         for name, logs in cases_of_name:
-            said = await told(mode, name)
+            said = await instructions_for(mode, name)
             assert logs in said
             assert ("conversation_log" in said) == ("do not log it" not in said)
             assert "Add as query.also always 3-4 other wordings of the same question" in said
@@ -44,5 +44,5 @@ async def test_a_client_is_asked_to_log_only_where_nothing_else_brings_its_chat(
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_client_whose_hooks_capture_its_chats_is_not_asked_to_log(mode: str) -> None:
-    assert "captured without you: do not log it" in await told(mode, "cursor", is_captured=True)
-    assert "conversation_log" not in await told(mode, "cursor", is_captured=True)
+    assert "captured without you: do not log it" in await instructions_for(mode, "cursor", is_captured=True)
+    assert "conversation_log" not in await instructions_for(mode, "cursor", is_captured=True)

@@ -1,4 +1,4 @@
-"""The prompts as a user picks them: each tells the AI which tool to call with what."""
+"""Test the prompts that a user picks: each tells the AI which tool to call and how."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from mcp_server.server import create_server
 pytestmark = pytest.mark.anyio
 
 
-async def unused(*_: object) -> dict[str, Any]:
+async def fail_if_called(*_: object) -> dict[str, Any]:
     raise AssertionError("a prompt asks nothing of the registry")
 
 
 @pytest.fixture(params=["auto", "legacy"])
 async def client(request: pytest.FixtureRequest) -> AsyncIterator[Client]:
-    async with Client(create_server(unused), mode=request.param) as connected:
+    async with Client(create_server(fail_if_called), mode=request.param) as connected:
         yield connected
 
 
@@ -31,7 +31,7 @@ async def text_of(client: Client, name: str, arguments: Mapping[str, str]) -> st
     return message.content.text
 
 
-async def test_there_are_six_prompts_that_say_what_they_are_for(client: Client) -> None:
+async def test_there_are_six_prompts_with_descriptions(client: Client) -> None:
     prompts = {prompt.name: prompt for prompt in (await client.list_prompts()).prompts}
     assert list(prompts) == ["continue", "recent", "search", "load", "tag", "briefing"]
     assert all(prompt.title and prompt.description for prompt in prompts.values())
@@ -46,7 +46,7 @@ async def test_there_are_six_prompts_that_say_what_they_are_for(client: Client) 
     }
 
 
-async def test_a_prompt_tells_the_ai_what_to_call(client: Client) -> None:
+async def test_a_prompt_names_the_tool_to_call(client: Client) -> None:
     cases: list[tuple[str, dict[str, str], str, str]] = [
         ("continue", {"text": 'the "인증" chat'}, "extract", r'{"query": {"text": "the \"인증\" chat"}}'),
         ("recent", {}, "list_sessions", '{"project": "all", "limit": 10}'),
@@ -70,7 +70,7 @@ async def test_a_prompt_tells_the_ai_what_to_call(client: Client) -> None:
         assert tool in {published.name for published in (await client.list_tools()).tools}
 
 
-async def test_a_prompt_that_cannot_be_given_is_the_callers_mistake(client: Client) -> None:
+async def test_a_prompt_with_wrong_arguments_is_an_invalid_request(client: Client) -> None:
     cases: list[tuple[str, dict[str, str], str]] = [
         ("nope", {}, "Unknown prompt: nope"),
         ("continue", {}, "text"),

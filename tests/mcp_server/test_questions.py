@@ -1,4 +1,4 @@
-"""The user is asked through a client that can: before forgetting, and between conversations that fit equally."""
+"""Test questions to the user: before forgetting, and between equally good conversations."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def declining(_text: str, labels: list[str]) -> ElicitResult:
 
 
 class User:
-    """A user of a client, with the questions that were put."""
+    """A user of a client, who collects the questions."""
 
     def __init__(self, orchestrator: Orchestrator, mode: str, choose: Choose | None = None) -> None:
         self._server = create_server(orchestrator.run, ("default", "admin"), is_local=True)
@@ -83,9 +83,7 @@ async def test_forgetting_much_is_done_when_the_user_agrees(orchestrator: Orches
 
 
 @pytest.mark.parametrize("choose", [choosing(1), declining])
-async def test_nothing_is_forgotten_against_the_user_s_will(
-    orchestrator: Orchestrator, mode: str, choose: Choose
-) -> None:
+async def test_nothing_is_forgotten_if_the_user_declines(orchestrator: Orchestrator, mode: str, choose: Choose) -> None:
     await mail_of(orchestrator)
     result = await User(orchestrator, mode, choose).call("forget", FORGET)
     assert result["receipt"]["is_dry_run"]
@@ -93,14 +91,14 @@ async def test_nothing_is_forgotten_against_the_user_s_will(
     assert await orchestrator.registry.get_conversations("mail")
 
 
-async def test_a_trial_run_asks_nobody(orchestrator: Orchestrator, mode: str) -> None:
+async def test_a_dry_run_asks_no_question(orchestrator: Orchestrator, mode: str) -> None:
     await mail_of(orchestrator)
     user = User(orchestrator, mode, choosing(0))
     assert (await user.call("forget", {"channel": "mail"}))["receipt"]["is_dry_run"]
     assert user.asked == []
 
 
-async def test_what_became_more_meanwhile_is_asked_about_again(orchestrator: Orchestrator) -> None:
+async def test_the_user_is_asked_again_if_the_number_of_messages_grows_meanwhile(orchestrator: Orchestrator) -> None:
     await mail_of(orchestrator)
     user = User(orchestrator, "auto", choosing(0))
     answer = user.answer
@@ -114,12 +112,12 @@ async def test_what_became_more_meanwhile_is_asked_about_again(orchestrator: Orc
     assert [text.partition(": ")[2][:2] for text, _ in user.asked] == ["34", "35"]
 
 
-async def test_a_client_that_cannot_ask_forgets_as_before(orchestrator: Orchestrator, mode: str) -> None:
+async def test_a_client_that_cannot_ask_forgets_without_a_question(orchestrator: Orchestrator, mode: str) -> None:
     await mail_of(orchestrator)
     assert not (await User(orchestrator, mode).call("forget", FORGET))["receipt"]["is_dry_run"]
 
 
-async def test_of_two_conversations_that_fit_equally_the_user_chooses(orchestrator: Orchestrator, mode: str) -> None:
+async def test_the_user_chooses_between_two_equally_good_conversations(orchestrator: Orchestrator, mode: str) -> None:
     await queues_of(orchestrator)
     plain = await User(orchestrator, mode).call("extract", QUEUE)
     assert plain["confidence"] == "low"
@@ -133,7 +131,7 @@ async def test_of_two_conversations_that_fit_equally_the_user_chooses(orchestrat
     assert (declined["channel"], "candidates" in declined) == (plain["channel"], True)
 
 
-async def test_a_conversation_that_fits_better_is_given_without_asking(orchestrator: Orchestrator, mode: str) -> None:
+async def test_a_better_conversation_is_given_without_a_question(orchestrator: Orchestrator, mode: str) -> None:
     await queues_of(orchestrator)
     user = User(orchestrator, mode, choosing(1))
     result = await user.call(
@@ -152,9 +150,7 @@ async def test_a_client_that_fails_to_ask_gets_the_plain_answer(orchestrator: Or
     assert "candidates" in await User(orchestrator, "legacy", failing).call("extract", QUEUE)
 
 
-async def test_a_user_who_is_not_there_is_not_waited_for(
-    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_absent_user_is_not_waited_for(orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
     await queues_of(orchestrator)
     monkeypatch.setattr(questions, "ANSWER_S", 0.01)
     user = User(orchestrator, "legacy", choosing(0))
@@ -163,7 +159,7 @@ async def test_a_user_who_is_not_there_is_not_waited_for(
 
 
 @pytest.mark.parametrize(("declared", "can"), [({}, True), ({"form": {}, "url": {}}, True), ({"url": {}}, False)])
-def test_only_a_client_that_shows_forms_is_asked(declared: dict[str, Any], can: bool) -> None:
+def test_only_a_client_that_supports_forms_is_asked(declared: dict[str, Any], can: bool) -> None:
     capabilities = ClientCapabilities.model_validate({"elicitation": declared})
     context: Any = SimpleNamespace(session=SimpleNamespace(client_capabilities=capabilities))
     assert can_ask(context) is can

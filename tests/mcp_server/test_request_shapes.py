@@ -1,4 +1,4 @@
-"""The shapes in which models send their calls: each means what it would mean to a reader."""
+"""Test the argument shapes that models send: each is understood as intended."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def shown(given: object) -> str:
     return json.dumps(given, ensure_ascii=False)[:70]
 
 
-async def test_a_call_of_extract_in_any_of_these_shapes_finds(orchestrator: Orchestrator) -> None:
+async def test_extract_finds_with_arguments_in_any_of_these_shapes(orchestrator: Orchestrator) -> None:
     said = [{"role": "user", "text": f"Why are {TEXT} gone?"}, {"role": "assistant", "text": "A new list each time."}]
     await orchestrator.run({"operation": "save", "channel": "basket", "messages": said, "source": "cursor"})
     found = {json.dumps(given): (await call(orchestrator, "extract", given))["channel"] for given in FINDING}
@@ -129,7 +129,7 @@ async def test_a_call_of_extract_in_any_of_these_shapes_finds(orchestrator: Orch
 
 
 @pytest.mark.parametrize("given", LOGGING, ids=shown)
-async def test_a_call_of_conversation_log_in_any_of_these_shapes_is_stored(
+async def test_conversation_log_stores_arguments_in_any_of_these_shapes(
     orchestrator: Orchestrator, given: dict[str, Any]
 ) -> None:
     kept = await call(orchestrator, "conversation_log", given)
@@ -138,7 +138,7 @@ async def test_a_call_of_conversation_log_in_any_of_these_shapes_is_stored(
 
 
 @pytest.mark.parametrize("given", CALLS_WITHOUT_TEXT, ids=shown)
-async def test_a_message_that_is_only_a_tool_call_or_its_result_is_stored_with_its_neighbours(
+async def test_a_message_of_only_a_tool_call_or_result_is_stored_with_its_neighbours(
     orchestrator: Orchestrator, given: dict[str, Any]
 ) -> None:
     kept = await call(orchestrator, "conversation_log", {"messages": [SAID[0], given, SAID[1]]})
@@ -147,13 +147,13 @@ async def test_a_message_that_is_only_a_tool_call_or_its_result_is_stored_with_i
     assert [one["text"] for one in stored[::2]] == [one["text"] for one in SAID]
 
 
-async def test_a_call_of_another_tool_in_any_of_these_shapes_is_carried_out(orchestrator: Orchestrator) -> None:
+async def test_other_tools_run_with_arguments_in_any_of_these_shapes(orchestrator: Orchestrator) -> None:
     await orchestrator.run({"operation": "save", "channel": "basket", "messages": SAID, "source": "cursor"})
     for tool, given in OTHERS:
         await call(orchestrator, tool, given)
 
 
-async def test_a_single_message_without_its_list_is_stored(orchestrator: Orchestrator) -> None:
+async def test_a_single_message_outside_a_list_is_stored(orchestrator: Orchestrator) -> None:
     for given in ({"messages": SAID[0]}, {"message": SAID[0]}, {"role": "user", "content": SAID[0]["text"]}):
         kept = await call(orchestrator, "conversation_log", given)
         stored = await orchestrator.registry.get_conversations(kept["channel"])
@@ -169,7 +169,7 @@ async def refused(orchestrator: Orchestrator, tool: str, given: dict[str, Any]) 
     return error
 
 
-async def test_who_speaks_is_no_tool_and_the_id_of_a_message_no_channel(orchestrator: Orchestrator) -> None:
+async def test_a_speakers_name_is_no_tool_and_a_message_id_no_channel(orchestrator: Orchestrator) -> None:
     error = await refused(
         orchestrator, "conversation_log", {"messages": [{"role": "user", "name": "kim", "content": ""}]}
     )
@@ -181,7 +181,7 @@ async def test_who_speaks_is_no_tool_and_the_id_of_a_message_no_channel(orchestr
     assert "msg_1" not in kept
 
 
-async def test_what_nobody_understands_is_refused_by_its_name(orchestrator: Orchestrator) -> None:
+async def test_an_argument_that_is_not_understood_is_refused_by_name(orchestrator: Orchestrator) -> None:
     cases: list[tuple[str, dict[str, Any], str]] = [
         ("conversation_log", {"messages": SAID, "title": "Basket", "meta": 5}, "meta"),
         ("conversation_log", {"messages": SAID, "id": "msg_1"}, "id"),
@@ -192,12 +192,12 @@ async def test_what_nobody_understands_is_refused_by_its_name(orchestrator: Orch
         assert (error["code"], error["details"].startswith(f"{field}: given")) == ("INVALID_REQUEST", True)
 
 
-async def test_a_text_in_curly_braces_is_looked_for(orchestrator: Orchestrator) -> None:
+async def test_a_text_in_curly_braces_is_searched(orchestrator: Orchestrator) -> None:
     for text in ("{1: 2}", "{'a', 'b'}"):
         assert (await refused(orchestrator, "extract", {"query": text}))["code"] == "NOT_FOUND"
 
 
-async def test_what_stands_beside_a_message_is_kept_at_any_depth_that_is_allowed(orchestrator: Orchestrator) -> None:
+async def test_deeply_nested_context_is_stored(orchestrator: Orchestrator) -> None:
     deep: Any = "bottom"
     for _ in range(25):
         deep = {"in": deep}

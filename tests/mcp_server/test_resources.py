@@ -1,4 +1,4 @@
-"""The channels as resources a user attaches to a chat."""
+"""Test channels as resources that a user attaches to a chat."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ async def read(client: Client, uri: str) -> str:
     return content.text
 
 
-async def test_the_channels_are_listed_with_the_resource_of_each(client: Client) -> None:
+async def test_channels_are_listed_with_their_resources(client: Client) -> None:
     assert [str(one.uri) for one in (await client.list_resources()).resources] == ["registry://channels"]
     listed = json.loads(await read(client, "registry://channels"))
     assert listed["total"] == 3
     assert {item["channel"]: item["uri"] for item in listed["channels"]} == {name: uri_of(name) for name in NAMES}
 
 
-async def test_a_channel_of_any_name_is_read(client: Client) -> None:
+async def test_a_channel_with_any_name_is_read(client: Client) -> None:
     for name in NAMES:
         found = json.loads(await read(client, uri_of(name)))
         assert found["session"]["channel"] == name
@@ -66,7 +66,7 @@ async def test_a_channel_of_any_name_is_read(client: Client) -> None:
         assert len(found["messages"][2]["text"]) == 200
 
 
-async def test_a_channel_is_read_in_short(client: Client) -> None:
+async def test_the_summary_of_a_channel_is_read(client: Client) -> None:
     for name in NAMES:
         assert (
             await read(client, f"{uri_of(name)}/summary")
@@ -74,7 +74,7 @@ async def test_a_channel_is_read_in_short(client: Client) -> None:
         )
 
 
-async def test_no_text_in_a_resource_can_hide_and_it_is_said_to_be_quoted(client: Client) -> None:
+async def test_invisible_characters_in_a_resource_are_shown_and_its_text_is_marked_as_quoted(client: Client) -> None:
     messages = [{"role": "user", "text": "before\u202eafter \U000e0041"}]
     await client.call_tool("conversation_log", {"channel": "h", "messages": messages, "meta": {"title": "a\u202eb"}})
     read_at = [await read(client, uri) for uri in ("registry://channels", uri_of("h"), f"{uri_of('h')}/summary")]
@@ -83,7 +83,7 @@ async def test_no_text_in_a_resource_can_hide_and_it_is_said_to_be_quoted(client
     assert all("Quoted from earlier conversations" in text for text in read_at[1:])
 
 
-async def test_the_times_of_a_resource_are_those_that_the_tools_tell(client: Client) -> None:
+async def test_times_of_a_resource_are_those_of_the_tools(client: Client) -> None:
     told = await client.call_tool("fetch_session_by_id", {"session_id": NAMES[0]})
     assert told.structured_content
     by_tool = told.structured_content["result"]
@@ -102,7 +102,7 @@ async def test_there_are_templates_for_a_channel_and_its_summary(client: Client)
     ]
 
 
-async def test_a_resource_that_is_not_there_is_the_callers_mistake(client: Client) -> None:
+async def test_an_unknown_resource_is_an_invalid_request(client: Client) -> None:
     cases: list[str] = ["registry://channels/none", "registry://channels/none/summary", "registry://nothing"]
     for uri in cases:
         with pytest.raises(MCPError) as failed:
@@ -112,7 +112,7 @@ async def test_a_resource_that_is_not_there_is_the_callers_mistake(client: Clien
         await client.read_resource(cases[0])
 
 
-async def test_a_registry_that_cannot_be_read_is_ours() -> None:
+async def test_an_unreadable_registry_is_an_internal_error() -> None:
     async def broken(*_: object, **__: object) -> dict[str, Any]:
         return {"success": False, "error": {"code": "STORAGE_ERROR", "message": "The disk is full.", "details": ""}}
 

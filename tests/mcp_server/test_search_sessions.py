@@ -1,4 +1,4 @@
-"""Past sessions found by what was said in them, by an AI client of either era."""
+"""Test the search for past sessions, by clients of both protocol eras."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from mcp.types import CallToolResult
 from mcp_server.server import create_server
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
+from tests.mcp_server.calls import call
 from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio
@@ -45,10 +46,7 @@ async def client(orchestrator: Orchestrator) -> AsyncIterator[Client]:
 
 
 async def search(client: Client, query: str = "redis", **arguments: Any) -> dict[str, Any]:
-    answer = await client.call_tool("search_sessions", {"query": query, **arguments})
-    assert isinstance(answer, CallToolResult)
-    assert isinstance(answer.structured_content, dict)
-    return answer.structured_content
+    return await call(client, "search_sessions", query=query, **arguments)
 
 
 async def found(client: Client, query: str = "redis", **arguments: Any) -> set[str]:
@@ -63,7 +61,7 @@ async def test_the_current_project_is_searched_unless_all_are_asked_for(client: 
     assert await found(client, project=AUTH) == {"tokens"}
 
 
-async def test_a_session_found_says_where_the_words_stand(client: Client) -> None:
+async def test_a_found_session_shows_where_the_words_are(client: Client) -> None:
     result = (await search(client, "tokens", project="all"))["result"]
     [session] = result["sessions"]
     assert (session["match_count"], session["project_path"], result["project"]) == (1, AUTH, "all")
@@ -73,7 +71,7 @@ async def test_a_session_found_says_where_the_words_stand(client: Client) -> Non
     assert result["pagination"] == {"total": 1, "limit": 10, "offset": 0, "has_more": False}
 
 
-async def test_a_search_is_narrowed(client: Client) -> None:
+async def test_filters_narrow_a_search(client: Client) -> None:
     cases: list[tuple[dict[str, Any], set[str]]] = [
         ({"after_date": "2026-01-03"}, {"prices", "tokens"}),
         ({"before_date": "2026-01-03"}, {"basket"}),
@@ -87,7 +85,7 @@ async def test_a_search_is_narrowed(client: Client) -> None:
         assert await found(client, project="all", **arguments) == expected
 
 
-async def test_a_search_that_finds_nothing_in_its_folder_says_where_it_would(client: Client) -> None:
+async def test_a_search_without_results_in_its_folder_says_where_there_are_some(client: Client) -> None:
     empty = (await search(client, project="/home/bob/auth"))["result"]
     assert empty["sessions"] == []
     assert empty["elsewhere"] == {"all": 3, "same_name": {"path": AUTH, "count": 1}}
@@ -95,13 +93,13 @@ async def test_a_search_that_finds_nothing_in_its_folder_says_where_it_would(cli
     assert "elsewhere" not in nowhere
 
 
-async def test_to_exclude_the_current_session_it_must_be_named(client: Client) -> None:
+async def test_excluding_the_current_session_requires_its_name(client: Client) -> None:
     refused = await search(client, exclude_current=True)
     assert refused["error"]["code"] == "INVALID_REQUEST"
     assert "current_session_id: missing" in refused["error"]["details"]
 
 
-async def test_bad_arguments_are_refused_by_the_name_of_the_field(client: Client) -> None:
+async def test_bad_arguments_are_refused_with_the_name_of_the_field(client: Client) -> None:
     cases: list[tuple[str, dict[str, Any], str]] = [
         ("list_sessions", {"limit": 5000}, "limit: given 5000; allowed: less than or equal to 1000"),
         ("list_sessions", {"limit": "many"}, 'limit: given "many"; allowed: a valid integer; a correct call: '),

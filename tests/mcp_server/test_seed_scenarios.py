@@ -1,4 +1,4 @@
-"""What people first wanted of this product, each as its client would call it, over chats logged through the tools."""
+"""Test the product's first use cases, as a client calls them, over chats logged through the tools."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from benchmarks.retrieval.product import clock_at
 from mcp_server.server import create_server
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
+from tests.mcp_server.calls import call, result
 from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio
@@ -84,15 +85,15 @@ def clock() -> Iterator[None]:
         yield
 
 
-def window(orchestrator: Orchestrator) -> Client:
-    """Cursor, opened in the shop's folder."""
+def client_in_shop(orchestrator: Orchestrator) -> Client:
+    """Return Cursor's client, opened in the shop's folder."""
     server = create_server(orchestrator.run, ("all",), SHOP)
     return Client(server, client_info=Implementation(name="cursor-vscode", version="1.0"))
 
 
-async def weeks_of_work(orchestrator: Orchestrator) -> None:
-    """What Cursor has logged."""
-    async with window(orchestrator) as client:
+async def log_chats(orchestrator: Orchestrator) -> None:
+    """Log all chats as Cursor."""
+    async with client_in_shop(orchestrator) as client:
         for channel, (project, days, turns) in CHATS.items():
             texts = [text for turn in turns for text in turn]
             await _log(client, channel, texts, NOW - timedelta(days=days), project=project)
@@ -102,14 +103,14 @@ async def weeks_of_work(orchestrator: Orchestrator) -> None:
 
 @pytest.fixture
 async def orchestrator(clock: None, seeded_file: Seeded) -> AsyncIterator[Orchestrator]:
-    registry = Registry(await seeded_file(weeks_of_work))
+    registry = Registry(await seeded_file(log_chats))
     yield Orchestrator(registry)
     registry.close()
 
 
 @pytest.fixture
 async def cursor(orchestrator: Orchestrator) -> AsyncIterator[Client]:
-    async with window(orchestrator) as client:
+    async with client_in_shop(orchestrator) as client:
         yield client
 
 
@@ -122,13 +123,7 @@ async def _log(client: Client, channel: str, texts: list[str], at: datetime, **m
         }
         for place, text in enumerate(texts)
     ]
-    await ask(client, "conversation_log", channel=channel, messages=messages, meta=meta)
-
-
-async def ask(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    answer = (await client.call_tool(tool, arguments)).structured_content or {}
-    assert answer["ok"], answer
-    return dict(answer["result"])
+    await result(client, "conversation_log", channel=channel, messages=messages, meta=meta)
 
 
 def channels(found: dict[str, Any]) -> list[str]:
@@ -140,7 +135,7 @@ def texts(found: dict[str, Any]) -> list[str]:
 
 
 async def test_tag_this_session_and_load_it_by_its_nickname(cursor: Client) -> None:
-    tagged = await ask(
+    tagged = await result(
         cursor,
         "tag_current_session",
         nickname="auth-design",
@@ -151,20 +146,20 @@ async def test_tag_this_session_and_load_it_by_its_nickname(cursor: Client) -> N
         "auth-design",
         ["api", "authentication"],
     )
-    loaded = await ask(cursor, "fetch_session_by_nickname", nickname="auth-design")
+    loaded = await result(cursor, "fetch_session_by_nickname", nickname="auth-design")
     assert len(loaded["messages"]) == 4
     assert "Keep refresh tokens in httpOnly cookies and rotate them." in texts(loaded)
 
 
 async def test_find_sessions_where_we_discussed_database_migrations(cursor: Client) -> None:
-    found = await ask(cursor, "search_sessions", query="database migrations", project="current")
+    found = await result(cursor, "search_sessions", query="database migrations", project="current")
     assert set(channels(found)[:2]) == {"schema", "rollback"}
     assert {session["project_path"] for session in found["sessions"] if "project_path" in session} <= {SHOP}
 
 
 @pytest.mark.parametrize("since", ["yesterday", "어제"])
 async def test_what_did_i_work_on_yesterday(cursor: Client, since: str) -> None:
-    listed = await ask(cursor, "list_sessions", full=True, limit=10, project="current", since=since, until=since)
+    listed = await result(cursor, "list_sessions", full=True, limit=10, project="current", since=since, until=since)
     assert set(channels(listed)) == {"auth", "payment"}
 
 
@@ -177,11 +172,11 @@ async def test_what_did_i_work_on_yesterday(cursor: Client, since: str) -> None:
     ],
 )
 async def test_a_day_in_the_words_lists_the_sessions_of_that_day(cursor: Client, words: str, days: set[str]) -> None:
-    assert set(channels(await ask(cursor, "search_sessions", query=words, project="all"))) == days
+    assert set(channels(await result(cursor, "search_sessions", query=words, project="all"))) == days
 
 
 async def test_how_did_we_handle_authentication_in_my_other_project(cursor: Client) -> None:
-    found = await ask(cursor, "search_sessions", query="authentication", project="all")
+    found = await result(cursor, "search_sessions", query="authentication", project="all")
     assert set(channels(found)[:3]) == {"auth", "oauth", "biometric"}
 
 
@@ -210,10 +205,8 @@ async def test_how_did_we_handle_authentication_in_my_other_project(cursor: Clie
         ),
     ],
 )
-async def test_the_context_of_an_earlier_chat_is_pulled_in(
-    cursor: Client, words: str, channel: str, answer: str
-) -> None:
-    found = await ask(cursor, "extract", query=words)
+async def test_the_context_of_an_earlier_chat_is_found(cursor: Client, words: str, channel: str, answer: str) -> None:
+    found = await result(cursor, "extract", query=words)
     assert found["channel"] == f"cursor_session_{channel}"
     assert answer in texts(found)
     assert found["confidence"] in ("high", "medium")
@@ -226,14 +219,16 @@ async def test_another_client_gets_the_whole_conversation_about_fibonacci(
 ) -> None:
     desktop = Implementation(name="claude-ai", version="1.0")
     async with Client(create_server(orchestrator.run), client_info=desktop) as claude:
-        found = await ask(claude, "extract", query={"text": words, "limit": 20}, meta={"source": "claude"}, **channel)
+        found = await result(
+            claude, "extract", query={"text": words, "limit": 20}, meta={"source": "claude"}, **channel
+        )
     assert found["channel"] == FIBONACCI
     assert texts(found) == FIBONACCI_TEXTS
     last = datetime.fromisoformat(found["metadata"]["last_activity"])
     assert (found["metadata"]["filtered_messages"], last) == (4, datetime.fromisoformat("2025-09-29T14:33:15+00:00"))
 
 
-async def test_what_nobody_spoke_of_is_not_found(cursor: Client) -> None:
+async def test_a_subject_that_nobody_spoke_of_is_not_found(cursor: Client) -> None:
     answer = await cursor.call_tool(
         "extract", {"channel": FIBONACCI, "query": {"text": "kubernetes ingress certificate"}}
     )
@@ -245,21 +240,21 @@ async def test_what_nobody_spoke_of_is_not_found(cursor: Client) -> None:
 
 
 async def refused(client: Client, **arguments: Any) -> str:
-    answer = (await client.call_tool("extract", arguments)).structured_content or {}
+    answer = await call(client, "extract", **arguments)
     assert answer["error"]["code"] == "NOT_FOUND", answer
     return str(answer["error"]["details"])
 
 
-async def test_who_works_in_a_folder_gets_its_own_of_conversations_that_hold_as_much(
+async def test_the_folder_decides_between_equally_good_conversations(
     cursor: Client, orchestrator: Orchestrator
 ) -> None:
     words = "Pull in the context from when we worked on the authentication system"
-    found = await ask(cursor, "extract", query=words)
+    found = await result(cursor, "extract", query=words)
     assert found["channel"] == "cursor_session_auth"
     assert {one["channel"] for one in found["candidates"]} >= {"cursor_session_oauth", "cursor_session_biometric"}
     async with Client(create_server(orchestrator.run, ("all",), API)) as elsewhere:
-        assert (await ask(elsewhere, "extract", query=words))["channel"] == "cursor_session_oauth"
-    assert (await ask(cursor, "extract", query="biometric login with the keychain"))["channel"].endswith("biometric")
+        assert (await result(elsewhere, "extract", query=words))["channel"] == "cursor_session_oauth"
+    assert (await result(cursor, "extract", query="biometric login with the keychain"))["channel"].endswith("biometric")
 
 
 @pytest.mark.parametrize("channel", [{"channel": "cursor_session_payment"}, {}], ids=["named", "found"])
@@ -270,43 +265,43 @@ async def test_who_works_in_a_folder_gets_its_own_of_conversations_that_hold_as_
         "Stripe webhook 대화 이어서 하자, 오늘 또 왔어",
     ],
 )
-async def test_who_goes_on_may_name_a_time_in_passing(cursor: Client, words: str, channel: dict[str, str]) -> None:
-    found = await ask(cursor, "extract", query=words, **channel)
+async def test_a_request_to_continue_may_name_a_time(cursor: Client, words: str, channel: dict[str, str]) -> None:
+    found = await result(cursor, "extract", query=words, **channel)
     assert found["channel"] == "cursor_session_payment"
     assert texts(found) == [text for turn in CHATS["cursor_session_payment"][2] for text in turn]
     assert found["metadata"]["understood"]["relaxed"] == "time"
     assert "2025-10-02" in found["note"]
-    sessions = await ask(cursor, "search_sessions", query=words, project="all")
+    sessions = await result(cursor, "search_sessions", query=words, project="all")
     assert (channels(sessions)[0], sessions["understood"]["relaxed"]) == ("payment", "time")
 
 
-async def test_who_goes_on_in_a_conversation_that_is_named_gets_its_end_whatever_the_words(cursor: Client) -> None:
+async def test_continuing_a_named_conversation_gives_its_end_for_any_words(cursor: Client) -> None:
     asked = "continue the late invoice conversation, half should've landed today"
-    found = await ask(cursor, "extract", query=asked, channel="cursor_session_payment")
+    found = await result(cursor, "extract", query=asked, channel="cursor_session_payment")
     assert texts(found) == [text for turn in CHATS["cursor_session_payment"][2] for text in turn]
     assert (found["metadata"]["understood"]["relaxed"], found["confidence"]) == ("time and words", "low")
 
 
-async def test_who_goes_on_with_what_was_said_then_gets_that(cursor: Client) -> None:
-    found = await ask(cursor, "extract", query="continue the authentication thing from yesterday")
+async def test_a_request_to_continue_a_conversation_of_a_day_gets_that_of_the_day(cursor: Client) -> None:
+    found = await result(cursor, "extract", query="continue the authentication thing from yesterday")
     assert found["channel"] == "cursor_session_auth"
     assert "relaxed" not in found["metadata"]["understood"]
 
 
-async def test_a_day_on_which_nothing_of_it_was_said_names_the_nearest_that_has_it(cursor: Client) -> None:
+async def test_a_day_without_a_match_names_the_nearest_match(cursor: Client) -> None:
     words = "that database schema we designed yesterday"
-    found = await ask(cursor, "extract", query=words)
+    found = await result(cursor, "extract", query=words)
     assert found["metadata"]["understood"]["relaxed"] == "words"
     assert found["channel"] == "cursor_session_auth", "the latest of that day"
     assert "Nearest: 2025-09-29 10:00, “Let us design the database migrations with Prisma”" in found["note"]
     assert found["candidates"][0]["channel"] == "cursor_session_schema"
-    sessions = await ask(cursor, "search_sessions", query=words, project="all")
+    sessions = await result(cursor, "search_sessions", query=words, project="all")
     assert set(channels(sessions)) == {"auth", "payment"}
     assert sessions["elsewhere"]["about_it"]["session_id"] == "cursor_session_schema"
 
 
-async def test_a_day_without_any_session_is_given_up_aloud(cursor: Client) -> None:
-    found = await ask(cursor, "extract", query="the database migrations with Prisma we designed today")
+async def test_a_request_for_a_day_without_any_session_says_that_it_was_widened(cursor: Client) -> None:
+    found = await result(cursor, "extract", query="the database migrations with Prisma we designed today")
     assert found["channel"] == "cursor_session_schema"
     assert found["metadata"]["understood"]["relaxed"] == "time"
     assert "Nothing of it is from 2025-10-02 00:00" in found["note"]
@@ -314,20 +309,20 @@ async def test_a_day_without_any_session_is_given_up_aloud(cursor: Client) -> No
     assert "nothing from 2025-10-02 00:00" in named
 
 
-async def test_a_conversation_called_just_so_is_no_guess(cursor: Client) -> None:
+async def test_a_conversation_with_exactly_that_nickname_is_no_guess(cursor: Client) -> None:
     asked = {"query": "Check the session about gateway architecture"}
-    assert "cursor_session_cors" in (await ask(cursor, "extract", **asked))["channel"]
-    assert (await ask(cursor, "extract", **asked))["confidence"] == "low"
-    await ask(cursor, "tag_current_session", nickname="gateway-architecture", session_id="cursor_session_cors")
-    found = await ask(cursor, "extract", **asked)
+    assert "cursor_session_cors" in (await result(cursor, "extract", **asked))["channel"]
+    assert (await result(cursor, "extract", **asked))["confidence"] == "low"
+    await result(cursor, "tag_current_session", nickname="gateway-architecture", session_id="cursor_session_cors")
+    found = await result(cursor, "extract", **asked)
     assert found["channel"] == "cursor_session_cors"
     assert found["confidence"] != "low"
-    searched = await ask(cursor, "search_sessions", query="gateway architecture", project="all")
+    searched = await result(cursor, "search_sessions", query="gateway architecture", project="all")
     assert channels(searched)[0] == "cors"
     assert searched["confidence"] != "low"
 
 
-async def test_who_goes_on_is_sure_of_what_a_conversation_speaks_of(cursor: Client) -> None:
+async def test_a_request_to_continue_is_surer_of_a_conversation_on_its_subject(cursor: Client) -> None:
     for number in range(5):
         more = "and more of the garden " * number
         said = (
@@ -337,12 +332,12 @@ async def test_who_goes_on_is_sure_of_what_a_conversation_speaks_of(cursor: Clie
             "You are welcome.",
         )
         messages = [{"role": ("user", "assistant")[at % 2], "text": text} for at, text in enumerate(said)]
-        await ask(cursor, "conversation_log", channel=f"cursor_session_tax_{number}", messages=messages)
+        await result(cursor, "conversation_log", channel=f"cursor_session_tax_{number}", messages=messages)
     for tool, where in (("extract", {}), ("search_sessions", {"project": "all"})):
         subject = "my tax return from the last chat"
-        assert (await ask(cursor, tool, query=subject, **where))["confidence"] == "low"
-        assert (await ask(cursor, tool, query=f"continue {subject}", **where))["confidence"] == "medium"
-        assert (await ask(cursor, tool, query="continue my taxx return", **where))["confidence"] == "low"
+        assert (await result(cursor, tool, query=subject, **where))["confidence"] == "low"
+        assert (await result(cursor, tool, query=f"continue {subject}", **where))["confidence"] == "medium"
+        assert (await result(cursor, tool, query="continue my taxx return", **where))["confidence"] == "low"
 
 
 @pytest.mark.parametrize(
@@ -354,19 +349,19 @@ async def test_who_goes_on_is_sure_of_what_a_conversation_speaks_of(cursor: Clie
         "go on with the webhook payment, what is still open?",
     ],
 )
-async def test_what_says_to_go_on_is_not_looked_for(cursor: Client, words: str) -> None:
-    read = (await ask(cursor, "extract", query=words))["metadata"]["understood"]
+async def test_words_of_a_request_to_continue_are_not_searched(cursor: Client, words: str) -> None:
+    read = (await result(cursor, "extract", query=words))["metadata"]["understood"]
     assert (read["continues"], set(read["words"])) == (True, {"payment", "webhook"})
 
 
-async def test_a_time_that_was_named_makes_nothing_sure_that_holds_hardly_a_word(cursor: Client) -> None:
-    found = await ask(cursor, "extract", query="the birthday party of Anna and the tokens from yesterday")
+async def test_a_matching_time_does_not_raise_the_confidence_of_a_weak_match(cursor: Client) -> None:
+    found = await result(cursor, "extract", query="the birthday party of Anna and the tokens from yesterday")
     assert found["confidence"] == "low"
 
 
-async def test_the_day_of_last_week_is_meant_where_nothing_was_said_on_the_latest(cursor: Client) -> None:
+async def test_a_weekday_means_last_weeks_if_nothing_was_said_on_the_latest_one(cursor: Client) -> None:
     said = {"role": "user", "text": "The bandsaw drifts", "timestamp": "2025-09-23T10:00:00+09:00"}
     project = {"project": "/home/ann/sawmill"}
-    await ask(cursor, "conversation_log", channel="cursor_session_saw", messages=[said], meta=project)
-    found = await ask(cursor, "extract", query="what did I work on in the sawmill project last Tuesday?")
+    await result(cursor, "conversation_log", channel="cursor_session_saw", messages=[said], meta=project)
+    found = await result(cursor, "extract", query="what did I work on in the sawmill project last Tuesday?")
     assert found["channel"] == "cursor_session_saw"

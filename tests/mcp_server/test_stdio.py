@@ -1,4 +1,4 @@
-"""The server as a client starts it: a process on pipes, its registry opened behind the handshake."""
+"""Test the server as a client starts it: a process on pipes that opens its registry after the handshake."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ run_stdio()
 
 @pytest.fixture(scope="module")
 def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
-    """A server past its handshake, whose registry cannot be opened."""
+    """Start a server whose registry cannot be opened, past its handshake."""
     home = tmp_path_factory.mktemp("home")
     (home / "registry").mkdir()
     (home / "registry" / "registry.db").write_bytes(b"no database at all" * 100)
@@ -39,32 +39,32 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Pop
         env={**environment(home), "CTXR_SHARED": "off"},
         text=True,
     ) as started:
-        loaded, operations_load_the_graph = heard(started)
+        loaded, operations_load_the_graph = receive(started)
         assert loaded == [], "the handshake waits for no graph and no database"
         assert not operations_load_the_graph
-        say(started, json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": first}), "")
-        assert heard(started)["id"] == 1
+        send(started, json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": first}), "")
+        assert receive(started)["id"] == 1
         yield started
         assert started.stdin
         started.stdin.close()
 
 
-def say(process: subprocess.Popen[str], *lines: str) -> None:
+def send(process: subprocess.Popen[str], *lines: str) -> None:
     assert process.stdin
     process.stdin.write("\n".join(lines) + "\n")
     process.stdin.flush()
 
 
-def heard(process: subprocess.Popen[str]) -> Any:
+def receive(process: subprocess.Popen[str]) -> Any:
     assert process.stdout
     return json.loads(process.stdout.readline())
 
 
-def test_a_registry_that_cannot_be_opened_is_an_answer_not_a_crash(process: subprocess.Popen[str]) -> None:
+def test_a_registry_that_cannot_be_opened_is_an_error_answer_and_no_crash(process: subprocess.Popen[str]) -> None:
     for number in range(2):
         call = {"name": "extract", "arguments": {"query": {"text": "fibonacci"}}}
-        say(process, json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}))
-        assert heard(process)["result"]["structuredContent"]["error"]["code"] == "STORAGE_ERROR"
+        send(process, json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}))
+        assert receive(process)["result"]["structuredContent"]["error"]["code"] == "STORAGE_ERROR"
 
 
 UNREADABLE: tuple[tuple[str, int | str | None, int], ...] = (
@@ -80,10 +80,10 @@ UNREADABLE: tuple[tuple[str, int | str | None, int], ...] = (
 )
 
 
-def test_a_line_that_cannot_be_read_gets_an_error_and_the_next_one_its_answer(process: subprocess.Popen[str]) -> None:
+def test_an_unreadable_line_gets_an_error_and_the_next_one_its_answer(process: subprocess.Popen[str]) -> None:
     for line, request_id, code in UNREADABLE:
-        say(process, line, json.dumps({"jsonrpc": "2.0", "id": 2, "method": "ping"}))
-        answers = [heard(process) for _ in range(2)]
+        send(process, line, json.dumps({"jsonrpc": "2.0", "id": 2, "method": "ping"}))
+        answers = [receive(process) for _ in range(2)]
         [error] = [answer["error"] for answer in answers if answer["id"] == request_id]
         assert error["code"] == code, line
         assert {answer["id"] for answer in answers} == {2, request_id}

@@ -1,4 +1,4 @@
-"""A client that subscribed to a channel is told when it grows, whichever process stores the message."""
+"""Test subscriptions: a client is notified when a channel grows, whichever process stores the message."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUESTIONS = ("Why does the basket lose its items after login?", "And what about 
 
 @pytest.fixture
 async def elsewhere(sqlite_url: str) -> AsyncIterator[Registry]:
-    """The same registry as another process has it."""
+    """Open the same registry as another process does."""
     registry = Registry(sqlite_url)
     yield registry
     registry.close()
@@ -38,8 +38,8 @@ async def say(registry: Registry, channel: str, *texts: str, **about: Any) -> No
     await registry.save_conversation(channel, [{"role": "user", "text": text} for text in texts], "cursor", about)
 
 
-class Told:
-    """A client of the older protocol, and the resources it was told of."""
+class Notifications:
+    """Message handler of an older client; collects the addresses of changed resources."""
 
     def __init__(self) -> None:
         self.uris: asyncio.Queue[str] = asyncio.Queue()
@@ -53,7 +53,7 @@ class Told:
 
 
 @pytest.fixture(autouse=True)
-def often(monkeypatch: pytest.MonkeyPatch) -> None:
+def frequent_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("registry.storage.exchange.change_feed.POLL_S", 0.01)
 
 
@@ -62,7 +62,9 @@ def server(orchestrator: Orchestrator, **about: Any) -> Any:
 
 
 @pytest.mark.parametrize("uri", [uri_of(AUTH), f"registry://channels/{AUTH}", f"{uri_of(AUTH)}/summary"])
-async def test_a_stream_tells_that_a_channel_grew(orchestrator: Orchestrator, elsewhere: Registry, uri: str) -> None:
+async def test_a_stream_notifies_of_a_channel_that_grew(
+    orchestrator: Orchestrator, elsewhere: Registry, uri: str
+) -> None:
     await say(elsewhere, AUTH, "first")
     async with Client(server(orchestrator)) as client, client.listen(resource_subscriptions=[uri]) as news:
         await say(elsewhere, "another", "not asked for")
@@ -71,8 +73,10 @@ async def test_a_stream_tells_that_a_channel_grew(orchestrator: Orchestrator, el
         assert event.uri == uri  # type: ignore[union-attr]
 
 
-async def test_an_older_client_is_told_until_it_unsubscribes(orchestrator: Orchestrator, elsewhere: Registry) -> None:
-    told = Told()
+async def test_an_older_client_is_notified_until_it_unsubscribes(
+    orchestrator: Orchestrator, elsewhere: Registry
+) -> None:
+    told = Notifications()
     async with Client(server(orchestrator, is_local=True), mode="legacy", message_handler=told) as client:
         assert client.server_capabilities.resources
         assert client.server_capabilities.resources.subscribe
@@ -86,7 +90,7 @@ async def test_an_older_client_is_told_until_it_unsubscribes(orchestrator: Orche
         assert await told.next() == uri_of("last")
 
 
-async def test_a_channel_that_became_another_goes_on_telling_under_its_old_name(
+async def test_a_channel_that_was_merged_into_another_still_notifies_under_its_old_name(
     orchestrator: Orchestrator, elsewhere: Registry
 ) -> None:
     await say(elsewhere, "session", *QUESTIONS, session_id="c-1")
@@ -97,7 +101,7 @@ async def test_a_channel_that_became_another_goes_on_telling_under_its_old_name(
         assert event.uri == uri  # type: ignore[union-attr]
 
 
-async def test_nobody_watches_the_registry_when_nobody_listens(orchestrator: Orchestrator) -> None:
+async def test_the_registry_is_polled_only_while_a_client_listens(orchestrator: Orchestrator) -> None:
     began, ended = asyncio.Queue[None](), asyncio.Queue[None]()
 
     async def grown(since: datetime) -> AsyncIterator[set[str]]:
@@ -116,7 +120,7 @@ async def test_nobody_watches_the_registry_when_nobody_listens(orchestrator: Orc
     assert began.empty()
 
 
-async def test_an_older_client_that_goes_away_takes_its_subscription_along(orchestrator: Orchestrator) -> None:
+async def test_the_subscription_of_an_older_client_ends_with_its_connection(orchestrator: Orchestrator) -> None:
     ended = asyncio.Event()
 
     async def grown(_since: datetime) -> AsyncIterator[set[str]]:
@@ -132,7 +136,7 @@ async def test_an_older_client_that_goes_away_takes_its_subscription_along(orche
     await asyncio.wait_for(ended.wait(), 10)
 
 
-async def test_a_subscriber_is_told_of_what_its_token_sees(orchestrator: Orchestrator) -> None:
+async def test_a_subscriber_is_notified_only_of_channels_its_token_sees(orchestrator: Orchestrator) -> None:
     registry = orchestrator.registry
 
     async def grown(since: datetime) -> AsyncIterator[set[str]]:

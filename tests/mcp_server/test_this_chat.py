@@ -1,4 +1,4 @@
-"""Which chat is meant: a channel for each, none written into by another, and a name only for one that is known."""
+"""Test which chat is meant: each has its own channel that no other chat writes to, and only a known one is named."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Chat:
         return await self.call("conversation_log", messages=said(*texts), **about)
 
 
-async def test_a_chat_without_a_channel_gets_one_and_goes_on_in_it(orchestrator: Orchestrator) -> None:
+async def test_a_chat_without_a_channel_gets_one_and_continues_in_it(orchestrator: Orchestrator) -> None:
     chat = Chat(orchestrator)
     first = await chat.log("Why is the basket empty?")
     assert first["channel"].startswith("cursor_session_")
@@ -67,7 +67,7 @@ async def test_a_retry_of_a_call_without_a_channel_is_recognised(orchestrator: O
     assert other["new_count"] == 2
 
 
-async def test_a_chat_that_is_sent_whole_without_a_channel_goes_on_in_its_own(orchestrator: Orchestrator) -> None:
+async def test_a_whole_chat_sent_again_without_a_channel_stays_in_its_own(orchestrator: Orchestrator) -> None:
     chat, texts = Chat(orchestrator), ["Why is the basket empty?", "password=hunter2hunter2", "And now?", "It is full."]
     await chat.log("Paint the fence.", "Which colour?")
     answers = [await chat.log(*texts[:count]) for count in (1, 2, 4, 4)]
@@ -78,7 +78,7 @@ async def test_a_chat_that_is_sent_whole_without_a_channel_goes_on_in_its_own(or
 
 
 @pytest.mark.parametrize("server", ["", "-context-registry", "-my notes"])
-async def test_a_client_that_adds_the_server_s_name_to_its_own_is_known(
+async def test_a_client_name_with_the_servers_name_appended_is_recognised(
     orchestrator: Orchestrator, server: str
 ) -> None:
     program = Implementation(name=f"qwen-cli-mcp-client{server}", version="0.0.1")
@@ -86,14 +86,14 @@ async def test_a_client_that_adds_the_server_s_name_to_its_own_is_known(
     assert first["channel"].startswith("qwen-code_session_")
 
 
-async def test_a_client_that_sends_its_chats_id_gets_the_same_channel_each_time(orchestrator: Orchestrator) -> None:
+async def test_a_client_that_sends_the_chats_id_gets_the_same_channel_each_time(orchestrator: Orchestrator) -> None:
     chat, meta = Chat(orchestrator), {"example.com/session_id": "s-1"}
     channels = [(await chat.call("conversation_log", meta, messages=said(text)))["channel"] for text in ("one", "two")]
     assert channels == ["cursor_session_s-1"] * 2
 
 
 @pytest.mark.parametrize(("agent", "source"), [("opencode/1.18.33", "opencode"), ("undici", "unknown")])
-async def test_over_http_an_older_client_is_known_by_its_user_agent(
+async def test_over_http_an_older_client_is_recognised_by_its_user_agent(
     orchestrator: Orchestrator, agent: str, source: str
 ) -> None:
     app = create_server(orchestrator.run).streamable_http_app(stateless_http=True)
@@ -106,7 +106,7 @@ async def test_over_http_an_older_client_is_known_by_its_user_agent(
     assert answer.structured_content["result"]["channel"].startswith(f"{source}_session_")
 
 
-async def test_a_source_is_the_same_however_it_is_spelled(orchestrator: Orchestrator) -> None:
+async def test_a_source_is_the_same_in_any_spelling(orchestrator: Orchestrator) -> None:
     chat = Chat(orchestrator)
     for spelled in ("Claude Code", "claude_code", " claude-code "):
         answer = await chat.log(f"said by {spelled}", channel="shop", meta={"source": spelled})
@@ -114,7 +114,9 @@ async def test_a_source_is_the_same_however_it_is_spelled(orchestrator: Orchestr
     assert {one["source"] for one in await orchestrator.registry.get_conversations("shop")} == {"claude-code"}
 
 
-async def test_another_client_s_write_into_a_channel_is_kept_apart_and_says_so(orchestrator: Orchestrator) -> None:
+async def test_a_write_of_another_client_into_a_channel_is_stored_apart_and_the_answer_says_so(
+    orchestrator: Orchestrator,
+) -> None:
     first = await Chat(orchestrator).log("Why is the basket empty?", channel="shop")
     claude = Chat(orchestrator, CLAUDE)
     forks = [await claude.log(text, channel="shop") for text in ("Go on please.", "And now?")]
@@ -125,7 +127,7 @@ async def test_another_client_s_write_into_a_channel_is_kept_apart_and_says_so(o
     assert [one["text"] for one in stored] == ["Why is the basket empty?"]
 
 
-async def test_two_projects_that_use_one_name_are_not_mixed(orchestrator: Orchestrator) -> None:
+async def test_two_projects_with_the_same_channel_name_are_not_mixed(orchestrator: Orchestrator) -> None:
     folders = ("/home/ann/shop", "/home/ann/blog")
     windows = [Chat(orchestrator, folder=folder) for folder in folders]
     kept = [(await window.log(f"In {number}.", channel="chat"))["channel"] for number, window in enumerate(windows)]
@@ -138,7 +140,7 @@ WORDS = ["shop", "Shop/", "shop ", "shop/api", "~/shop", "file://{}", ".", "./",
 
 
 @pytest.mark.parametrize("word", WORDS)
-async def test_the_folder_is_the_same_whatever_a_model_calls_it(
+async def test_a_folder_is_recognised_in_any_form_a_model_writes(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, word: str
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -152,13 +154,13 @@ async def test_the_folder_is_the_same_whatever_a_model_calls_it(
 
 
 @pytest.mark.parametrize("word", ["file://[x", "file://", "~\0a"])
-async def test_a_word_that_is_no_folder_is_refused(orchestrator: Orchestrator, word: str) -> None:
+async def test_an_invalid_folder_is_refused(orchestrator: Orchestrator, word: str) -> None:
     refused = await Chat(orchestrator, folder="/home/ann/shop").log("Hello.", channel="chat", meta={"project": word})
     assert refused["code"] == "INVALID_REQUEST"
     assert f"meta.project: given {word!r}; allowed: " in refused["details"]
 
 
-async def test_a_folder_of_windows_is_known_by_its_address(orchestrator: Orchestrator) -> None:
+async def test_a_windows_folder_is_recognised_by_its_file_address(orchestrator: Orchestrator) -> None:
     window = Chat(orchestrator, folder="c:\\src\\shop")
     for word in ("file:///c%3A/src/shop", "Shop\\", "shop"):
         await window.log(f"In {word}", channel="chat", meta={"project": word})
@@ -166,12 +168,12 @@ async def test_a_folder_of_windows_is_known_by_its_address(orchestrator: Orchest
     assert (session["project_path"], session["message_count"]) == ("c:\\src\\shop", 3)
 
 
-async def test_what_an_example_shows_is_not_taken_for_a_value(orchestrator: Orchestrator) -> None:
+async def test_a_placeholder_of_an_example_is_refused(orchestrator: Orchestrator) -> None:
     refused = await Chat(orchestrator).log("x", channel="<channel of the last answer>")
     assert refused["message"] == "The example's placeholder was sent."
 
 
-async def test_the_time_of_a_call_dates_messages_that_bring_none(orchestrator: Orchestrator) -> None:
+async def test_messages_without_a_time_get_that_of_the_call(orchestrator: Orchestrator) -> None:
     messages = [{"role": "human", "content": "one"}, {"role": "ai", "text": "two", "timestamp": "2026-01-02T00:00:00Z"}]
     given = {"channel": "c", "messages": messages, "timestamp": "2026-01-01T00:00:00Z"}
     await Chat(orchestrator).call("conversation_log", tool="conversation_log", parameters=given)
@@ -182,20 +184,20 @@ async def test_the_time_of_a_call_dates_messages_that_bring_none(orchestrator: O
     ]
 
 
-async def test_content_in_parts_is_a_text(orchestrator: Orchestrator) -> None:
+async def test_text_parts_of_a_message_are_joined(orchestrator: Orchestrator) -> None:
     parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
     await Chat(orchestrator).call("conversation_log", channel="c", messages=[{"role": "user", "content": parts}])
     assert (await orchestrator.registry.get_conversations("c"))[0]["text"] == "one\ntwo"
 
 
-async def test_a_name_goes_to_the_only_chat_that_may_be_meant(orchestrator: Orchestrator) -> None:
+async def test_a_nickname_goes_to_the_only_chat_that_can_be_meant(orchestrator: Orchestrator) -> None:
     chat = Chat(orchestrator, folder="/home/ann/shop")
     await chat.log("Why is the basket empty?", channel="basket")
     named = await chat.call("tag_current_session", nickname="basket-bug")
     assert (named["session"]["channel"], named["session"]["nickname"]) == ("basket", "basket-bug")
 
 
-async def test_where_two_chats_may_be_meant_both_are_named_and_neither_is_tagged(orchestrator: Orchestrator) -> None:
+async def test_if_two_chats_can_be_meant_both_are_named_and_neither_is_tagged(orchestrator: Orchestrator) -> None:
     chat = Chat(orchestrator, folder="/home/ann/shop")
     for channel in ("basket", "prices"):
         await chat.log(f"About {channel}.", channel=channel)
@@ -209,7 +211,7 @@ async def test_where_two_chats_may_be_meant_both_are_named_and_neither_is_tagged
     assert found["sessions"] == []
 
 
-async def test_a_chat_is_named_by_its_id_though_its_words_wait_in_the_spool_of_hooks(
+async def test_a_chat_is_found_by_its_id_while_its_messages_are_in_the_spool(
     orchestrator: Orchestrator,
 ) -> None:
     async def take_in(is_about_now: bool) -> None:
@@ -222,7 +224,7 @@ async def test_a_chat_is_named_by_its_id_though_its_words_wait_in_the_spool_of_h
     assert named["session"]["channel"] == "session-7"
 
 
-async def test_a_chat_of_yesterday_is_not_this_one(orchestrator: Orchestrator) -> None:
+async def test_a_chat_of_another_day_is_not_the_current_one(orchestrator: Orchestrator) -> None:
     old = {"role": "user", "text": "Long ago.", "timestamp": "2026-01-01T00:00:00Z"}
     await Chat(orchestrator).call("conversation_log", channel="old", messages=[old])
     refused = await Chat(orchestrator).call("tag_current_session", tags=["x"])
@@ -246,7 +248,7 @@ STRICT |= {"minimum", "maximum", "minItems", "maxItems"}
 
 
 def keywords(schema: Any) -> set[str]:
-    """The keywords of a schema and of all schemas in it."""
+    """Return the keywords of a schema and of all schemas in it."""
     inside = [*schema.get("properties", {}).values(), *schema.get("anyOf", ()), *filter(None, [schema.get("items")])]
     return set(schema).union(*map(keywords, inside))
 
@@ -258,7 +260,9 @@ async def published(orchestrator: Orchestrator) -> list[Tool]:
         return listed.tools
 
 
-async def test_every_tool_is_taken_by_a_strict_host_and_says_the_main_thing_first(orchestrator: Orchestrator) -> None:
+async def test_a_strict_host_accepts_every_tool_and_descriptions_begin_with_a_short_sentence(
+    orchestrator: Orchestrator,
+) -> None:
     for tool in await published(orchestrator):
         assert keywords(tool.input_schema) <= STRICT, tool.name
         assert tool.input_schema["additionalProperties"] is False
@@ -268,9 +272,9 @@ async def test_every_tool_is_taken_by_a_strict_host_and_says_the_main_thing_firs
 
 
 def as_strict(schema: dict[str, Any], path: str, free: list[str]) -> dict[str, Any]:
-    """A schema by OpenAI's rules: every field is required, optional ones may be null, no others are allowed.
+    """Convert a schema to OpenAI's rules: every field is required, optional ones may be null, no others are allowed.
 
-    `free` gets the paths of objects without declared fields, which strict mode has no form for.
+    `free` collects the paths of objects without declared fields, which strict mode cannot express.
     """
     if "anyOf" in schema:
         return {**schema, "anyOf": [as_strict(one, path, free) for one in schema["anyOf"]]}
@@ -290,7 +294,7 @@ def as_strict(schema: dict[str, Any], path: str, free: list[str]) -> dict[str, A
 
 
 def with_nulls(given: Any, schema: dict[str, Any]) -> Any:
-    """A call as a strict host sends it: every field that is left out is null."""
+    """Return a call as a strict host sends it: every absent field is null."""
     if isinstance(given, list):
         return [with_nulls(one, schema["items"]) for one in given]
     if isinstance(given, dict) and "properties" in schema:
@@ -299,7 +303,7 @@ def with_nulls(given: Any, schema: dict[str, Any]) -> Any:
     return given
 
 
-async def test_a_strict_host_may_call_every_tool_and_send_null_for_what_it_leaves_out(
+async def test_a_strict_host_may_call_every_tool_with_null_for_absent_fields(
     orchestrator: Orchestrator,
 ) -> None:
     free: list[str] = []

@@ -1,11 +1,10 @@
-"""The MCP server as clients of both protocol eras see it, in memory: real client, real server."""
+"""Test the MCP server with clients of both protocol eras, in memory."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import AsyncIterator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -20,12 +19,9 @@ from orchestrator.requests.calls import utc_offset_minutes
 from orchestrator.service import Orchestrator
 from registry.storage.paging import Page
 from registry.storage.records.executions import list_executions
+from tests.mcp_server.calls import call, local_time
 
 pytestmark = pytest.mark.anyio
-
-
-def local(instant: str) -> str:
-    return datetime.fromisoformat(instant).astimezone().isoformat(timespec="seconds")
 
 
 SNAPSHOT = Path(__file__).parent / "snapshots" / "tools.json"
@@ -50,17 +46,6 @@ async def client(request: pytest.FixtureRequest, orchestrator: Orchestrator) -> 
         yield connected
 
 
-async def call(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    """The envelope; it is the same as structured content and as text, and flagged when it is a failure."""
-    answer = await client.call_tool(tool, arguments)
-    assert isinstance(answer, CallToolResult)
-    body = answer.structured_content
-    assert isinstance(body, dict)
-    assert json.loads(answer.content[0].text) == body  # type: ignore[union-attr]
-    assert (answer.is_error, body["tool"]) == (not body["ok"], tool)
-    return body
-
-
 async def test_a_turn_logged_in_cursor_is_found_from_claude(client: Client, orchestrator: Orchestrator) -> None:
     logged = await call(client, "conversation_log", channel=CHANNEL, messages=[ASKED, ANSWERED], meta={"title": "Fib"})
     assert logged["result"] | {"stored_ids": [], "timestamp": ""} == {
@@ -79,18 +64,18 @@ async def test_a_turn_logged_in_cursor_is_found_from_claude(client: Client, orch
     assert {name: result[name] for name in ("channel", "messages", "metadata")} == {
         "channel": CHANNEL,
         "messages": [
-            {**said, "id": one, "why": "match", "timestamp": local(said["timestamp"])}
+            {**said, "id": one, "why": "match", "timestamp": local_time(said["timestamp"])}
             for said, one in zip((ASKED, ANSWERED), ids, strict=True)
         ],
         "metadata": {
             "total_messages": 2,
             "filtered_messages": 2,
-            "last_activity": local("2025-09-29T14:30:18.456Z"),
+            "last_activity": local_time("2025-09-29T14:30:18.456Z"),
         },
     }
 
 
-async def test_the_whole_conversation_sent_every_turn_is_stored_once(client: Client) -> None:
+async def test_a_whole_conversation_sent_every_turn_is_stored_once(client: Client) -> None:
     first = await call(client, "conversation_log", channel=CHANNEL, messages=[ASKED, ANSWERED])
     more = {"role": "user", "text": "메모리도 줄일 수 있나요?"}
     second = await call(client, "conversation_log", channel=CHANNEL, messages=[ASKED, ANSWERED, more])
@@ -98,7 +83,9 @@ async def test_the_whole_conversation_sent_every_turn_is_stored_once(client: Cli
     assert (second["result"]["new_count"], second["result"]["duplicate_count"]) == (1, 2)
 
 
-async def test_the_source_is_the_client_s_unless_it_says_otherwise(client: Client, orchestrator: Orchestrator) -> None:
+async def test_the_source_is_the_client_unless_the_call_names_another(
+    client: Client, orchestrator: Orchestrator
+) -> None:
     await call(client, "conversation_log", channel="mine", messages=[ASKED])
     await call(client, "conversation_log", channel="told", messages=[ASKED], meta={"source": "chatgpt"})
     assert (await orchestrator.registry.get_conversations("mine"))[0]["source"] == "cursor"
@@ -110,7 +97,7 @@ async def test_arguments_sent_as_json_text_are_understood(client: Client) -> Non
     assert logged["result"]["new_count"] == 2
 
 
-async def test_bad_arguments_are_refused_by_the_name_of_the_field_and_recorded(
+async def test_bad_arguments_are_refused_with_the_name_of_the_field_and_recorded(
     client: Client, orchestrator: Orchestrator
 ) -> None:
     cases: list[tuple[str, dict[str, Any], str]] = [
@@ -139,7 +126,7 @@ async def test_bad_arguments_are_refused_by_the_name_of_the_field_and_recorded(
         assert (run["operation"], run["client"], run["status"]) == (tool, "cursor-vscode 1.0", "failed")
 
 
-async def test_arguments_that_the_operation_refuses_are_no_fault_of_the_program(client: Client) -> None:
+async def test_arguments_that_an_operation_refuses_are_an_invalid_request(client: Client) -> None:
     cases: list[tuple[str, dict[str, Any]]] = [
         ("tag_current_session", {"nickname": " "}),
         ("list_sessions", {"project": "all", "file": "x" * 5000}),
@@ -148,14 +135,14 @@ async def test_arguments_that_the_operation_refuses_are_no_fault_of_the_program(
         assert (await call(client, tool, **arguments))["error"]["code"] == "INVALID_REQUEST"
 
 
-async def test_no_argument_turns_a_reading_tool_into_another_operation(client: Client) -> None:
+async def test_no_argument_runs_another_operation_than_the_tools(client: Client) -> None:
     await call(client, "conversation_log", channel=CHANNEL, messages=[ASKED, ANSWERED])
     refused = await call(client, "extract", channel=CHANNEL, operation="delete", query={"soft": False})
     assert refused["error"]["code"] == "INVALID_REQUEST"
     assert (await call(client, "extract", channel=CHANNEL))["result"]["metadata"]["total_messages"] == 2
 
 
-async def test_nothing_relevant_is_the_seed_s_not_found(client: Client) -> None:
+async def test_without_a_relevant_message_nothing_is_found(client: Client) -> None:
     await call(client, "conversation_log", channel=CHANNEL, messages=[ASKED, ANSWERED])
     answer = await call(client, "extract", channel=CHANNEL, query={"text": "kubernetes helm chart"})
     assert answer == {
@@ -169,7 +156,7 @@ async def test_nothing_relevant_is_the_seed_s_not_found(client: Client) -> None:
     }
 
 
-async def test_a_bug_in_a_tool_shows_nothing_of_the_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unexpected_error_in_a_tool_reveals_no_internals(monkeypatch: pytest.MonkeyPatch) -> None:
     async def buggy(*_: object, **__: object) -> dict[str, Any]:
         raise ZeroDivisionError("secret of the inside")
 
@@ -179,14 +166,14 @@ async def test_a_bug_in_a_tool_shows_nothing_of_the_inside(monkeypatch: pytest.M
     assert "secret" not in str(answer)
 
 
-async def test_a_tool_that_there_is_not_is_answered_with_the_nearest_one(client: Client) -> None:
+async def test_an_unknown_tool_is_answered_with_the_nearest_one(client: Client) -> None:
     answer = await call(client, "serch_sesions")
     assert answer["error"]["code"] == "INVALID_REQUEST"
     assert "given 'serch_sesions'" in answer["error"]["details"]
     assert 'nearest: search_sessions({"query": ' in answer["error"]["details"]
 
 
-async def test_a_tool_of_another_toolset_is_carried_out_when_it_is_called_by_name(client: Client) -> None:
+async def test_a_tool_of_another_toolset_runs_when_called_by_name(client: Client) -> None:
     await call(client, "conversation_log", channel=CHANNEL, messages=[ASKED, ANSWERED])
     listed = {tool.name for tool in (await client.list_tools()).tools}
     assert "get_session_detail" not in listed
@@ -195,13 +182,13 @@ async def test_a_tool_of_another_toolset_is_carried_out_when_it_is_called_by_nam
     assert {tool.name for tool in (await client.list_tools()).tools} == listed
 
 
-async def test_an_archive_tool_answers_how_to_switch_it_on(client: Client) -> None:
+async def test_an_archive_tool_in_no_toolset_says_how_to_switch_it_on(client: Client) -> None:
     answer = await call(client, "create_backup")
     assert answer["error"]["code"] == "INVALID_REQUEST"
     assert "--toolsets default,archive" in answer["error"]["details"]
 
 
-async def test_each_refusal_shows_a_call_that_is_understood(orchestrator: Orchestrator) -> None:
+async def test_each_refusal_shows_a_valid_call(orchestrator: Orchestrator) -> None:
     for tool in tools_of("all"):
         async with Client(create_server(orchestrator.run)) as client:
             refused = await call(client, tool, nonsense=1)
@@ -214,13 +201,13 @@ async def test_each_refusal_shows_a_call_that_is_understood(orchestrator: Orches
         assert answer["ok"] or answer["error"]["code"] == "NOT_FOUND"
 
 
-async def test_no_refusal_names_a_class_of_the_program(client: Client) -> None:
+async def test_no_refusal_names_a_python_class(client: Client) -> None:
     refused = await call(client, "extract", query=5)
     assert "query: given 5; allowed: an object" in refused["error"]["details"]
     assert "ExtractQuery" not in str(refused)
 
 
-async def test_the_seeds_common_fields_are_taken_at_the_top_too(client: Client, orchestrator: Orchestrator) -> None:
+async def test_source_and_timestamp_are_accepted_at_the_top_level(client: Client, orchestrator: Orchestrator) -> None:
     common = {"source": "chatgpt", "timestamp": "2025-09-29T14:30:20.789Z"}
     logged = await call(client, "conversation_log", channel="c", messages=[ASKED], **common)
     assert logged["ok"]
@@ -265,7 +252,7 @@ CLEAR_CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-async def test_a_call_that_can_only_mean_one_thing_is_carried_out(client: Client) -> None:
+async def test_an_unambiguous_call_is_understood(client: Client) -> None:
     messages = [{"role": "user", "text": "fibonacci?"}, {"role": "assistant", "text": "fibonacci: memoization"}]
     await call(client, "conversation_log", channel=CHANNEL, messages=messages)
     for tool, arguments in CLEAR_CALLS:
@@ -274,7 +261,7 @@ async def test_a_call_that_can_only_mean_one_thing_is_carried_out(client: Client
         assert [session["channel"] for session in sessions] == [CHANNEL], (tool, arguments)
 
 
-async def test_no_text_in_an_answer_can_hide(client: Client) -> None:
+async def test_invisible_characters_in_an_answer_are_shown(client: Client) -> None:
     hidden = "before\u202eafter, \U000e0041\U000e0042, zero\u200b\u200bwidth \x1b[2J"
     plain = "👨‍👩‍👧 ❤️ 🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f می‌خواهم"
     messages = [{"role": "user", "text": hidden}, {"role": "assistant", "text": plain}]
@@ -291,7 +278,7 @@ async def test_no_text_in_an_answer_can_hide(client: Client) -> None:
     assert "null" not in text
 
 
-async def test_published_tools_are_the_reviewed_ones(client: Client) -> None:
+async def test_the_default_toolset_is_the_reviewed_one(client: Client) -> None:
     tools = [
         tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in (await client.list_tools()).tools
     ]
@@ -299,7 +286,7 @@ async def test_published_tools_are_the_reviewed_ones(client: Client) -> None:
     assert len(json.dumps(tools, ensure_ascii=False)) < 12_000
 
 
-async def test_what_extract_knows_is_passed_on_and_what_it_does_not_is_left_out() -> None:
+async def test_extract_returns_the_known_fields_and_leaves_out_empty_ones() -> None:
     message = {"role": "user", "text": "x", "timestamp": "2026-01-01T00:00:00.000Z", "id": "conv_1"}
     counts = {"total_count": 9, "filtered_count": 1, "last_activity": "2026-01-01T00:00:00.000Z"}
     about = {
@@ -326,7 +313,7 @@ async def test_what_extract_knows_is_passed_on_and_what_it_does_not_is_left_out(
     metadata = {"total_messages": 9, "filtered_messages": 1, "last_activity": counts["last_activity"], **more}
     assert result.pop("quoted")
     assert result == in_local_time({"channel": "c", **about, "messages": [shown], "metadata": metadata})
-    assert result["last"] == local("2026-01-01T00:00:00Z")
+    assert result["last"] == local_time("2026-01-01T00:00:00Z")
 
 
 @pytest.mark.parametrize(
@@ -338,7 +325,7 @@ async def test_what_extract_knows_is_passed_on_and_what_it_does_not_is_left_out(
         ({"text": "x", "project": "all"}, None),
     ],
 )
-async def test_extract_looks_everywhere_unless_a_project_is_named(given: dict[str, Any], project: str | None) -> None:
+async def test_extract_searches_all_projects_unless_one_is_named(given: dict[str, Any], project: str | None) -> None:
     asked: list[Any] = []
 
     async def run(request: Any, _: str | None, **__: object) -> dict[str, Any]:
@@ -350,7 +337,7 @@ async def test_extract_looks_everywhere_unless_a_project_is_named(given: dict[st
     assert asked[0].project == project
 
 
-async def test_the_other_wordings_reach_the_search() -> None:
+async def test_other_wordings_reach_the_search() -> None:
     asked: list[Any] = []
 
     async def run(request: Any, _: str | None, **__: object) -> dict[str, Any]:
@@ -366,7 +353,7 @@ async def test_the_other_wordings_reach_the_search() -> None:
     ]
 
 
-async def test_every_description_of_a_search_asks_for_other_wordings(client: Client) -> None:
+async def test_descriptions_of_searches_ask_for_other_wordings(client: Client) -> None:
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     for name in ("extract", "search_sessions"):
         assert "also" in (tools[name].description or "")
@@ -376,7 +363,7 @@ async def test_every_description_of_a_search_asks_for_other_wordings(client: Cli
         assert '["speed up sign-in", ' in also["description"]
 
 
-async def test_more_messages_than_a_call_may_bring_are_refused_before_any_is_looked_at(client: Client) -> None:
+async def test_too_many_messages_in_a_call_are_refused_unread(client: Client) -> None:
     many = [{"role": "nobody"}] * 20_001
     answer = await call(client, "conversation_log", channel="huge", messages=many)
     assert answer["error"]["message"] == "Too many messages at once."
@@ -384,7 +371,7 @@ async def test_more_messages_than_a_call_may_bring_are_refused_before_any_is_loo
     assert "nobody" not in answer["error"]["details"]
 
 
-async def test_clients_can_show_an_icon(client: Client) -> None:
+async def test_the_server_has_an_icon(client: Client) -> None:
     assert client.server_info
     [icon] = client.server_info.icons or []
     drawing = unquote(icon.src.removeprefix("data:image/svg+xml,"))

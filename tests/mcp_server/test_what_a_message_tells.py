@@ -1,4 +1,4 @@
-"""What an answer tells of a message beside its words: where it was asked, what a tool did, when."""
+"""Test a message's details in answers: the file it was asked in, its tool call, its time."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from mcp import Client
-from mcp.types import CallToolResult
 
 from mcp_server.server import create_server
 from orchestrator.operations.import_sessions import ImportRequest
 from orchestrator.service import Orchestrator
 from registry.domain import Message, Role, Session, parse_time
 from sources.base import FoundSession
+from tests.mcp_server.calls import result
 
 pytestmark = pytest.mark.anyio
 
@@ -43,20 +43,11 @@ async def client(orchestrator: Orchestrator) -> AsyncIterator[Client]:
         yield connected
 
 
-async def result(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
-    answer = await client.call_tool(tool, arguments)
-    assert isinstance(answer, CallToolResult)
-    assert isinstance(answer.structured_content, dict)
-    assert answer.structured_content["ok"], answer.structured_content
-    found: dict[str, Any] = answer.structured_content["result"]
-    return found
-
-
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [("extract", {"channel": CHANNEL, "query": "시간복잡도"}), ("fetch_session_by_id", {"session_id": CHANNEL})],
 )
-async def test_a_question_comes_with_the_file_and_line_at_which_it_was_asked(
+async def test_a_question_comes_with_the_file_and_line_in_which_it_was_asked(
     client: Client, tool: str, arguments: dict[str, Any]
 ) -> None:
     await result(client, "conversation_log", channel=CHANNEL, messages=TURN, meta=SEED_META)
@@ -65,14 +56,14 @@ async def test_a_question_comes_with_the_file_and_line_at_which_it_was_asked(
     assert "context" not in answer
 
 
-async def test_what_a_message_says_of_its_place_itself_counts_more(client: Client) -> None:
+async def test_context_of_a_message_overrides_that_of_the_call(client: Client) -> None:
     own = [{**TURN[0], "context": {"file": "a.py"}}]
     await result(client, "conversation_log", channel=CHANNEL, messages=own, meta=SEED_META)
     [question] = (await result(client, "fetch_session_by_id", session_id=CHANNEL))["messages"]
     assert question["context"] == {"file": "a.py"}
 
 
-async def with_a_tool_call(orchestrator: Orchestrator) -> None:
+async def import_tool_call(orchestrator: Orchestrator) -> None:
     told = {"name": "bash", "params": {"command": "make test"}, "result": "ok\n" * 400, "status": "completed"}
     messages = (
         Message(Role.USER, "run the tests", parse_time("2026-01-01T12:00:00Z"), more={"native_id": "a"}),
@@ -88,10 +79,8 @@ async def with_a_tool_call(orchestrator: Orchestrator) -> None:
     assert outcome["success"]
 
 
-async def test_a_tool_call_is_told_in_parts_and_short_until_it_is_asked_for_whole(
-    orchestrator: Orchestrator, client: Client
-) -> None:
-    await with_a_tool_call(orchestrator)
+async def test_a_tool_call_is_shortened_until_it_is_read_whole(orchestrator: Orchestrator, client: Client) -> None:
+    await import_tool_call(orchestrator)
     page = await result(client, "fetch_session_by_id", session_id="5e550000-aaaa")
     call = page["messages"][1]
     assert (call["tool"]["name"], call["tool"]["status"]) == ("bash", "completed")
@@ -103,8 +92,8 @@ async def test_a_tool_call_is_told_in_parts_and_short_until_it_is_asked_for_whol
     assert whole["tool"]["result"] == "ok\n" * 400
 
 
-async def test_a_time_that_nobody_told_is_called_inferred(orchestrator: Orchestrator, client: Client) -> None:
-    await with_a_tool_call(orchestrator)
+async def test_an_inferred_time_is_marked(orchestrator: Orchestrator, client: Client) -> None:
+    await import_tool_call(orchestrator)
     for tool, arguments in (
         ("fetch_session_by_id", {"session_id": "5e550000-aaaa"}),
         ("get_session_detail", {"session_id": "5e550000-aaaa"}),
@@ -114,10 +103,10 @@ async def test_a_time_that_nobody_told_is_called_inferred(orchestrator: Orchestr
         assert ("time" in asked, call["time"]) == (False, "inferred"), tool
 
 
-async def test_a_search_tells_of_each_line_whether_its_time_is_inferred(
+async def test_a_search_marks_inferred_times_of_matches_and_their_neighbours(
     orchestrator: Orchestrator, client: Client
 ) -> None:
-    await with_a_tool_call(orchestrator)
+    await import_tool_call(orchestrator)
     [session] = (await result(client, "search_sessions", query="run the tests", project="all"))["sessions"]
     [match] = session["matches"]
     assert match["time"] == "inferred"
@@ -125,9 +114,7 @@ async def test_a_search_tells_of_each_line_whether_its_time_is_inferred(
     assert "time" not in session
 
 
-async def test_a_session_of_which_nobody_told_a_time_says_so_until_somebody_does(
-    orchestrator: Orchestrator, client: Client
-) -> None:
+async def test_a_session_with_only_inferred_times_is_marked(orchestrator: Orchestrator, client: Client) -> None:
     at = parse_time("2026-01-01T12:00:00Z")
     guessed = Message(Role.USER, "run the tests", at, more={"native_id": "a", "time": "inferred"})
     told = Message(Role.ASSISTANT, "all pass", at, more={"native_id": "b"})
@@ -140,14 +127,14 @@ async def test_a_session_of_which_nobody_told_a_time_says_so_until_somebody_does
         assert [one.get("time") for one in (listed, fetched, sought)] == [expected] * 3
 
 
-async def test_an_export_says_of_each_time_whether_it_is_inferred(orchestrator: Orchestrator, client: Client) -> None:
-    await with_a_tool_call(orchestrator)
+async def test_an_export_marks_inferred_times(orchestrator: Orchestrator, client: Client) -> None:
+    await import_tool_call(orchestrator)
     for to, told in (("markdown", "## 1 · 2026-01-01 12:00 UTC\n"), ("html", "12:00 UTC (inferred)</time>")):
         exported = await result(client, "export_session", session_id="5e550000-aaaa", format=to)
         assert told in exported["text"]
 
 
-async def test_a_list_of_some_sessions_has_the_numbers_that_they_have_among_all(client: Client) -> None:
+async def test_a_filtered_list_has_the_places_among_all_sessions(client: Client) -> None:
     for channel, project in (("one", "/a"), ("two", "/b"), ("three", "/a")):
         said = [{"role": "user", "text": f"about {channel}"}]
         await result(client, "conversation_log", channel=channel, messages=said, meta={"project": project})
@@ -157,7 +144,7 @@ async def test_a_list_of_some_sessions_has_the_numbers_that_they_have_among_all(
     assert third["channel"] == "one"
 
 
-async def test_a_session_knows_when_it_was_last_recalled(client: Client) -> None:
+async def test_a_session_has_the_time_it_was_last_recalled(client: Client) -> None:
     await result(client, "conversation_log", channel=CHANNEL, messages=TURN)
     [session] = (await result(client, "list_sessions", full=True, project="all"))["sessions"]
     assert "last_accessed" not in session
@@ -166,7 +153,7 @@ async def test_a_session_knows_when_it_was_last_recalled(client: Client) -> None
     assert session["last_accessed"] > session["updated_at"]
 
 
-async def test_a_session_tells_of_its_clients_model_and_mode(orchestrator: Orchestrator, client: Client) -> None:
+async def test_a_session_has_its_clients_model_and_mode(orchestrator: Orchestrator, client: Client) -> None:
     said = Message(Role.USER, "make it quicker", parse_time("2026-01-01T12:00:00Z"), more={"native_id": "a"})
     noted = {"model": "claude-4.5-opus-high-thinking", "mode": "auto-run"}
     found = FoundSession("s", "1", Session("a9e40000-aaaa", (said,), meta=noted))
