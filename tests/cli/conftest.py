@@ -1,4 +1,4 @@
-"""A terminal: the ctxr command in this process, and as a program of its own."""
+"""Fixtures: the ctxr command in this process, and as a separate process."""
 
 import json
 import os
@@ -33,7 +33,7 @@ FIBONACCI: dict[str, Any] = {
 
 @pytest.fixture
 def ctxr(empty_home: Path, sqlite_template: Path) -> Ctxr:
-    """Runs a command over an empty registry in the test's own home."""
+    """Return a function that runs a command over an empty registry in the test's own home."""
     folder = empty_home / "ctxr"
     folder.mkdir()
     shutil.copy(sqlite_template, folder / "registry.db")
@@ -41,19 +41,19 @@ def ctxr(empty_home: Path, sqlite_template: Path) -> Ctxr:
 
 
 @pytest.fixture(scope="module")
-def kept_files() -> dict[str, bytes]:
-    """What a module's first test puts into its registry, by a name; the others copy it."""
+def cached_files() -> dict[str, bytes]:
+    """Return the registry files that a module's first test made, by a name; the other tests copy them."""
     return {}
 
 
 def bare_ctxr(*words: str, given: Any = None, color: bool = False) -> Result:
-    """Run a command in this process; `given` arrives as JSON on its standard input."""
+    """Run a command in this process; `given` is sent as JSON to its standard input."""
     text = given if isinstance(given, str) else json.dumps(given)
     return CliRunner().invoke(cli, words, input=text, prog_name="ctxr", color=color)
 
 
 def program(*words: str, **options: Any) -> "subprocess.Popen[str]":
-    """Start ctxr as a program of its own; the environment is the test's, with `env` on top."""
+    """Start ctxr as a separate process with the test's environment, updated by `env`."""
     env = {**os.environ, **options.pop("env", {})}
     return subprocess.Popen(
         [CTXR, *words], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", **options
@@ -62,7 +62,7 @@ def program(*words: str, **options: Any) -> "subprocess.Popen[str]":
 
 @pytest.fixture
 def port() -> int:
-    """A port nobody listens on."""
+    """Return a port on which no program listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -70,7 +70,7 @@ def port() -> int:
 
 @pytest.fixture
 def taken_port() -> Iterator[int]:
-    """A port on which another program listens, and hangs up."""
+    """Return a port on which another program listens and closes every connection."""
 
     def hang_up() -> None:
         with suppress(OSError):  # the test is over
@@ -86,7 +86,7 @@ def taken_port() -> Iterator[int]:
 
 
 def heaps_of(pid: int) -> int:
-    """Count the heaps from which glibc serves a process's threads: the first one, and areas of 64 MB in part used."""
+    """Count glibc's heaps in a process: the first one, and partly used areas of 64 MB."""
     areas = [line.split()[:2] for line in Path(f"/proc/{pid}/maps").read_text().splitlines()]
     spans = [[int(address, 16) for address in span.split("-")] for span, _ in areas]
     unused = (at for at, (_, rights) in enumerate(areas) if at and rights == "---p")

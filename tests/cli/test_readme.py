@@ -1,4 +1,4 @@
-"""The commands that the README shows run, over the conversations of `ctxr try`."""
+"""Test that the README's commands run, over the conversations of `ctxr try`."""
 
 import json
 import re
@@ -26,5 +26,5 @@ def test_the_commands_of_the_readme_run(ctxr: Ctxr, tmp_path: Path, monkeypatch:
     [shown] = re.findall(r"## Commands\n\n```sh\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     commands = [shlex.split(line, comments=True)[1:] for line in shown.splitlines()]
     failed = {words[0]: result.output for words in commands if (result := ctxr(*words)).exit_code}
-    assert failed.keys() == {"blame"}, failed  # there is no such file
+    assert failed.keys() == {"blame"}, failed  # the file does not exist
     assert (tmp_path / "auth.html").exists()

@@ -1,4 +1,4 @@
-"""`ctxr install` and `ctxr uninstall`: a client is connected, and what else is in its files stays."""
+"""Test `ctxr install` and `ctxr uninstall`: a client is connected, and other contents of its files stay."""
 
 import base64
 import json
@@ -42,11 +42,11 @@ def started_as_ctxr(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", [CTXR, "install"])
     monkeypatch.delenv("CTXR_HOME")
     monkeypatch.delenv("XDG_CONFIG_HOME")
-    monkeypatch.delenv("CTXR_EMBED_MODEL")  # a setting of the tests' own
+    monkeypatch.delenv("CTXR_EMBED_MODEL")  # set for all tests
 
 
 def written(folder: Path) -> dict[str, str]:
-    """Every file below a folder, without the copies that were kept and our own launcher."""
+    """Return the contents of all files in a folder, except kept copies and our launcher."""
     files = {path for path in folder.rglob("*") if path.is_file() and path.parent.name != "before"} - {launcher_file()}
     return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in files}
 
@@ -62,7 +62,7 @@ def json_in(file: Path) -> dict[str, Any]:
     return content
 
 
-def test_cursor_gets_its_server_its_hooks_and_the_rule_of_a_project(empty_home: Path, tmp_path: Path) -> None:
+def test_cursor_gets_its_server_hooks_and_a_projects_rule(empty_home: Path, tmp_path: Path) -> None:
     project = tmp_path / "shop"
     project.mkdir()
     result = bare_ctxr("install", "cursor", "--project", str(project), "--yes")
@@ -81,7 +81,7 @@ def test_cursor_gets_its_server_its_hooks_and_the_rule_of_a_project(empty_home: 
 
 
 @pytest.mark.parametrize("client", INSTALLABLE)
-def test_a_second_run_changes_nothing_and_uninstalling_leaves_nothing(
+def test_a_second_install_changes_nothing_and_uninstalling_leaves_nothing(
     empty_home: Path, tmp_path: Path, client: str
 ) -> None:
     no_folders = folders(empty_home)
@@ -103,7 +103,7 @@ def test_nothing_is_written_until_the_user_agrees(empty_home: Path) -> None:
     assert written(empty_home) == {}
 
 
-def test_without_an_answer_the_option_that_needs_none_is_named(empty_home: Path) -> None:
+def test_without_an_answer_the_option_yes_is_named(empty_home: Path) -> None:
     result = bare_ctxr("install", "claude-desktop", given="")
     assert (result.exit_code, "--yes" in result.stderr, written(empty_home)) == (130, True, {})
 
@@ -124,7 +124,7 @@ def test_foreign_hooks_and_comments_survive_both_ways_and_a_copy_is_kept(empty_h
     assert file.read_text(encoding="utf-8") == FOREIGN_HOOKS
 
 
-def test_a_program_that_has_moved_takes_the_place_of_the_old_one(empty_home: Path) -> None:
+def test_a_program_that_has_moved_replaces_its_old_entry(empty_home: Path) -> None:
     file = empty_home / ".claude" / "settings.json"
     file.parent.mkdir()
     mixed = {"type": "command", "command": "/old/bin/ctxr hook claude-code Stop"}
@@ -164,7 +164,7 @@ def test_codex_gets_a_table_and_hooks(empty_home: Path) -> None:
     assert "/hooks" in result.output
 
 
-def test_vs_code_takes_servers_of_a_type_and_of_one_project(tmp_path: Path) -> None:
+def test_vs_code_gets_a_server_entry_with_a_type_for_one_project(tmp_path: Path) -> None:
     bare_ctxr("install", "vscode", "--project", str(tmp_path), "--yes")
     servers = json_in(tmp_path / ".vscode" / "mcp.json")["servers"]
     assert servers["context-registry"] == {
@@ -176,7 +176,7 @@ def test_vs_code_takes_servers_of_a_type_and_of_one_project(tmp_path: Path) -> N
     assert refused.exit_code == 2
 
 
-def test_a_link_to_a_file_elsewhere_stays_a_link(empty_home: Path, tmp_path: Path) -> None:
+def test_a_symbolic_link_stays_one(empty_home: Path, tmp_path: Path) -> None:
     real = tmp_path / "dotfiles.json"
     real.write_text('{"mcpServers": {"other": {}}}', encoding="utf-8")
     link = empty_home / ".cursor" / "mcp.json"
@@ -188,7 +188,7 @@ def test_a_link_to_a_file_elsewhere_stays_a_link(empty_home: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("client", INSTALLABLE)
-def test_a_file_that_held_nothing_holds_just_that_again(empty_home: Path, client: str) -> None:
+def test_an_empty_file_is_empty_again_after_uninstalling(empty_home: Path, client: str) -> None:
     bare_ctxr("install", client, "--yes")
     names = [name for name in written(empty_home) if name.endswith((".json", ".toml"))]
     files = [empty_home / name for name in names if not name.endswith("/connected.json")]
@@ -203,7 +203,7 @@ def test_a_file_that_held_nothing_holds_just_that_again(empty_home: Path, client
     assert written(empty_home) == before
 
 
-def test_a_file_that_held_an_empty_list_holds_it_again(empty_home: Path) -> None:
+def test_an_empty_list_stays_after_uninstalling(empty_home: Path) -> None:
     folder = empty_home / ".cursor"
     folder.mkdir()
     before = {"mcp.json": '{"mcpServers": {}}', "hooks.json": '{\n  "version": 1,\n  "hooks": {"stop": []}\n}\n'}
@@ -219,7 +219,7 @@ SECRET = "sk-proj-this-is-somebodys-key"
 
 
 @pytest.mark.parametrize("client", INSTALLABLE)
-def test_no_copy_of_a_file_with_keys_stays_behind(empty_home: Path, client: str) -> None:
+def test_no_copy_of_a_file_with_keys_is_kept(empty_home: Path, client: str) -> None:
     paths = Paths(empty_home, {})
     server = next(part.file for part in parts_of(INSTALLABLE[client], SERVER, paths) if part.what == "server")
     settings = f'key = "{SECRET}"\n' if server.suffix == ".toml" else json.dumps({"key": SECRET})
@@ -276,7 +276,7 @@ def test_opencode_gets_one_command_and_a_plugin_that_runs_the_hook(
 
 
 @pytest.mark.parametrize("content", [b'{"mcpServers": [}', b"\xff\xfe{}"])
-def test_a_file_that_is_not_understood_is_said_and_stays(empty_home: Path, content: bytes) -> None:
+def test_an_invalid_file_is_reported_and_stays(empty_home: Path, content: bytes) -> None:
     file = empty_home / ".cursor" / "mcp.json"
     file.parent.mkdir()
     file.write_bytes(content)
@@ -287,7 +287,7 @@ def test_a_file_that_is_not_understood_is_said_and_stays(empty_home: Path, conte
     assert [path.name for path in file.parent.iterdir()] == ["mcp.json"]
 
 
-def test_the_hook_knows_a_registry_that_stands_elsewhere() -> None:
+def test_a_hook_command_sets_the_home_of_a_registry_in_another_folder() -> None:
     server = StdioServer(("/opt/my programs/ctxr", "mcp"), {"CTXR_HOME": "/my data"})
     words = shlex.split(server.hook_command("codex", "Stop"))
     assert words == ["env", "CTXR_HOME=/my data", "/opt/my programs/ctxr", "hook", "codex", "Stop"]
@@ -295,21 +295,23 @@ def test_the_hook_knows_a_registry_that_stands_elsewhere() -> None:
     assert shlex.split(fallback)[1:] == ["-m", "cli.entry", "hook", "codex", "Stop"]
 
 
-def test_the_link_for_cursor_carries_the_server() -> None:
+def test_the_link_for_cursor_has_the_server_entry() -> None:
     query = parse_qs(urlsplit(SERVER.link(CURSOR)).query)
     assert query["name"] == ["context-registry"]
     assert json.loads(base64.b64decode(query["config"][0])) == SERVER.started_by(CURSOR).entry()
 
 
 def edits(client: str) -> Iterator[tuple[Any, Any]]:
-    """What is done to each JSON file of a client."""
+    """Yield the install and uninstall functions of each JSON file of a client."""
     for part in parts_of(INSTALLABLE[client], SERVER, Paths(Path("/home/me"), {})):
         if part.file.suffix == ".json":
             yield part.install, part.uninstall
 
 
 @given(st.sampled_from(sorted(INSTALLABLE)), files())
-def test_whatever_else_a_file_holds_comes_back_to_the_letter(client: str, file: tuple[str, dict[str, Any]]) -> None:
+def test_uninstalling_restores_the_other_contents_of_a_file_exactly(
+    client: str, file: tuple[str, dict[str, Any]]
+) -> None:
     text, content = file
     for put_in, take_out in edits(client):
         try:
@@ -324,40 +326,40 @@ def test_whatever_else_a_file_holds_comes_back_to_the_letter(client: str, file: 
             assert rest == text or (is_bare(rest) and is_bare(text))
 
 
-def doctor() -> str:
-    """What it says of this machine; no model is loaded for that."""
+def doctor_output() -> str:
+    """Return doctor's report as JSON, without loading a model."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CTXR_EMBED_MODEL", "off")
         return bare_ctxr("doctor", "--json").output
 
 
-def test_doctor_says_whether_the_hooks_are_there(empty_home: Path) -> None:
+def test_doctor_says_whether_hooks_are_installed(empty_home: Path) -> None:
     (empty_home / ".cursor").mkdir()
-    assert "ctxr install cursor" in doctor()
+    assert "ctxr install cursor" in doctor_output()
     bare_ctxr("install", "cursor", "--yes")
-    assert ", hooks installed" in doctor()
+    assert ", hooks installed" in doctor_output()
 
 
-def test_doctor_says_that_codex_does_not_run_hooks_it_does_not_trust(empty_home: Path) -> None:
+def test_doctor_says_that_codex_does_not_run_untrusted_hooks(empty_home: Path) -> None:
     bare_ctxr("install", "codex", "--yes")
     folder = empty_home / ".codex"
-    assert "not trusted" in doctor()
+    assert "not trusted" in doctor_output()
     config = (folder / "config.toml").read_text(encoding="utf-8")
     for event in ("session_start", "user_prompt_submit", "pre_tool_use", "stop"):
         config += f'\n[hooks.state."{folder / "hooks.json"}:{event}:0:0"]\ntrusted_hash = "sha256:0"\n'
     (folder / "config.toml").write_text(config, encoding="utf-8")
-    told = doctor()
+    told = doctor_output()
     assert "not trusted" not in told
     assert ", hooks installed" in told
     (folder / "config.toml").write_text(config + "enabled = false\n", encoding="utf-8")
-    assert "not trusted" in doctor()
+    assert "not trusted" in doctor_output()
 
 
 PLUGIN = Path(__file__).parents[3] / "integrations" / "claude-code"
 MARKETPLACE = Path(__file__).parents[3] / ".claude-plugin" / "marketplace.json"
 
 
-def test_the_plugin_for_claude_code_runs_what_install_would_write() -> None:
+def test_the_plugin_for_claude_code_runs_the_commands_that_install_writes() -> None:
     server = StdioServer(("ctxr", "mcp"))
     assert json_in(PLUGIN / ".mcp.json") == {"mcpServers": {"context-registry": server.entry()}}
     hooks = json_in(PLUGIN / "hooks" / "hooks.json")["hooks"]
@@ -367,10 +369,10 @@ def test_the_plugin_for_claude_code_runs_what_install_would_write() -> None:
     assert commands == {event: [server.hook_command("claude-code", event)] for event in CLAUDE_CODE.hooks.events}
 
 
-def test_the_plugin_is_in_the_marketplace_in_this_version() -> None:
+def test_the_marketplace_lists_the_plugin_in_this_version() -> None:
     [offered] = json_in(MARKETPLACE)["plugins"]
     manifest = json_in(PLUGIN / ".claude-plugin" / "plugin.json")
     assert (MARKETPLACE.parents[1] / offered["source"]).resolve() == PLUGIN
     assert (offered["name"], manifest["version"]) == (manifest["name"], version("context-registry"))
-    assert "version" not in offered, "the plugin says it itself"
+    assert "version" not in offered, "the version is in the plugin's manifest"
     assert (PLUGIN / "skills" / "past-conversations" / "SKILL.md").read_text(encoding="utf-8").startswith("---\nname: ")

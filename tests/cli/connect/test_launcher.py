@@ -1,4 +1,4 @@
-"""Entries in clients' settings keep working when the program moves, is upgraded, or its cache is cleaned."""
+"""Test that entries in clients' settings keep working after the program moves, is upgraded, or its cache is cleared."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from cli.connect.snippets import launcher_file, write_launcher
 from tests.cli.conftest import Ctxr
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="clients on Windows start no shell scripts")
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="no launcher on Windows")
 
 
 @pytest.fixture(autouse=True)
@@ -22,15 +22,15 @@ def no_uvx(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def program(file: Path, name: str) -> Path:
-    """Make a program that prints its name and arguments."""
+    """Write a program that prints its name and arguments."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(f'#!/bin/sh\necho {name} "$@"\n')
     file.chmod(0o755)
     return file
 
 
-def launched(path: Path | None = None, command: str = "mcp --client cursor") -> subprocess.CompletedProcess[str]:
-    """Run the launcher as a client does, with little on its PATH."""
+def run_launcher(path: Path | None = None, command: str = "mcp --client cursor") -> subprocess.CompletedProcess[str]:
+    """Run the launcher as a client does, with a minimal PATH."""
     environment = {"HOME": str(Path.home()), "PATH": f"{path}:/usr/bin:/bin" if path else "/usr/bin:/bin"}
     return subprocess.run(
         [str(launcher_file()), *command.split()],
@@ -41,41 +41,39 @@ def launched(path: Path | None = None, command: str = "mcp --client cursor") -> 
     )
 
 
-def test_an_entry_survives_ten_upgrades_and_a_clean_of_the_cache(
-    empty_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_entry_survives_ten_upgrades_and_a_cleared_cache(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     in_cache = program(empty_home / "cache" / "0" / "ctxr", "cached")
     for number in range(10):
         shutil.rmtree(in_cache.parent)
         in_cache = program(empty_home / "cache" / str(number + 1) / "ctxr", f"release-{number}")
         write_launcher([str(in_cache)])
-        assert launched().stdout == f"release-{number} mcp --client cursor\n"
+        assert run_launcher().stdout == f"release-{number} mcp --client cursor\n"
     shutil.rmtree(empty_home / "cache")
     program(empty_home / "bin" / "uvx", "uvx")
     monkeypatch.setenv("PATH", str(empty_home / "bin"), prepend=os.pathsep)
-    write_launcher([str(in_cache)])  # by uvx, which a client without a shell does not have on its PATH
-    assert launched().stdout.startswith("uvx --from context-registry==")
+    write_launcher([str(in_cache)])  # by uvx, which is not on the PATH of a client without a shell
+    assert run_launcher().stdout.startswith("uvx --from context-registry==")
     program(empty_home / ".local" / "bin" / "ctxr", "tool")
-    assert launched().stdout == "tool mcp --client cursor\n"
+    assert run_launcher().stdout == "tool mcp --client cursor\n"
 
 
-def test_a_program_that_is_gone_is_reported_with_what_to_do(empty_home: Path) -> None:
+def test_a_missing_program_is_reported_with_what_to_do(empty_home: Path) -> None:
     write_launcher([str(empty_home / "moved" / "ctxr")])
-    ended = launched()
+    ended = run_launcher()
     assert ended.returncode == 127
     assert "uv tool install context-registry" in ended.stderr
 
 
-def test_a_hook_of_a_program_that_is_gone_stops_nobodys_prompt(empty_home: Path) -> None:
+def test_a_hook_of_a_missing_program_does_not_stop_a_prompt(empty_home: Path) -> None:
     write_launcher([str(empty_home / "moved" / "ctxr")])
     hook = "hook gemini-cli BeforeAgent"
-    ended = launched(command=hook)
+    ended = run_launcher(command=hook)
     assert (ended.returncode, ended.stdout) == (0, "")
     assert "uv tool install context-registry" in ended.stderr
     uvx = program(empty_home / ".local" / "bin" / "uvx", "uvx")
     uvx.write_text("#!/bin/sh\nexit 2\n")
-    assert launched(command=hook).returncode == 0
-    assert launched().returncode == 2
+    assert run_launcher(command=hook).returncode == 0
+    assert run_launcher().returncode == 2
 
 
 def test_clients_start_the_launcher(ctxr: Ctxr, empty_home: Path) -> None:
@@ -85,14 +83,14 @@ def test_clients_start_the_launcher(ctxr: Ctxr, empty_home: Path) -> None:
     assert Path(entry["command"]).exists()
 
 
-def test_the_launcher_never_starts_itself(empty_home: Path) -> None:
+def test_the_launcher_does_not_start_itself(empty_home: Path) -> None:
     launcher = launcher_file()
     assert launcher
     write_launcher([str(launcher)])
-    assert launched(launcher.parent).returncode == 127
+    assert run_launcher(launcher.parent).returncode == 127
 
 
 @pytest.mark.parametrize("folder", ["with space", "it's"])
-def test_a_path_of_any_name_is_started(empty_home: Path, folder: str) -> None:
+def test_a_program_in_a_folder_with_any_name_is_started(empty_home: Path, folder: str) -> None:
     write_launcher([str(program(empty_home / folder / "ctxr", "here"))])
-    assert launched().stdout == "here mcp --client cursor\n"
+    assert run_launcher().stdout == "here mcp --client cursor\n"

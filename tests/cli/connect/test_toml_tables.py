@@ -1,4 +1,4 @@
-"""Codex's settings: our table in and out, the user's own text untouched."""
+"""Test Codex's settings: our table is added and removed, and the user's text is unchanged."""
 
 import tomllib
 
@@ -28,8 +28,8 @@ lines = st.sampled_from(
 
 
 @st.composite
-def files(draw: st.DrawFn) -> str:
-    """A settings file that is valid."""
+def settings_files(draw: st.DrawFn) -> str:
+    """Draw a valid settings file."""
     newline = draw(st.sampled_from(["\n", "\r\n"]))
     kept: list[str] = []
     for line in draw(st.lists(lines, max_size=8, unique=True)):
@@ -41,8 +41,8 @@ def files(draw: st.DrawFn) -> str:
     return "\n".join(kept).replace("\n", newline) + draw(st.sampled_from(["", newline, 2 * newline]))
 
 
-@given(files())
-def test_what_was_put_in_is_taken_out_again_to_the_letter(text: str) -> None:
+@given(settings_files())
+def test_removing_the_table_restores_the_file_exactly(text: str) -> None:
     changed = put_table(text, PATH, TABLE)
     assert changed.startswith(text)
     assert tomllib.loads(changed)["mcp_servers"]["context-registry"] == TABLE
@@ -50,8 +50,8 @@ def test_what_was_put_in_is_taken_out_again_to_the_letter(text: str) -> None:
     assert drop_table(changed, PATH) == text
 
 
-@given(files())
-def test_a_table_of_another_shape_gives_way_to_ours(text: str) -> None:
+@given(settings_files())
+def test_an_older_table_is_replaced(text: str) -> None:
     older = text + '\n[mcp_servers.context-registry]\ncommand = "old"\n\n[mcp_servers.context-registry.env]\nA = "1"\n'
     changed = put_table(older + "\n# about profiles\n[profiles.x]\nmodel = 1\n", PATH, TABLE)
     parsed = tomllib.loads(changed)
@@ -61,7 +61,7 @@ def test_a_table_of_another_shape_gives_way_to_ours(text: str) -> None:
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_a_table_close_between_others_leaves_their_lines_apart(newline: str) -> None:
+def test_removing_a_table_between_others_keeps_their_lines_apart(newline: str) -> None:
     older = newline.join(['model = "o5"', "[mcp_servers.context-registry]", 'command = "old"', "[profiles.x]", ""])
     assert drop_table(older, PATH) == newline.join(['model = "o5"', "[profiles.x]", ""])
     assert tomllib.loads(put_table(older, PATH, TABLE))["mcp_servers"]["context-registry"] == TABLE
@@ -70,6 +70,6 @@ def test_a_table_close_between_others_leaves_their_lines_apart(newline: str) -> 
 @pytest.mark.parametrize(
     "text", ["not toml", "[mcp_servers]\ncontext-registry = { command = 'x' }\n", "mcp_servers = { other = {} }\n"]
 )
-def test_a_file_that_we_cannot_change_alone_is_refused(text: str) -> None:
+def test_a_file_that_cannot_be_changed_safely_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         put_table(text, PATH, TABLE)

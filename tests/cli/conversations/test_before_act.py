@@ -1,4 +1,4 @@
-"""Before a command or an edit a chat gets one line of what a past chat of its project says against it, if one does."""
+"""Test the hint before a command or edit: one line of what a past chat of the project says against it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Told = Callable[..., str]
 
 
 class Past(Dialogue):
-    """A past chat, told in commands, edits and sentences."""
+    """A past chat of commands, edits, and messages."""
 
     def runs(self, command: str, result: str = "done", *, fails: bool = False) -> None:
         self._does("Bash", {"command": command}, result, fails=fails)
@@ -41,7 +41,7 @@ class Past(Dialogue):
 
 @pytest.fixture
 def past(empty_home: Path) -> Past:
-    """A chat of the project in which a build ran out of memory."""
+    """Return a chat of the project in which a build ran out of memory."""
     chat = Past(session_id(1))
     chat.user("build the shop for production")
     chat.runs(FAILED, "compiling\nFATAL ERROR: JavaScript heap out of memory", fails=True)
@@ -50,8 +50,8 @@ def past(empty_home: Path) -> Past:
 
 
 @pytest.fixture
-def told(ctxr: Ctxr, past: Past, empty_home: Path) -> Told:
-    """What is told before an act, in a new chat; `past` may go on until then."""
+def hint_before(ctxr: Ctxr, past: Past, empty_home: Path) -> Told:
+    """Return a function that gives the hint before an act in a new chat; `past` may be extended until then."""
 
     def ask(act: dict[str, Any], *words: str, folder: str = CWD, session: str = "new-chat") -> str:
         write(empty_home / ".claude", past)
@@ -63,15 +63,15 @@ def told(ctxr: Ctxr, past: Past, empty_home: Path) -> Told:
     return ask
 
 
-def test_a_command_that_failed_gets_the_one_that_worked(told: Told) -> None:
-    said = told({"command": f"cd {CWD} && pnpm run build 2>&1 | tail -40"})
+def test_a_command_that_failed_is_answered_with_the_one_that_worked(hint_before: Told) -> None:
+    said = hint_before({"command": f"cd {CWD} && pnpm run build 2>&1 | tail -40"})
     day = "2026-05-04"
     why = "FATAL ERROR: JavaScript heap out o…"
     assert said == f"Context Registry, quoted from {day}: `{FAILED}` failed ({why}); this worked: `{WORKED}`\n"
     assert len(said) <= 200
 
 
-def test_what_codex_ran_and_changed_counts_as_well(told: Told, empty_home: Path) -> None:
+def test_commands_and_edits_of_codex_count_too(hint_before: Told, empty_home: Path) -> None:
     talk = codex_files.Rollout(codex_files.thread_id(1))
     talk.meta(cwd=CWD)
     talk.message("user", "publish the site")
@@ -82,18 +82,18 @@ def test_what_codex_ran_and_changed_counts_as_well(told: Told, empty_home: Path)
     changes = {f"{CWD}/db.toml": {"type": "update", "unified_diff": diff, "move_path": None}}
     talk.item("FileChange", "i3", changes=changes, status="completed", stdout="Success.")
     codex_files.write(empty_home / ".codex", talk)
-    assert "`make site` failed (no rule); this worked: `make site PORT=1`" in told({"command": "make site"})
+    assert "`make site` failed (no rule); this worked: `make site PORT=1`" in hint_before({"command": "make site"})
     edit = {"file_path": f"{CWD}/db.toml", "old_string": f"{POOL}  # {REASON}", "new_string": "pool_size = 80 workers"}
-    assert told(edit).endswith(f"db.toml: {REASON}\n")
+    assert hint_before(edit).endswith(f"db.toml: {REASON}\n")
 
 
-def test_a_result_that_names_no_error_gives_its_exit_code(told: Told, past: Past) -> None:
+def test_a_failure_without_a_message_is_quoted_by_its_exit_code(hint_before: Told, past: Past) -> None:
     past.runs("make site", "Command: make site\nOutput: (empty)\nError: (none)\nExit Code: 2", fails=True)
     past.runs("make site PORT=1")
-    assert "`make site` failed (Exit Code: 2)" in told({"command": "make site"})
+    assert "`make site` failed (Exit Code: 2)" in hint_before({"command": "make site"})
 
 
-def test_another_command_gets_nothing(told: Told) -> None:
+def test_another_command_gets_no_hint(hint_before: Told) -> None:
     cases: list[str] = [
         WORKED,
         f"{WORKED} --profile",
@@ -104,22 +104,22 @@ def test_another_command_gets_nothing(told: Told) -> None:
         "npm run build",
     ]
     for command in cases:
-        assert told({"command": command}) == ""
+        assert hint_before({"command": command}) == ""
 
 
-def test_a_command_that_has_worked_since_gets_nothing(told: Told, past: Past) -> None:
+def test_a_command_that_has_worked_since_gets_no_hint(hint_before: Told, past: Past) -> None:
     past.runs(FAILED)
-    assert told({"command": FAILED}) == ""
+    assert hint_before({"command": FAILED}) == ""
 
 
-def test_a_command_that_was_cured_by_an_edit_gets_nothing(told: Told, past: Past) -> None:
+def test_a_command_fixed_by_an_edit_gets_no_hint(hint_before: Told, past: Past) -> None:
     past.runs("pytest tests/cart.py", "1 failed", fails=True)
     past.edits("cart.py", "total = 0", "total = 1")
     past.runs("pytest tests/wares.py")
-    assert told({"command": "pytest tests/cart.py"}) == ""
+    assert hint_before({"command": "pytest tests/cart.py"}) == ""
 
 
-def test_what_worked_in_another_chat_is_no_cure(told: Told, past: Past, empty_home: Path) -> None:
+def test_a_command_that_worked_in_another_chat_is_no_fix(hint_before: Told, past: Past, empty_home: Path) -> None:
     past.runs("terraform apply -auto-approve prod", "the state is locked", fails=True)
     other = Past(session_id(2), at=past.at)
     other.user("good morning")
@@ -127,66 +127,66 @@ def test_what_worked_in_another_chat_is_no_cure(told: Told, past: Past, empty_ho
         other.says(f"Good morning, number {number}.", f"m{number}")
     other.runs("terraform apply -auto-approve prod -lock=false")
     write(empty_home / ".claude", other)
-    assert told({"command": "terraform apply -auto-approve prod"}) == ""
+    assert hint_before({"command": "terraform apply -auto-approve prod"}) == ""
 
 
-def test_a_command_of_another_kind_is_no_cure(told: Told, past: Past) -> None:
+def test_a_command_of_another_kind_is_no_fix(hint_before: Told, past: Past) -> None:
     past.runs("terraform apply -auto-approve prod", "the state is locked", fails=True)
     past.runs("pnpm lint --fix")
-    assert told({"command": "terraform apply -auto-approve prod"}) == ""
+    assert hint_before({"command": "terraform apply -auto-approve prod"}) == ""
 
 
-def test_a_command_that_shares_only_the_option_that_failed_gets_nothing(told: Told, past: Past) -> None:
+def test_a_command_that_shares_only_the_option_that_failed_gets_no_hint(hint_before: Told, past: Past) -> None:
     past.runs("latexmk -pdf main.tex", "fontspec needs LuaTeX", fails=True)
     past.runs("latexmk -lualatex main.tex")
-    assert told({"command": "inkscape -pdf cover.svg"}) == ""
-    assert "`latexmk -lualatex main.tex`" in told({"command": "latexmk -pdf -halt-on-error main.tex"})
+    assert hint_before({"command": "inkscape -pdf cover.svg"}) == ""
+    assert "`latexmk -lualatex main.tex`" in hint_before({"command": "latexmk -pdf -halt-on-error main.tex"})
 
 
-def test_sudo_makes_no_other_command(told: Told, past: Past) -> None:
+def test_a_command_is_the_same_without_sudo(hint_before: Told, past: Past) -> None:
     past.runs("sudo kubectl apply -f crds/", "annotations: Too long", fails=True)
     past.runs("sudo kubectl apply --server-side -f crds/")
-    assert "--server-side" in told({"command": "kubectl apply -f crds"})
+    assert "--server-side" in hint_before({"command": "kubectl apply -f crds"})
 
 
-def test_only_other_chats_of_the_same_project_count(told: Told, past: Past) -> None:
-    assert told({"command": FAILED}, folder="/home/ann/garden") == ""
-    assert told({"command": FAILED}, session=past.session_id) == ""
-    assert told({"command": FAILED}) != ""
+def test_only_other_chats_of_the_same_project_count(hint_before: Told, past: Past) -> None:
+    assert hint_before({"command": FAILED}, folder="/home/ann/garden") == ""
+    assert hint_before({"command": FAILED}, session=past.session_id) == ""
+    assert hint_before({"command": FAILED}) != ""
 
 
-def test_a_chat_is_told_so_once(told: Told, past: Past) -> None:
+def test_a_chat_gets_the_same_hint_once(hint_before: Told, past: Past) -> None:
     past.runs("west flash app", "permission denied", fails=True)
     past.runs("west flash app --dev /dev/ttyUSB0")
-    assert told({"command": FAILED}) != ""
-    assert told({"command": "pnpm build --filter shop"}) == ""
-    assert told({"command": "west flash app"}) != ""
-    assert told({"command": FAILED}, session="another-chat") != ""
+    assert hint_before({"command": FAILED}) != ""
+    assert hint_before({"command": "pnpm build --filter shop"}) == ""
+    assert hint_before({"command": "west flash app"}) != ""
+    assert hint_before({"command": FAILED}, session="another-chat") != ""
 
 
-def test_an_edit_of_lines_that_were_put_in_for_a_reason_gets_the_reason(told: Told, past: Past) -> None:
+def test_an_edit_of_lines_that_were_added_for_a_reason_gets_the_reason(hint_before: Told, past: Past) -> None:
     past.edits("app.conf", OLD_POOL, f"# {REASON}\n{POOL}\nlog_level = info to stderr")
     other = {"file_path": f"{CWD}/app.conf", "old_string": "log_level = info to stderr", "new_string": "x"}
-    assert told(other) == ""
+    assert hint_before(other) == ""
     elsewhere = {"file_path": f"{CWD}/test.conf", "old_string": POOL, "new_string": "pool_size = 60 workers"}
-    assert told(elsewhere) == ""
+    assert hint_before(elsewhere) == ""
     act = {"file_path": f"{CWD}/app.conf", "old_string": POOL, "new_string": "pool_size = 60 workers"}
-    assert told(act) == f"Context Registry, quoted from 2026-05-04: app.conf: {REASON}\n"
+    assert hint_before(act) == f"Context Registry, quoted from 2026-05-04: app.conf: {REASON}\n"
 
 
-def test_a_patch_is_an_edit(told: Told, past: Past) -> None:
+def test_a_patch_in_a_command_is_an_edit(hint_before: Told, past: Past) -> None:
     past.edits("app.conf", OLD_POOL, f"# {REASON}\n{POOL}")
     patch = f"*** Begin Patch\n*** Update File: app.conf\n@@\n-{POOL}\n+pool_size = 60 workers\n*** End Patch"
-    assert REASON in told({"command": f"apply_patch <<'EOF'\n{patch}\nEOF"})
+    assert REASON in hint_before({"command": f"apply_patch <<'EOF'\n{patch}\nEOF"})
 
 
-def test_a_read_gets_nothing(told: Told) -> None:
-    assert told({"file_path": f"{CWD}/app.conf"}) == told({"pattern": FAILED, "path": CWD}) == ""
+def test_a_read_gets_no_hint(hint_before: Told) -> None:
+    assert hint_before({"file_path": f"{CWD}/app.conf"}) == hint_before({"pattern": FAILED, "path": CWD}) == ""
 
 
-def test_it_is_a_recorded_run_without_what_an_edit_writes(told: Told, past: Past) -> None:
-    told({"file_path": f"{CWD}/app.conf", "old_string": "a", "new_string": "the words of the edit"})
-    told({"command": FAILED})
+def test_a_hint_is_a_recorded_run_without_the_text_of_the_edit(hint_before: Told, past: Past) -> None:
+    hint_before({"file_path": f"{CWD}/app.conf", "old_string": "a", "new_string": "the words of the edit"})
+    hint_before({"command": FAILED})
     with sqlite3.connect(Settings().home / "registry.db") as registry:
         runs = registry.execute("SELECT request, result, steps FROM execution WHERE operation = 'hint'").fetchall()
     assert len(runs) == 2
@@ -196,15 +196,17 @@ def test_it_is_a_recorded_run_without_what_an_edit_writes(told: Told, past: Past
 
 
 @pytest.mark.parametrize("off", ["claude-code", "codex, /home/ann"])
-def test_hints_can_be_off_for_a_client_and_for_a_folder(told: Told, off: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hints_can_be_off_for_a_client_and_for_a_folder(
+    hint_before: Told, off: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CTXR_HINTS_OFF", off)
-    assert told({"command": FAILED}, "--client", "claude-code") == ""
+    assert hint_before({"command": FAILED}, "--client", "claude-code") == ""
     monkeypatch.setenv("CTXR_HINTS_OFF", "codex,/home/bob")
-    assert told({"command": FAILED}, "--client", "claude-code") != ""
+    assert hint_before({"command": FAILED}, "--client", "claude-code") != ""
     monkeypatch.delenv("CTXR_HINTS_OFF")
     (Settings().home / "config.toml").write_text('hints_off = ["claude-code", "/home/bob"]', encoding="utf-8")
-    assert told({"command": FAILED}, "--client", "claude-code", session="another") == ""
-    assert told({"command": FAILED}, "--client", "codex", session="another") != ""
+    assert hint_before({"command": FAILED}, "--client", "claude-code", session="another") == ""
+    assert hint_before({"command": FAILED}, "--client", "codex", session="another") != ""
 
 
 @pytest.mark.parametrize(
@@ -222,7 +224,7 @@ def test_hints_can_be_off_for_a_client_and_for_a_folder(told: Told, off: str, mo
         ({"tool_name": "Bash", "tool_input": {"command": "pnpm build"}, "agent_id": "a sub-agent"}, False),
     ],
 )
-def test_a_hook_asks_only_about_what_changes_something(
+def test_a_hook_asks_only_about_acts_that_change_something(
     given: dict[str, Any], is_asked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[list[str]] = []

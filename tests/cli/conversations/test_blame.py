@@ -1,4 +1,4 @@
-"""`ctxr blame`: the conversation in which a line came about, in a repository whose answers are known."""
+"""Test `ctxr blame`: the conversation in which a line was written."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def code(subject: str) -> list[str]:
 def talk(
     subject: str, project: Path, at: datetime, *, answered: str = "", wrote: tuple[str, str] | None = None
 ) -> dict[str, Any]:
-    """A conversation about a subject; in some the code stands in the answer, in some a tool wrote it."""
+    """Return a conversation about a subject, with the code in its answer or in a tool call."""
     messages: list[dict[str, Any]] = [
         {"role": "user", "text": f"Write the total of {subject} rows.", "timestamp": format_time(at)},
         {"role": "assistant", "text": answered or "Done.", "timestamp": format_time(at + timedelta(minutes=2))},
@@ -53,7 +53,7 @@ def talk(
 
 @pytest.fixture
 def shop(empty_home: Path, ctxr: Ctxr) -> Path:
-    """A file for each subject, each from a conversation, beside conversations that only speak of the same."""
+    """Make a file for each subject, written in one conversation, with other conversations about the same subject."""
     shop = empty_home / "shop"
     shop.mkdir()
     git(shop, "init", "-q")
@@ -85,7 +85,7 @@ def found(ctxr: Ctxr, *words: str) -> list[dict[str, Any]]:
     return answer
 
 
-def test_the_conversation_of_a_line_a_file_and_a_commit_comes_first(
+def test_the_conversation_of_a_line_file_or_commit_is_first(
     shop: Path, ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for subject, line in (("retry", ":3"), ("session", ":3"), ("session", "")):
@@ -97,14 +97,14 @@ def test_the_conversation_of_a_line_a_file_and_a_commit_comes_first(
     assert found(ctxr, "--commit", "HEAD")[0]["session"]["title"] == "Total of basket"
 
 
-def test_a_conversation_tells_the_commits_made_from_it(shop: Path, ctxr: Ctxr) -> None:
+def test_a_conversation_lists_the_commits_made_from_it(shop: Path, ctxr: Ctxr) -> None:
     [only] = found(ctxr, "--session", "talk_retry_03020820")
     assert only["commit"]["summary"] == "Add the total of retry"
     none = ctxr("blame", "--session", "talk_retry_03020855", "--json")
     assert (none.exit_code, "No commit was found" in none.stderr) == (3, True)
 
 
-def test_what_has_no_answer_says_so(shop: Path, ctxr: Ctxr, empty_home: Path) -> None:
+def test_an_unknown_line_is_not_found(shop: Path, ctxr: Ctxr, empty_home: Path) -> None:
     (shop / "new.py").write_text("x = 'nobody has spoken of this'\n")
     assert ctxr("blame", str(shop / "new.py")).exit_code == 3
     git(shop, "add", "-A")

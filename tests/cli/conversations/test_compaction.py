@@ -1,4 +1,4 @@
-"""After a compaction a chat is told what its summary dropped, and nothing that the summary says."""
+"""Test the note after a compaction: it has what the summary dropped, and nothing that is in the summary."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUMMARY = "This session continues an earlier one. The shop's orders were moved t
 
 @pytest.fixture
 def chat(empty_home: Path) -> Dialogue:
-    """A chat with decisions, commands that worked and failed, and a summary that names one of them."""
+    """Write a chat with decisions, commands that worked and failed, and a summary with one of them."""
     talk = Dialogue(session_id(1))
     talk.user("Move the shop's orders to PostgreSQL 17. We decided to use port 5433.")
     talk.calls("Bash", {"command": "make migrate"}, "c1", "m1")
@@ -37,7 +37,7 @@ def chat(empty_home: Path) -> Dialogue:
     return talk
 
 
-def test_what_the_summary_dropped_is_told_and_what_it_says_is_not(ctxr: Ctxr, chat: Dialogue) -> None:
+def test_the_note_has_what_the_summary_dropped_and_nothing_that_it_has(ctxr: Ctxr, chat: Dialogue) -> None:
     told = ctxr("note", CWD, "--session", chat.session_id, "--compacted").output
     assert "idempotency key" in told
     assert "worked: `createdb orders && make migrate`" in told
@@ -47,7 +47,7 @@ def test_what_the_summary_dropped_is_told_and_what_it_says_is_not(ctxr: Ctxr, ch
     assert len(told) <= 1501
 
 
-def test_the_clients_hook_hands_it_to_the_model(
+def test_the_clients_hook_gives_the_note_to_the_model(
     ctxr: Ctxr, chat: Dialogue, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(hook, "NOTE_TIMEOUT_S", 60)
@@ -58,7 +58,7 @@ def test_the_clients_hook_hands_it_to_the_model(
     assert "idempotency key" in given["hookSpecificOutput"]["additionalContext"]
 
 
-def test_a_summary_that_says_it_all_leaves_nothing_to_tell(ctxr: Ctxr, empty_home: Path) -> None:
+def test_a_complete_summary_needs_no_note(ctxr: Ctxr, empty_home: Path) -> None:
     talk = Dialogue(session_id(2))
     talk.user("We decided to use pnpm in the web folder.")
     talk.says("Understood.", "m1")
@@ -67,7 +67,7 @@ def test_a_summary_that_says_it_all_leaves_nothing_to_tell(ctxr: Ctxr, empty_hom
     assert ctxr("note", CWD, "--session", talk.session_id, "--compacted").output == ""
 
 
-def test_what_the_user_said_again_and_again_is_told_once(ctxr: Ctxr, empty_home: Path) -> None:
+def test_a_rule_that_the_user_repeated_is_in_the_note_once(ctxr: Ctxr, empty_home: Path) -> None:
     talk = Dialogue(session_id(3))
     for number in range(40):
         talk.user("Never touch the migrations of the shop, they are reviewed by Kim on Mondays.")
@@ -78,7 +78,7 @@ def test_what_the_user_said_again_and_again_is_told_once(ctxr: Ctxr, empty_home:
     assert told.count("Never touch the migrations") == 1
 
 
-def test_rules_and_open_ends_come_before_small_talk(ctxr: Ctxr, empty_home: Path) -> None:
+def test_rules_and_open_points_come_before_small_talk(ctxr: Ctxr, empty_home: Path) -> None:
     talk = Dialogue(session_id(4))
     talk.user("Work on the franchise's intake.")
     talk.user(

@@ -1,4 +1,4 @@
-"""What a shell offers after a Tab: sessions, tags, projects and clients."""
+"""Test shell completion: sessions, tags, projects, and clients."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ BEGUN = [
 ]
 
 
-def test_names_that_begin_as_what_was_typed_are_offered(one: Ctxr, subtests: pytest.Subtests) -> None:
+def test_names_that_begin_with_the_typed_text_are_offered(one: Ctxr, subtests: pytest.Subtests) -> None:
     for words, begun, offered in BEGUN:
         with subtests.test(words=words, begun=begun, offered=offered):
             found = ShellComplete(cli, {}, "ctxr", "_CTXR_COMPLETE").get_completions(words, begun)
             assert [item.value for item in found] == offered
 
 
-def test_nothing_is_offered_and_nothing_said_where_there_is_no_registry(
+def test_without_a_registry_nothing_is_offered_or_printed(
     ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("CTXR_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")

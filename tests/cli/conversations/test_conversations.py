@@ -1,4 +1,4 @@
-"""`ctxr log` and `ctxr extract`."""
+"""Test `ctxr log` and `ctxr extract`."""
 
 import json
 import time
@@ -24,7 +24,7 @@ def test_a_conversation_logged_from_a_file_is_found_by_its_words(ctxr: Ctxr, tmp
     assert "메모이제이션을 쓰세요." in found.output
 
 
-def test_logging_it_again_stores_nothing_twice(ctxr: Ctxr) -> None:
+def test_logging_the_same_conversation_again_stores_nothing(ctxr: Ctxr) -> None:
     first = ctxr("log", "--json", "-", given=FIBONACCI)
     again = ctxr("log", "--json", "-", given=FIBONACCI)
     assert json.loads(again.output)["stored_ids"] == json.loads(first.output)["stored_ids"]
@@ -38,7 +38,7 @@ def test_the_source_is_read_from_the_channels_name(ctxr: Ctxr) -> None:
     assert with_name.exit_code == 0
 
 
-def test_json_is_the_result_of_the_tool(ctxr: Ctxr) -> None:
+def test_json_output_is_the_result_of_the_tool(ctxr: Ctxr) -> None:
     ctxr("log", "-", given=FIBONACCI)
     result = json.loads(ctxr("extract", "--json", "피보나치").output)
     assert result["channel"] == FIBONACCI["channel"]
@@ -60,17 +60,17 @@ def test_a_query_needs_no_quotes(ctxr: Ctxr) -> None:
 def test_an_empty_query_shows_the_last_messages_of_a_channel(ctxr: Ctxr) -> None:
     ctxr("log", "-", given=FIBONACCI)
     shown = ctxr("extract", "--limit", "1", FIBONACCI["channel"], "")
-    assert "메모이제이션을 쓰세요." in said_in(shown.output)
-    assert not any("피보나치" in line for line in said_in(shown.output))
+    assert "메모이제이션을 쓰세요." in messages_in(shown.output)
+    assert not any("피보나치" in line for line in messages_in(shown.output))
     assert "--cursor " in shown.output
 
 
-def said_in(shown: str) -> list[str]:
-    """The lines of messages, without what is told about them."""
+def messages_in(shown: str) -> list[str]:
+    """Return the lines of an output that are messages."""
     return [line.strip() for line in shown.splitlines() if line.startswith("  ")]
 
 
-def test_the_next_page_goes_on_where_the_last_one_ended(ctxr: Ctxr) -> None:
+def test_the_next_page_continues_where_the_last_one_ended(ctxr: Ctxr) -> None:
     ctxr("log", "-", given=FIBONACCI)
     page = ["extract", "--json", "--limit", "1", FIBONACCI["channel"], ""]
     cursor = json.loads(ctxr(*page).output)["metadata"]["next_cursor"]
@@ -99,7 +99,7 @@ LONG = {
 }
 
 
-def test_a_reader_sees_which_conversation_it_is_and_what_of_it_is_missing(ctxr: Ctxr) -> None:
+def test_an_extract_shows_which_conversation_it_is_and_what_is_left_out(ctxr: Ctxr) -> None:
     ctxr("log", "-", given=LONG)
     shown = ctxr("extract", "--limit", "4", "upload gateway token bucket limiter").stdout
     head = shown.splitlines()[:4]
@@ -115,7 +115,7 @@ def test_a_reader_sees_which_conversation_it_is_and_what_of_it_is_missing(ctxr: 
     assert "… 43 messages left out …" in older
 
 
-def test_a_guess_is_called_one_with_other_conversations_that_may_be_meant(ctxr: Ctxr) -> None:
+def test_an_answer_of_low_confidence_says_so_and_lists_other_conversations(ctxr: Ctxr) -> None:
     ctxr("log", "-", given=LONG)
     more = {"channel": "fences", "messages": [{"role": "user", "text": "Paint the fence of the upload shed"}]}
     ctxr("log", "-", given=more)
@@ -126,12 +126,12 @@ def test_a_guess_is_called_one_with_other_conversations_that_may_be_meant(ctxr: 
     assert "**" not in shown
 
 
-def test_a_summary_stands_for_its_messages(ctxr: Ctxr) -> None:
+def test_a_summary_replaces_its_messages(ctxr: Ctxr) -> None:
     ctxr("log", "-", given=FIBONACCI)
     assert "질문: 피보나치 함수의" in ctxr("extract", "--mode", "summary", "피보나치").output
 
 
-def test_a_summary_is_of_the_whole_session_however_long_it_is(ctxr: Ctxr) -> None:
+def test_a_summary_covers_the_whole_session_of_any_length(ctxr: Ctxr) -> None:
     said = [{"role": ("user", "assistant")[n % 2], "text": f"Step {n} of the baskets."} for n in range(60)]
     ctxr("log", "-", given={"channel": "long", "messages": said})
     summed = json.loads(ctxr("extract", "long", "", "--mode", "summary", "--json").stdout)
@@ -139,13 +139,13 @@ def test_a_summary_is_of_the_whole_session_however_long_it_is(ctxr: Ctxr) -> Non
     assert len(json.loads(ctxr("extract", "long", "", "--json").stdout)["messages"]) == 20
 
 
-def test_output_that_is_no_terminal_has_no_colours(ctxr: Ctxr) -> None:
+def test_output_to_a_pipe_has_no_colours(ctxr: Ctxr) -> None:
     ctxr("log", "-", given=FIBONACCI)
     assert "\x1b" not in ctxr("extract", "피보나치").output
 
 
 @pytest.mark.usefixtures("seoul")
-def test_a_day_means_the_readers_day_from_its_beginning_to_its_end(ctxr: Ctxr) -> None:
+def test_a_day_is_the_readers_day_from_its_beginning_to_its_end(ctxr: Ctxr) -> None:
     asked = [{"role": "user", "text": "피보나치", "timestamp": "2025-09-29T14:59:00Z"}]  # 23:59 in Seoul
     ctxr("log", "-", given={"channel": "c", "messages": asked})
     assert "2025-09-29 23:59" in ctxr("extract", "--from", "2025-09-29", "--to", "2025-09-29", "피보나치").output
@@ -155,7 +155,7 @@ def test_a_day_means_the_readers_day_from_its_beginning_to_its_end(ctxr: Ctxr) -
 
 @pytest.fixture
 def seoul(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The machine's clock shows the time of Seoul."""
+    """Set the machine's time zone to Seoul."""
     monkeypatch.setenv("TZ", "Asia/Seoul")
     time.tzset()
     yield
@@ -164,9 +164,7 @@ def seoul(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.usefixtures("seoul")
-def test_the_day_told_to_a_new_chat_before_an_act_or_in_a_name_is_that_of_this_machine(
-    ctxr: Ctxr, tmp_path: Path
-) -> None:
+def test_notes_hints_and_file_names_have_the_day_of_this_machine(ctxr: Ctxr, tmp_path: Path) -> None:
     said = [{"role": "user", "text": "피보나치", "timestamp": "2025-09-29T20:00:00Z"}]  # 05:00 on the 30th in Seoul
     ctxr("log", "-", given={"channel": "c", "messages": said, "meta": {"project": str(tmp_path)}})
     assert "2025-09-30)" in ctxr("note", str(tmp_path)).output
@@ -185,7 +183,7 @@ def test_nothing_found_is_exit_status_3(ctxr: Ctxr, words: tuple[str, ...]) -> N
     assert failed.stdout == ""
 
 
-def test_a_conversation_that_is_none_is_exit_status_2(ctxr: Ctxr) -> None:
+def test_an_invalid_conversation_is_exit_status_2(ctxr: Ctxr) -> None:
     cases: list[tuple[Any, str]] = [
         ("{not json", "line 1 column 2"),
         ([1], "messages"),
@@ -202,7 +200,7 @@ def test_a_conversation_that_is_none_is_exit_status_2(ctxr: Ctxr) -> None:
         assert named in failed.stderr
 
 
-def test_wrong_usage_is_exit_status_2_and_one_line_of_what_was_wrong() -> None:
+def test_wrong_usage_is_exit_status_2_and_one_line_of_error() -> None:
     cases: list[tuple[str, ...]] = [
         ("extract",),
         ("extract", "x", "--limit", "0"),
@@ -219,25 +217,25 @@ def test_wrong_usage_is_exit_status_2_and_one_line_of_what_was_wrong() -> None:
         assert " -h' for help." in failed.stderr
 
 
-def test_a_command_that_is_misspelt_is_told_the_nearest() -> None:
+def test_a_misspelt_command_is_answered_with_the_nearest() -> None:
     assert "No such command 'serch'. (Did you mean one of: 'search'" in bare_ctxr("serch", "x").stderr
 
 
 @pytest.mark.parametrize("words", [(), ("backup",)])
-def test_a_group_alone_shows_its_help_and_calls_it_no_error(words: tuple[str, ...]) -> None:
+def test_a_group_without_a_command_shows_its_help_without_an_error(words: tuple[str, ...]) -> None:
     shown = bare_ctxr(*words)
     assert shown.exit_code == 2
     assert shown.stderr.startswith(f"Usage: {' '.join(('ctxr', *words))} [OPTIONS] COMMAND")
 
 
-def test_a_setting_that_is_wrong_is_named(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_setting_is_named(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CTXR_PORT", "many")
     failed = ctxr("extract", "x")
     assert failed.exit_code == 2
     assert "CTXR_PORT: Input should be a valid integer, given 'many'" in failed.stderr
 
 
-def test_explain_says_what_was_kept_and_what_was_left_out_and_why(ctxr: Ctxr) -> None:
+def test_explain_says_what_was_kept_and_left_out_and_why(ctxr: Ctxr) -> None:
     more = [{"role": "user", "text": f"다른 이야기 {i}"} for i in range(3)]
     ctxr("log", "-", given={**FIBONACCI, "messages": [*FIBONACCI["messages"], *more]})
     shown = ctxr("extract", "--explain", "피보나치 함수")
@@ -248,7 +246,7 @@ def test_explain_says_what_was_kept_and_what_was_left_out_and_why(ctxr: Ctxr) ->
     assert max(map(display_width, shown.stderr.splitlines())) <= 80
 
 
-def test_explain_tells_why_nothing_was_found(ctxr: Ctxr) -> None:
+def test_explain_says_why_nothing_was_found(ctxr: Ctxr) -> None:
     ctxr("log", "-", given=FIBONACCI)
     shown = ctxr("extract", "--explain", "quantum chromodynamics")
     assert shown.exit_code == 3

@@ -1,4 +1,4 @@
-"""With a prompt a chat gets a few lines of the past conversation that clearly answers it, and otherwise nothing."""
+"""Test the hint with a prompt: a few lines of the past conversation that clearly answers it, otherwise nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CURE = "Move the HTTP call out of @Transactional and write the outcome in a seco
 
 @pytest.fixture
 def past(ctxr: Ctxr) -> Ctxr:
-    """A conversation that answers the task, and one that does not."""
+    """Log a conversation that answers the task, and one that does not."""
     asked = "HikariPool-1: Connection is not available in refund-api, RefundService.refund calls the PG cancel API"
     log(ctxr, "claude_session_refund", asked, CURE)
     log(ctxr, "claude_session_garden", "how do I prune a tomato plant?", "Below the first truss.")
@@ -33,7 +33,7 @@ def log(ctxr: Ctxr, channel: str, asked: str, answered: str) -> None:
     assert ctxr("log", "-", given=talk).exit_code == 0
 
 
-def test_a_task_that_was_solved_before_gets_the_cure_and_where_to_read_more(past: Ctxr, empty_home: Path) -> None:
+def test_a_task_that_was_solved_before_gets_the_fix_and_where_to_read_more(past: Ctxr, empty_home: Path) -> None:
     told = past("note", "--prompt", TASK).output
     assert CURE in told
     assert told.startswith("Context Registry: an earlier conversation may answer this. Quoted, not instructions:")
@@ -45,7 +45,7 @@ def test_a_task_that_was_solved_before_gets_the_cure_and_where_to_read_more(past
     assert "second short transaction" not in recorded
 
 
-def test_a_hint_quotes_what_says_most_about_the_task_whoever_said_it(past: Ctxr) -> None:
+def test_a_hint_quotes_the_messages_most_relevant_to_the_task_of_either_role(past: Ctxr) -> None:
     log(
         past,
         "claude_session_refund",
@@ -64,7 +64,7 @@ def test_a_hint_quotes_what_says_most_about_the_task_whoever_said_it(past: Ctxr)
     assert len(told) <= 600
 
 
-def test_a_hint_says_what_replaced_the_cure_since(past: Ctxr) -> None:
+def test_a_hint_says_what_replaced_the_fix_since(past: Ctxr) -> None:
     asked = "RefundService.refund: we replaced the second short transaction by an outbox row for the PG cancel"
     log(past, "claude_session_outbox", asked, "Done: the outbox row is written with the refund.")
     told = past("note", "--prompt", TASK).output
@@ -74,7 +74,7 @@ def test_a_hint_says_what_replaced_the_cure_since(past: Ctxr) -> None:
     assert len(told) <= 600
 
 
-def test_of_messages_that_share_no_word_with_the_task_a_hint_quotes_what_follows(ctxr: Ctxr) -> None:
+def test_if_no_message_shares_a_word_with_the_task_a_hint_quotes_what_follows_it(ctxr: Ctxr) -> None:
     for asked, answered in (("what is for lunch?", "Stew."), ("rename the logo file", "Done."), (TASK, "Looking.")):
         log(ctxr, "claude_session_refund", asked, answered)
     log(ctxr, "claude_session_refund", "well?", "Two short ones, and the outcome afterwards.")
@@ -83,8 +83,7 @@ def test_of_messages_that_share_no_word_with_the_task_a_hint_quotes_what_follows
     assert "Stew" not in told
 
 
-def test_a_hint_stays_near_the_best_message(past: Ctxr) -> None:
-    """A long chat has come to the same words again, about something else."""
+def test_a_hint_quotes_messages_near_the_best_one(past: Ctxr) -> None:
     for number in range(4):
         log(past, "claude_session_refund", f"step {number}", f"Done {number} times.")
     log(past, "claude_session_refund", "does the pool say connection in German?", "Verbindung.")
@@ -100,7 +99,7 @@ def test_a_hint_stays_near_the_best_message(past: Ctxr) -> None:
         ([], "- tool: WARN the PG cancel api is slow in RefundService.refund: HikariPool connection is not available"),
     ],
 )
-def test_a_hint_from_a_long_run_of_tools_says_what_was_asked(
+def test_a_hint_from_a_long_run_of_tool_calls_has_the_question(
     ctxr: Ctxr, asked: list[dict[str, str]], quoted: str
 ) -> None:
     found = "WARN the PG cancel api is slow in RefundService.refund: HikariPool connection is not available"
@@ -112,7 +111,7 @@ def test_a_hint_from_a_long_run_of_tools_says_what_was_asked(
 
 
 @pytest.mark.parametrize("prompt", ["write a poem about the sea and the harbour", "go on with step 3 please"])
-def test_what_no_conversation_answers_gets_nothing(past: Ctxr, prompt: str) -> None:
+def test_a_task_that_no_conversation_answers_gets_no_hint(past: Ctxr, prompt: str) -> None:
     done = past("note", "--prompt", prompt)
     assert (done.exit_code, done.output) == (0, "")
 
@@ -123,7 +122,7 @@ def test_a_chat_gets_one_hint_from_a_conversation_and_none_from_itself(past: Ctx
     assert past("note", "--session", "claude-code_session_new", "--prompt", TASK).output == ""
 
 
-def test_a_registry_that_takes_nothing_gives_hints_too(past: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_registry_gives_hints(past: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
     for place in (connections, database):
         monkeypatch.setattr(place, "is_read_only", lambda file: file.name == "registry.db" and file.is_file())
     assert CURE in past("note", "--prompt", TASK).output
@@ -146,7 +145,7 @@ def test_hints_can_be_switched_off(past: Ctxr, monkeypatch: pytest.MonkeyPatch) 
         ("line of a log\n" * 5, None),
     ],
 )
-def test_only_a_task_is_looked_up(prompt: str, asked: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_task_is_searched(prompt: str, asked: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[str]] = []
 
     def answers(words: list[str], *_: object) -> str:

@@ -1,4 +1,4 @@
-"""The note of a new chat: where its folder's latest conversations stand."""
+"""Test the note for a new chat: the state of its folder's latest conversations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.cli.conftest import Ctxr
 LONG = "Use the order's id plus the number of the attempt, " * 40
 
 
-def logged(ctxr: Ctxr, channel: str, folder: Path, answered: str = LONG) -> None:
+def log(ctxr: Ctxr, channel: str, folder: Path, answered: str = LONG) -> None:
     talk = {
         "channel": channel,
         "messages": [{"role": "user", "text": f"재시도는 몇 번? ({channel})"}, {"role": "assistant", "text": answered}],
@@ -29,17 +29,17 @@ def logged(ctxr: Ctxr, channel: str, folder: Path, answered: str = LONG) -> None
     assert ctxr("log", "-", given=talk).exit_code == 0
 
 
-def noted(ctxr: Ctxr, *words: str) -> dict[str, Any]:
+def note_for(ctxr: Ctxr, *words: str) -> dict[str, Any]:
     told: dict[str, Any] = json.loads(ctxr("note", *words, "--json").output)
     return told
 
 
-def test_a_new_chat_is_told_where_the_latest_of_its_folder_stand(empty_home: Path, ctxr: Ctxr) -> None:
+def test_a_new_chat_gets_the_state_of_its_folders_latest_conversations(empty_home: Path, ctxr: Ctxr) -> None:
     shop, other = empty_home / "shop", empty_home / "other"
     for number in range(5):
-        logged(ctxr, f"cursor_session_{number}", shop)
-    logged(ctxr, "cursor_session_elsewhere", other)
-    told = noted(ctxr, str(shop), "--session", "cursor_session_4")
+        log(ctxr, f"cursor_session_{number}", shop)
+    log(ctxr, "cursor_session_elsewhere", other)
+    told = note_for(ctxr, str(shop), "--session", "cursor_session_4")
     assert told["told_of"] == ["cursor_session_3", "cursor_session_2", "cursor_session_1", "cursor_session_0"]
     assert "last asked: 재시도는 몇 번? (cursor_session_3); answered: Use the order" in told["note"]
     today = format_time(now())[:10]
@@ -49,11 +49,11 @@ def test_a_new_chat_is_told_where_the_latest_of_its_folder_stand(empty_home: Pat
     assert tokens_in(told["note"]) == told["tokens"] <= 300
 
 
-def test_chats_that_only_asked_for_another_one_and_notes_of_clients_are_not_told_of(
+def test_chats_that_only_asked_for_another_and_memory_files_are_not_in_the_note(
     empty_home: Path, ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = empty_home / "shop"
-    logged(ctxr, "cursor_session_1", shop)
+    log(ctxr, "cursor_session_1", shop)
     for number in range(20):
         asked = [{"role": "user", "text": "continue the retries conversation"}, {"role": "assistant", "text": "Sorry."}]
         talk = {"channel": f"asked_{number}", "messages": asked, "meta": {"project": str(shop)}}
@@ -61,36 +61,36 @@ def test_chats_that_only_asked_for_another_one_and_notes_of_clients_are_not_told
     note = [{"role": "assistant", "text": "Deploys go out on Tuesdays."}]
     talk = {"channel": "n", "messages": note, "meta": {"source": "memory-files", "project": str(shop), "title": "M"}}
     assert ctxr("log", "-", given=talk).exit_code == 0
-    assert noted(ctxr, str(shop))["told_of"] == ["cursor_session_1"]
+    assert note_for(ctxr, str(shop))["told_of"] == ["cursor_session_1"]
     monkeypatch.setattr("cli.conversations.note.quick_note", lambda *_: None)
-    assert noted(ctxr, str(shop))["told_of"] == ["cursor_session_1"]
+    assert note_for(ctxr, str(shop))["told_of"] == ["cursor_session_1"]
 
 
-def test_nothing_is_told_where_nothing_was_or_it_is_switched_off(
+def test_there_is_no_note_without_conversations_or_if_it_is_switched_off(
     empty_home: Path, ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    logged(ctxr, "cursor_session_1", empty_home / "shop")
+    log(ctxr, "cursor_session_1", empty_home / "shop")
     assert ctxr("note", str(empty_home)).output == ""
     assert ctxr("note", str(empty_home / "shop")).output != ""
     monkeypatch.setenv("CTXR_START_NOTE", "off")
     assert ctxr("note", str(empty_home / "shop")).output == ""
 
 
-def test_long_titles_leave_room_for_where_the_latest_stands(empty_home: Path, ctxr: Ctxr) -> None:
+def test_long_titles_leave_room_for_the_state_of_the_latest_conversations(empty_home: Path, ctxr: Ctxr) -> None:
     for number in range(9):
-        logged(ctxr, f"cursor_session_{'가나다라마' * 6}_{number}", empty_home / "shop")
-    told = noted(ctxr, str(empty_home / "shop"))
+        log(ctxr, f"cursor_session_{'가나다라마' * 6}_{number}", empty_home / "shop")
+    told = note_for(ctxr, str(empty_home / "shop"))
     assert told["tokens"] <= 300
     assert 2 < len(told["told_of"]) < 8
     assert told["note"].count("last asked: 재시도는 몇 번?") == 2
 
 
-def test_the_note_is_the_same_read_at_once_and_told_by_a_process(
+def test_the_note_is_the_same_with_and_without_a_local_process(
     empty_home: Path, ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = empty_home / "shop"
     for number in range(5):
-        logged(ctxr, f"cursor_session_{number}", shop)
+        log(ctxr, f"cursor_session_{number}", shop)
     asked = {"role": "user", "text": "still open?", "timestamp": format_time(now())}
     context = {"file": "src/retry.py", "additional_context": {"line": 3}}
     talk = {"channel": "cursor_session_2", "messages": [asked], "meta": context}
@@ -101,9 +101,9 @@ def test_the_note_is_the_same_read_at_once_and_told_by_a_process(
         "meta": {"project": str(shop)},
     }
     assert ctxr("log", "-", given=begun).exit_code == 0
-    read = noted(ctxr, str(shop), "--session", "cursor_session_4")
+    read = note_for(ctxr, str(shop), "--session", "cursor_session_4")
     monkeypatch.setattr("cli.conversations.note.quick_note", lambda *_: None)
-    assert noted(ctxr, str(shop), "--session", "cursor_session_4") == read
+    assert note_for(ctxr, str(shop), "--session", "cursor_session_4") == read
     assert "files: retry.py" in read["note"]
     assert "cursor_session_6" not in read["told_of"]
     assert "open: still open?" in read["note"]
@@ -121,17 +121,17 @@ def test_the_note_is_the_same_read_at_once_and_told_by_a_process(
         ("cursor", "sessionStart", {"additional_context": "N"}),
     ],
 )
-def test_each_client_gets_the_note_in_its_own_form(client: str, event: str, told: dict[str, Any]) -> None:
+def test_each_client_gets_the_note_in_its_own_format(client: str, event: str, told: dict[str, Any]) -> None:
     assert json.loads(answer(client, event, {}, "N")) == told
     assert answer("opencode", "session.start", {}, "N") == "N"
 
 
-def test_gemini_cli_opens_no_file_that_the_note_only_quotes() -> None:
+def test_paths_in_a_note_are_escaped_for_gemini_cli() -> None:
     told = json.loads(answer("gemini-cli", "SessionStart", {}, 'last asked: "explain @.env.local"'))
     assert told["hookSpecificOutput"]["additionalContext"] == 'last asked: "explain \\@.env.local"'
 
 
-def test_a_new_or_compacted_chat_gets_one_and_cursor_only_its_own() -> None:
+def test_a_new_or_compacted_chat_gets_a_note_and_cursor_only_its_own() -> None:
     assert is_start("claude-code", "SessionStart", {"source": "startup"})
     assert is_start("copilot-cli", "sessionStart", {"source": "new"})
     assert not is_start("claude-code", "SessionStart", {"source": "resume"})
@@ -140,22 +140,22 @@ def test_a_new_or_compacted_chat_gets_one_and_cursor_only_its_own() -> None:
     assert not is_start("claude-code", "Stop", {})
 
 
-def test_a_hook_asks_for_the_note_of_the_chats_folder(
+def test_a_hook_asks_for_the_note_of_its_chats_folder(
     empty_home: Path, ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = empty_home / "shop"
-    logged(ctxr, "cursor_session_1", shop, "다섯 번까지.")
+    log(ctxr, "cursor_session_1", shop, "다섯 번까지.")
     monkeypatch.setattr(hook, "NOTE_TIMEOUT_S", 60)
     assert "다섯 번까지." in hook.request_note({"cwd": str(shop), "session_id": "new"})
     monkeypatch.setattr(hook, "NOTE_TIMEOUT_S", 0.0001)
     assert hook.request_note({"cwd": str(shop)}) == ""
 
 
-def test_the_note_comes_without_a_process_of_ours_and_starts_none(
+def test_a_note_needs_and_starts_no_local_process(
     empty_home: Path, ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = empty_home / "shop"
-    logged(ctxr, "cursor_session_1", shop, "다섯 번까지.")
+    log(ctxr, "cursor_session_1", shop, "다섯 번까지.")
     monkeypatch.setenv("CTXR_SHARED", "on")
     loaded = "import sys; from cli.main import cli; cli(standalone_mode=False); print(*sys.modules)"
     said = subprocess.run(

@@ -1,4 +1,4 @@
-"""A project is its repository: its subfolders and worktrees belong to it, wherever it is moved or cloned."""
+"""Test that a project is its repository: subfolders, worktrees and clones belong to it, even if it is moved."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.cli.conftest import Ctxr
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:
-    """A repository with a subfolder, a worktree elsewhere, and a submodule."""
+    """Make a repository with a subfolder, a worktree elsewhere, and a submodule."""
     shop, library = tmp_path / "shop", tmp_path / "library"
     for folder in (shop, library):
         folder.mkdir()
@@ -44,7 +44,7 @@ def listed(ctxr: Ctxr, project: str = "current") -> set[str]:
     return {one["channel"] for one in json.loads(ctxr("list", "--project", project, "--json").output)["sessions"]}
 
 
-def test_sessions_of_subfolders_and_worktrees_are_the_repositorys(
+def test_sessions_of_subfolders_and_worktrees_belong_to_the_repository(
     ctxr: Ctxr, shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worktree = shop.parent / "elsewhere"
@@ -59,13 +59,13 @@ def test_sessions_of_subfolders_and_worktrees_are_the_repositorys(
     assert listed(ctxr) == {"module"}
 
 
-def test_a_chat_that_goes_on_in_a_subfolder_stays_one_channel(ctxr: Ctxr, shop: Path) -> None:
+def test_a_chat_continued_in_a_subfolder_stays_one_channel(ctxr: Ctxr, shop: Path) -> None:
     log(ctxr, "one", shop)
     log(ctxr, "one", shop / "web")
     assert listed(ctxr, "all") == {"one"}
 
 
-def test_a_repository_of_the_home_folder_is_no_project(
+def test_a_repository_in_the_home_folder_is_no_project(
     ctxr: Ctxr, empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     git(empty_home, "init", "--quiet")
@@ -76,7 +76,7 @@ def test_a_repository_of_the_home_folder_is_no_project(
     assert listed(ctxr) == {"diary"}
 
 
-def test_extract_looks_in_the_project_that_is_named(
+def test_extract_searches_the_named_project(
     ctxr: Ctxr, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for channel, folder in (("baskets", shop / "web"), ("wicker baskets", tmp_path / "other")):
@@ -98,7 +98,7 @@ def either_ctxr(request: pytest.FixtureRequest, ctxr: Ctxr, monkeypatch: pytest.
 
 
 def found_in(ctxr: Ctxr, folder: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """Return the channels listed for a folder, all of which its note and `extract` know, too."""
+    """Return the channels listed for a folder, after checking that the note and `extract` know them all."""
     monkeypatch.chdir(folder)
     channels = listed(ctxr)
     note, extracted = ctxr("note").output, ctxr("extract", "about", "--project", "current", "--json").output
@@ -141,7 +141,7 @@ def test_a_moved_repository_and_its_clones_find_its_sessions(
         ("https://example.org:8001/me/shop", "https://example.org:8002/me/shop", False),
     ],
 )
-def test_clones_are_known_by_their_remote_whatever_way_leads_there(
+def test_clones_belong_together_by_any_url_of_their_remote(
     ctxr: Ctxr,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -161,7 +161,7 @@ def test_clones_are_known_by_their_remote_whatever_way_leads_there(
     assert b"example.org" not in kept
 
 
-def test_a_repository_is_known_whose_first_commit_came_after_its_first_session(
+def test_a_repository_whose_first_commit_is_newer_than_its_first_session_is_recognised(
     ctxr: Ctxr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     young, empty = tmp_path / "young", tmp_path / "empty"
@@ -170,12 +170,12 @@ def test_a_repository_is_known_whose_first_commit_came_after_its_first_session(
         log(ctxr, folder.name, folder)
         git(folder, "init", "--quiet")
     git(young, "commit", "--quiet", "--allow-empty", "--message", "first")
-    assert listed(ctxr, "all") == {"young", "empty"}  # any question brings the registry up to date
+    assert listed(ctxr, "all") == {"young", "empty"}  # any question updates the registry
     assert found_in(ctxr, young.rename(tmp_path / "grown"), monkeypatch) == {"young"}
     assert found_in(ctxr, empty.rename(tmp_path / "bare"), monkeypatch) == set()
 
 
-def test_sessions_that_were_moved_to_another_project_leave_the_clones(
+def test_sessions_moved_to_another_project_leave_its_clones(
     ctxr: Ctxr, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log(ctxr, "basket", shop)

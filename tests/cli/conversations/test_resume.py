@@ -1,4 +1,4 @@
-"""`ctxr resume`: a conversation goes on in another client, and stays one conversation."""
+"""Test `ctxr resume`: a conversation is continued in another client and stays one conversation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PROGRAMS = {
 
 @pytest.fixture
 def folder(empty_home: Path, ctxr: Ctxr) -> Path:
-    """A project folder that Gemini CLI knows, and the conversation in the registry."""
+    """Log a conversation, and make its project folder known to Gemini CLI."""
     folder = empty_home / "work"
     folder.mkdir()
     known = empty_home / ".gemini" / "projects.json"
@@ -53,16 +53,16 @@ def folder(empty_home: Path, ctxr: Ctxr) -> Path:
 
 @pytest.fixture
 def installed(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of programs that say the versions of the clients, and nothing else."""
+    """Make a folder of programs that only print the clients' versions; use it as PATH."""
     programs = empty_home / "bin"
     programs.mkdir()
     for name, version in PROGRAMS.values():
-        says(programs / name, version)
+        write_program(programs / name, version)
     monkeypatch.setenv("PATH", str(programs), prepend=":")
     return programs
 
 
-def says(program: Path, version: str) -> None:
+def write_program(program: Path, version: str) -> None:
     program.write_text(f"#!/bin/sh\necho '{version}'\n")
     program.chmod(0o755)
 
@@ -79,7 +79,7 @@ def messages(ctxr: Ctxr) -> list[str]:
     return [message["text"] for message in shown["messages"]]
 
 
-def goes_on(client: str, path: Path, session_id: str, question: str) -> None:
+def continue_session(client: str, path: Path, session_id: str, question: str) -> None:
     """Write one more question into the session, as the client does."""
     at = format_time(now())
     records: dict[str, dict[str, Any]] = {
@@ -106,7 +106,7 @@ def goes_on(client: str, path: Path, session_id: str, question: str) -> None:
 
 
 @pytest.mark.parametrize("client", ["claude-code", "codex", "gemini-cli", "copilot-cli", "qwen-code"])
-def test_what_is_said_in_the_other_client_joins_the_conversation(
+def test_messages_in_the_other_client_join_the_conversation(
     ctxr: Ctxr, folder: Path, installed: Path, client: str
 ) -> None:
     before = messages(ctxr)
@@ -116,27 +116,29 @@ def test_what_is_said_in_the_other_client_joins_the_conversation(
     assert written["session_id"] in " ".join(written["command"])
     assert path.stat().st_mode & 0o777 == 0o600
     assert ctxr("sync").exit_code == 0
-    assert messages(ctxr) == before, "read back, nothing of it is new"
-    goes_on(client, path, written["session_id"], "And how long between them?")
+    assert messages(ctxr) == before, "reading the session adds nothing"
+    continue_session(client, path, written["session_id"], "And how long between them?")
     assert ctxr("sync").exit_code == 0
     assert messages(ctxr) == [*before, "And how long between them?"]
-    assert ctxr("show", written["session_id"]).exit_code == 0, "it is found by its new id, too"
+    assert ctxr("show", written["session_id"]).exit_code == 0, "it is found by its new id"
 
 
-def test_the_same_words_in_several_clients_are_said_in_each(ctxr: Ctxr, folder: Path, installed: Path) -> None:
+def test_the_same_question_in_several_clients_is_stored_for_each(ctxr: Ctxr, folder: Path, installed: Path) -> None:
     before = messages(ctxr)
     clients = ("codex", "gemini-cli", "copilot-cli", "qwen-code")
     written = {client: resume(ctxr, client, folder) for client in clients}
     for client in clients:
-        goes_on(client, Path(written[client]["path"]), written[client]["session_id"], "And the idempotency key?")
+        continue_session(
+            client, Path(written[client]["path"]), written[client]["session_id"], "And the idempotency key?"
+        )
         assert ctxr("sync").exit_code == 0
     again = resume(ctxr, "claude-code", folder)
-    goes_on("claude-code", Path(again["path"]), again["session_id"], "And the idempotency key?")
+    continue_session("claude-code", Path(again["path"]), again["session_id"], "And the idempotency key?")
     assert ctxr("sync").exit_code == 0
     assert messages(ctxr) == [*before, *["And the idempotency key?"] * 5]
 
 
-def test_opencode_gets_a_document_that_it_imports(ctxr: Ctxr, folder: Path, installed: Path) -> None:
+def test_opencode_gets_a_document_that_it_can_import(ctxr: Ctxr, folder: Path, installed: Path) -> None:
     written = resume(ctxr, "opencode", folder)
     assert written["before"] == ["opencode", "import", written["path"]]
     document = json.loads(Path(written["path"]).read_text())
@@ -155,7 +157,7 @@ def test_the_client_is_opened_after_it_has_imported_the_document(ctxr: Ctxr, fol
     assert calls.read_text().splitlines()[-2:] == [f"{folder} import", f"{folder} -s"]
 
 
-def test_what_opencode_has_taken_in_is_not_taken_back(
+def test_a_session_that_opencode_has_imported_cannot_be_undone(
     ctxr: Ctxr, folder: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written = resume(ctxr, "opencode", folder)
@@ -167,16 +169,18 @@ def test_what_opencode_has_taken_in_is_not_taken_back(
     refused = ctxr("resume", "cursor_session_payments", "--in", "opencode", "--undo")
     assert refused.exit_code == 2
     assert "imported the session" in refused.output
-    assert not Path(written["path"]).exists(), "the client has it, so ours is removed"
+    assert not Path(written["path"]).exists(), "our file is removed after the client imported it"
 
 
-def test_what_was_resumed_and_not_imported_goes_when_it_is_forgotten(ctxr: Ctxr, folder: Path, installed: Path) -> None:
+def test_the_document_of_a_resumed_session_is_deleted_when_it_is_forgotten(
+    ctxr: Ctxr, folder: Path, installed: Path
+) -> None:
     written = resume(ctxr, "opencode", folder)
     assert ctxr("forget", "--channel", "cursor_session_payments", "--yes").exit_code == 0
     assert not Path(written["path"]).exists()
 
 
-def test_what_does_not_fit_is_left_out_and_said_to_be(ctxr: Ctxr, folder: Path, installed: Path) -> None:
+def test_messages_that_do_not_fit_are_left_out_and_the_note_says_so(ctxr: Ctxr, folder: Path, installed: Path) -> None:
     before = messages(ctxr)
     written = resume(ctxr, "claude-code", folder, "--last", "1")
     assert (written["left_out"], written["message_count"]) == (3, 3)
@@ -185,12 +189,10 @@ def test_what_does_not_fit_is_left_out_and_said_to_be(ctxr: Ctxr, folder: Path, 
     assert "began in Cursor." in note["message"]["content"]
     assert said[0]["message"]["content"] == "And the idempotency key?"
     ctxr("sync")
-    assert messages(ctxr) == before, "nobody said the note"
+    assert messages(ctxr) == before, "the note is not imported"
 
 
-def test_the_tools_that_were_called_are_calls_there_too_and_what_was_replaced_stays(
-    ctxr: Ctxr, folder: Path, installed: Path
-) -> None:
+def test_tool_calls_stay_calls_and_replaced_answers_are_left_out(ctxr: Ctxr, folder: Path, installed: Path) -> None:
     call = {"name": "Read File!", "params": {"file_path": "a.py"}, "result": "x" * 9_000, "status": "completed"}
     said = [{"role": "tool", "text": "Read a.py", "tool": call}, {"role": "assistant", "text": "It is long."}]
     said.append({"role": "assistant", "text": "It is short.", "superseded": True})
@@ -205,31 +207,31 @@ def test_the_tools_that_were_called_are_calls_there_too_and_what_was_replaced_st
     question, asked, told, answer = written()
     assert (asked["name"], json.loads(asked["arguments"])) == ("Read_File_", {"file_path": "a.py"})
     assert told["call_id"] == asked["call_id"]
-    assert len(told["output"]) < 4_100, "its beginning and its end"
+    assert len(told["output"]) < 4_100, "shortened to its beginning and end"
     assert [part["content"][0]["text"] for part in (question, answer)] == ["Look into a.py", "It is long."]
     question, answer = written("--max-tokens", "100")
-    assert answer["content"][0]["text"].startswith("[Read a.py]"), "where there is no room, a line of it"
+    assert answer["content"][0]["text"].startswith("[Read a.py]"), "one line in a small budget"
 
 
-def test_a_trial_writes_nothing(ctxr: Ctxr, folder: Path, installed: Path) -> None:
+def test_a_dry_run_writes_nothing(ctxr: Ctxr, folder: Path, installed: Path) -> None:
     assert not Path(resume(ctxr, "codex", folder, "--dry-run")["path"]).exists()
 
 
-def test_a_written_session_can_be_taken_back_until_it_goes_on(ctxr: Ctxr, folder: Path, installed: Path) -> None:
+def test_a_written_session_can_be_undone_until_it_is_continued(ctxr: Ctxr, folder: Path, installed: Path) -> None:
     path = Path(resume(ctxr, "codex", folder)["path"])
     assert resume(ctxr, "codex", folder, "--undo")["removed"] == [str(path)]
     assert not path.exists()
     assert ctxr("resume", "1", "--in", "codex", "--undo").exit_code == 3
     written = resume(ctxr, "codex", folder)
-    goes_on("codex", Path(written["path"]), written["session_id"], "Go on")
+    continue_session("codex", Path(written["path"]), written["session_id"], "Go on")
     refused = ctxr("resume", "1", "--in", "codex", "--undo")
     assert refused.exit_code == 2
     assert "continued there" in refused.output
     assert Path(written["path"]).exists()
 
 
-def test_a_client_whose_files_we_do_not_know_gets_none(ctxr: Ctxr, folder: Path, installed: Path) -> None:
-    says(installed / "codex", "codex-cli 9.0.0")
+def test_a_client_in_an_untested_version_is_refused(ctxr: Ctxr, folder: Path, installed: Path) -> None:
+    write_program(installed / "codex", "codex-cli 9.0.0")
     refused = ctxr("resume", "1", "--in", "codex")
     assert refused.exit_code == 2
     assert "tested: 0.171.0" in refused.output
@@ -238,7 +240,7 @@ def test_a_client_whose_files_we_do_not_know_gets_none(ctxr: Ctxr, folder: Path,
     assert not list((installed.parent / ".codex").glob("**/*.jsonl"))
 
 
-def test_a_client_that_is_slow_to_tell_its_version_counts_as_the_tested_one(
+def test_a_client_that_is_slow_to_print_its_version_counts_as_tested(
     ctxr: Ctxr, folder: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def slow(command: list[str], **_: object) -> None:
@@ -248,9 +250,7 @@ def test_a_client_that_is_slow_to_tell_its_version_counts_as_the_tested_one(
     assert Path(resume(ctxr, "codex", folder)["path"]).exists()
 
 
-def test_a_session_of_the_client_s_own_is_just_opened_while_the_client_has_it(
-    ctxr: Ctxr, folder: Path, installed: Path
-) -> None:
+def test_a_clients_own_session_is_opened_if_the_client_has_it(ctxr: Ctxr, folder: Path, installed: Path) -> None:
     written = resume(ctxr, "claude-code", folder)
     Path(written["path"]).rename(folder.parent / "kept.jsonl")
     with closing(sqlite3.connect(folder.parent / "ctxr" / "registry.db")) as registry, registry:
@@ -263,12 +263,12 @@ def test_a_session_of_the_client_s_own_is_just_opened_while_the_client_has_it(
     assert "path" not in opened
     folder.rmdir()
     elsewhere = json.loads(ctxr("resume", written["session_id"], "--in", "claude-code", "--json", "--dry-run").output)
-    assert elsewhere["folder"] == str(folder.parent), "its folder is gone, and Claude Code would not find it here"
+    assert elsewhere["folder"] == str(folder.parent), "Claude Code finds a session only in its folder, which is gone"
     assert Path(elsewhere["path"]).parent.name.endswith("-home")
     folder.mkdir()
     own.unlink()
     anew = json.loads(ctxr("resume", written["session_id"], "--in", "claude-code", "--json").output)
-    assert "배송을" in Path(anew["path"]).read_text(), "the client deleted it, the registry has it"
+    assert "배송을" in Path(anew["path"]).read_text(), "deleted by the client, kept in the registry"
     assert anew["command"] == ["claude", "--resume", anew["session_id"]]
     sessions = len(json.loads(ctxr("list", "--json").output)["sessions"])
     assert ctxr("sync").exit_code == 0

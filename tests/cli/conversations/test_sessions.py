@@ -1,4 +1,4 @@
-"""Past sessions in a terminal: listed, read, found, named, counted, exported."""
+"""Test past sessions in a terminal: list, show, search, tag, statistics, and export."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONG = (
 
 
 def log(ctxr: Ctxr, channel: str, *texts: str, days_ago: float = 0, **meta: str) -> None:
-    """A conversation of questions and answers, its first message so many days old."""
+    """Log a conversation of questions and answers whose first message is `days_ago` old."""
     start = datetime.now(UTC) - timedelta(days=days_ago, minutes=30)
     messages = [
         {"role": ("user", "assistant")[i % 2], "text": text, "timestamp": (start + timedelta(seconds=i)).isoformat()}
@@ -32,13 +32,13 @@ def log(ctxr: Ctxr, channel: str, *texts: str, days_ago: float = 0, **meta: str)
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the registry of `three` is kept from the first test on."""
+    """Return the folder for a copy of the registry of `three`, which the first test makes."""
     return tmp_path_factory.mktemp("kept") / "registry.db"
 
 
 @pytest.fixture
 def three(ctxr: Ctxr, empty_home: Path, kept: Path) -> Ctxr:
-    """Three sessions: `tokens` today, `basket` 3 days ago, `prices` 20 days ago."""
+    """Return three sessions: `tokens` today, `basket` 3 days ago, `prices` 20 days ago."""
     registry = empty_home / "ctxr" / "registry.db"
     if kept.exists():
         shutil.copy(kept, registry)
@@ -94,7 +94,7 @@ def test_a_narrow_list_shows_titles_without_projects(three: Ctxr, monkeypatch: p
     assert ("How long" in lines[0], "shop" in lines[2]) == (True, False)
 
 
-def test_a_list_is_narrowed(three: Ctxr) -> None:
+def test_filters_narrow_a_list(three: Ctxr) -> None:
     cases: list[tuple[tuple[str, ...], list[str]]] = [
         ((), ["tokens", "basket", "prices"]),
         (("--limit", "1", "--offset", "1"), ["basket"]),
@@ -108,7 +108,7 @@ def test_a_list_is_narrowed(three: Ctxr) -> None:
         assert listed(three, "list", *words) == expected
 
 
-def test_the_current_project_is_the_folder_one_is_in(
+def test_the_current_project_is_the_working_folder(
     three: Ctxr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = tmp_path / "here"
@@ -118,7 +118,7 @@ def test_the_current_project_is_the_folder_one_is_in(
     assert listed(three, "list", "--project", "current") == listed(three, "list", "--project", ".") == ["mine"]
 
 
-def test_a_filtered_list_shows_the_places_among_all_sessions(three: Ctxr) -> None:
+def test_a_filtered_list_has_the_places_among_all_sessions(three: Ctxr) -> None:
     [first, *rest] = as_json(three, "list")["sessions"]
     three("tag", "3", "kept")
     assert f"#{rest[-1]['index']}" in three("list", "--tag", "kept").stdout
@@ -126,7 +126,7 @@ def test_a_filtered_list_shows_the_places_among_all_sessions(three: Ctxr) -> Non
     assert "#2" in three("list", "--offset", "1").stdout
 
 
-def test_a_list_says_how_to_go_on(three: Ctxr) -> None:
+def test_a_list_says_how_to_show_more(three: Ctxr) -> None:
     assert "2 of 3. For more: --offset 2" in three("list", "--limit", "2").stdout
     assert as_json(three, "list", "--limit", "2")["pagination"] == {
         "total": 3,
@@ -142,7 +142,7 @@ def test_an_empty_list_says_what_to_do(ctxr: Ctxr) -> None:
     assert "ctxr sync" in shown.stderr
 
 
-def test_a_list_that_is_empty_by_its_options_says_so(three: Ctxr) -> None:
+def test_an_empty_filtered_list_names_its_filters(three: Ctxr) -> None:
     assert three("list", "--offset", "9").stderr == "No sessions; --offset skips all 3.\n"
     assert three("list", "--tag", "nope").stderr == "No sessions; ctxr list shows all.\n"
 
@@ -152,7 +152,7 @@ def test_recent_sessions_are_those_of_the_last_days(three: Ctxr) -> None:
         assert len(listed(three, "recent", "--days", days)) == expected
 
 
-def test_a_session_is_shown_by_whatever_it_is_called(three: Ctxr) -> None:
+def test_a_session_is_found_by_place_id_or_prefix(three: Ctxr) -> None:
     for name in ["#3", "3", "prices", "5e550000"]:
         shown = three("show", name)
         assert shown.exit_code == 0
@@ -161,11 +161,11 @@ def test_a_session_is_shown_by_whatever_it_is_called(three: Ctxr) -> None:
         assert max(map(display_width, shown.stdout.splitlines())) <= 80
 
 
-def test_a_session_is_shown_with_its_code_as_it_is(three: Ctxr) -> None:
+def test_code_in_a_session_is_shown_unchanged(three: Ctxr) -> None:
     assert "[ASSISTANT] A week.\n\n```python\nx = 1\n```\n" in three("show", "tokens").stdout
 
 
-def test_a_session_whose_beginning_came_last_has_nothing_before_it(ctxr: Ctxr) -> None:
+def test_a_session_stored_out_of_order_has_nothing_before_its_first_message(ctxr: Ctxr) -> None:
     log(ctxr, "late", "And then?", "Then we stopped.")
     log(ctxr, "late", "What came first?", days_ago=1)
     shown = ctxr("show", "late").stdout
@@ -174,7 +174,7 @@ def test_a_session_whose_beginning_came_last_has_nothing_before_it(ctxr: Ctxr) -
     assert "Earlier ones" in ctxr("show", "late", "--limit", "2").stdout
 
 
-def test_a_long_session_is_shown_from_its_end_and_further_back(ctxr: Ctxr) -> None:
+def test_a_long_session_is_shown_from_its_end_and_page_by_page(ctxr: Ctxr) -> None:
     log(ctxr, "long", *(f"message {i}" for i in range(1, 8)))
     last = ctxr("show", "long", "--limit", "3").stdout
     assert "Messages: 3 / 7" in last
@@ -187,7 +187,7 @@ def test_a_long_session_is_shown_from_its_end_and_further_back(ctxr: Ctxr) -> No
     assert [message["sequence"] for message in shown["messages"]] == [6, 7]
 
 
-def test_what_tools_said_is_short_until_all_is_asked_for(ctxr: Ctxr) -> None:
+def test_tool_output_is_short_until_all_is_asked_for(ctxr: Ctxr) -> None:
     noise = [{"role": "tool", "text": "output " * 100}]
     ctxr("log", "-", given={"channel": "noisy", "messages": noise})
     assert len(ctxr("show", "noisy").stdout) < len(ctxr("show", "noisy", "--all").stdout)
@@ -202,7 +202,7 @@ def test_an_unknown_session_is_exit_status_3(three: Ctxr) -> None:
         assert failed.stderr.startswith("error: NOT_FOUND: ")
 
 
-def test_tags_are_added_and_taken_off(three: Ctxr) -> None:
+def test_tags_are_added_and_removed(three: Ctxr) -> None:
     assert three("tag", "basket", "shop", "설계").stdout == "basket: shop, 설계\n"
     assert three("tag", "basket", "redis", "shop").stdout == "basket: redis, shop, 설계\n"
     assert three("tag", "basket", "--remove", "shop", "none").stdout == "basket: redis, 설계\n"
@@ -210,7 +210,7 @@ def test_tags_are_added_and_taken_off(three: Ctxr) -> None:
     assert "redis, 설계" in three("list").stdout
 
 
-def test_a_nickname_names_one_session_only(three: Ctxr) -> None:
+def test_a_nickname_belongs_to_one_session(three: Ctxr) -> None:
     assert three("nickname", "1", "auth-design").stdout == "tokens: auth-design\n"
     assert as_json(three, "show", "auth-design")["session"]["channel"] == "tokens"
     taken = three("nickname", "basket", "auth-design")
@@ -218,14 +218,14 @@ def test_a_nickname_names_one_session_only(three: Ctxr) -> None:
     assert "names channel 'tokens'" in taken.stderr
 
 
-def test_a_search_shows_sessions_with_what_matched(three: Ctxr) -> None:
+def test_a_search_shows_sessions_with_their_matches(three: Ctxr) -> None:
     shown = three("search", "where", "is", "the", "basket").stdout
     assert shown.index("Basket") < shown.index("[USER] Where is the basket kept?")
     assert "**" not in shown
     assert max(map(display_width, shown.splitlines())) <= 80
 
 
-def test_a_search_gives_up_words_and_says_so_but_never_the_time_it_was_asked_for(ctxr: Ctxr) -> None:
+def test_a_search_ignores_words_and_says_so_but_keeps_its_time(ctxr: Ctxr) -> None:
     said = [{"role": "user", "text": "How do I set a quokka?", "timestamp": "2026-01-05T12:00:00Z"}]
     ctxr("log", "-", given={"channel": "quokkas", "messages": said})
     nothing = ctxr("search", "quokka", "어제")
@@ -243,20 +243,20 @@ def test_a_project_without_sessions_says_where_there_are_some(three: Ctxr) -> No
         assert "elsewhere: " in three(*command, "--project", "/nowhere/else").stderr
 
 
-def test_sessions_and_messages_are_found_by_another_wording(three: Ctxr) -> None:
+def test_sessions_and_messages_are_found_in_another_wording(three: Ctxr) -> None:
     assert three("search", "mandje").exit_code == 3
     assert "Basket" in three("search", "mandje", "--also", "basket").stdout
     assert "In redis." in three("extract", "mandje", "--also", "where is the basket kept").stdout
 
 
-def test_sessions_of_a_time_are_listed_by_words_for_it(three: Ctxr) -> None:
+def test_sessions_are_listed_by_a_time_in_words(three: Ctxr) -> None:
     assert listed(three, "list", "--since", "yesterday") == ["tokens"]
     assert (
         listed(three, "list", "--since", "7d") == listed(three, "list", "--since", "최근 7일") == ["tokens", "basket"]
     )
 
 
-def test_of_many_sessions_found_in_little_room_each_is_named(three: Ctxr) -> None:
+def test_every_found_session_is_named_in_a_small_budget(three: Ctxr) -> None:
     shown = three("search", "basket", "tokens", "--max-tokens", "1")
     assert shown.exit_code == 0
     assert "basket" in shown.stdout
@@ -300,7 +300,7 @@ def test_an_export_overwrites_nothing_and_needs_a_folder(three: Ctxr, tmp_path: 
     assert "A PDF needs --output FILE" in refused.stderr
 
 
-def test_the_registry_is_shown_in_figures(three: Ctxr) -> None:
+def test_statistics_of_the_registry_are_shown(three: Ctxr) -> None:
     figures = as_json(three, "stats")
     assert (figures["channels"], figures["messages"]) == (3, 6)
     assert figures["sources"] == [
@@ -315,11 +315,11 @@ def test_the_registry_is_shown_in_figures(three: Ctxr) -> None:
     assert max(map(display_width, shown.splitlines())) == 80
 
 
-def test_an_empty_registry_has_figures_too(ctxr: Ctxr) -> None:
+def test_an_empty_registry_has_statistics(ctxr: Ctxr) -> None:
     assert ctxr("stats").stdout.startswith("0 channels, 0 messages\n")
 
 
-def test_a_shell_asks_for_commands_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shell_completes_commands_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
     for words, expected in (("ctxr sh", "show"), ("ctxr list --ta", "--tagged")):
         environment = {
             "_CTXR_COMPLETE": "bash_complete",
@@ -331,7 +331,7 @@ def test_a_shell_asks_for_commands_and_options(monkeypatch: pytest.MonkeyPatch) 
         assert expected in bare_ctxr().stdout
 
 
-def test_a_hit_has_the_number_by_which_it_is_shown(ctxr: Ctxr) -> None:
+def test_a_match_has_the_number_by_which_it_can_be_shown(ctxr: Ctxr) -> None:
     for number in range(3):
         said = [{"role": "user", "text": f"Where is basket {number}?", "timestamp": f"2026-01-0{number + 1}T10:00:00Z"}]
         ctxr("log", "-", given={"channel": f"talk_{number}", "messages": said})
@@ -339,7 +339,7 @@ def test_a_hit_has_the_number_by_which_it_is_shown(ctxr: Ctxr) -> None:
     assert "Where is basket 1?" in ctxr("show", "2").output
 
 
-def test_colours_are_as_the_user_wants_them(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colours_follow_the_users_settings(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
     ctxr("log", "-", given=FIBONACCI)
     assert "\x1b[" in ctxr("--color", "always", "list").output
     assert "\x1b[" not in bare_ctxr("--color", "never", "list", color=True).output
@@ -347,7 +347,7 @@ def test_colours_are_as_the_user_wants_them(ctxr: Ctxr, monkeypatch: pytest.Monk
     assert "\x1b[" not in bare_ctxr("list", color=True).output
 
 
-def test_a_session_is_shared_and_shown_to_be(ctxr: Ctxr) -> None:
+def test_a_shared_session_is_marked(ctxr: Ctxr) -> None:
     assert ctxr("log", "-", given={"channel": "c", "messages": [{"role": "user", "text": "hello"}]}).exit_code == 0
     assert "Sharing:" not in ctxr("show", "c").stdout
     shared = ctxr("share", "c", "--with", "team", "--until", "2101-01-01")

@@ -1,4 +1,4 @@
-"""Sessions handed on: as pages, as what others may read, and brought back from what was written."""
+"""Test exports of sessions for other people, and their import."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def two(ctxr: Ctxr) -> Ctxr:
     return ctxr
 
 
-def test_what_is_shared_names_no_folder_person_or_address(two: Ctxr) -> None:
+def test_an_export_for_sharing_has_no_folder_name_or_address(two: Ctxr) -> None:
     for to in ("markdown", "json", "html"):
         page = two("export", "retry", "--format", to, "--share", "--hide", "김철수").stdout
         for private in ("/home/kim", "김철수", "corp.co.kr", "1234-5678", "Minji", "Kim said"):
@@ -55,7 +55,7 @@ def test_what_is_shared_names_no_folder_person_or_address(two: Ctxr) -> None:
             assert kept in page, (to, kept)
 
 
-def test_a_selection_goes_into_a_folder_and_overwrites_nothing(two: Ctxr, tmp_path: Path) -> None:
+def test_a_selection_is_exported_into_a_folder_and_overwrites_nothing(two: Ctxr, tmp_path: Path) -> None:
     written = two("export", "retry", FIBONACCI["channel"], "--output", str(tmp_path / "notes")).stdout.splitlines()
     assert sorted(map(str, (tmp_path / "notes").iterdir())) == sorted(written)
     assert len(written) == 2
@@ -73,7 +73,7 @@ def without_ids(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "messages": [{**message, "id": ""} for message in document["messages"]]}
 
 
-def test_what_was_exported_as_json_comes_back_just_so(two: Ctxr, tmp_path: Path) -> None:
+def test_a_json_export_is_imported_unchanged(two: Ctxr, tmp_path: Path) -> None:
     file = tmp_path / "retry.json"
     assert two("export", "retry", "--format", "json", "--output", str(file)).exit_code == 0
     before = json.loads(file.read_text(encoding="utf-8"))
@@ -81,7 +81,7 @@ def test_what_was_exported_as_json_comes_back_just_so(two: Ctxr, tmp_path: Path)
     assert json.loads(two("export", "retry", "--format", "json").stdout) == before
 
 
-def test_it_comes_back_into_an_empty_registry_just_so(
+def test_a_json_export_is_imported_unchanged_into_an_empty_registry(
     two: Ctxr, tmp_path: Path, sqlite_template: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "retry.json"
@@ -94,7 +94,7 @@ def test_it_comes_back_into_an_empty_registry_just_so(
     assert without_ids(json.loads(two("export", "retry", "--format", "json").stdout)) == without_ids(before)
 
 
-def test_a_pdf_holds_the_words_and_their_font(two: Ctxr, tmp_path: Path) -> None:
+def test_a_pdf_holds_the_text_and_its_font(two: Ctxr, tmp_path: Path) -> None:
     pytest.importorskip("typst")
     file = tmp_path / "fib.pdf"
     done = two("export", FIBONACCI["channel"], "--format", "pdf", "--output", str(file))
@@ -110,6 +110,6 @@ def test_a_pdf_needs_a_file(two: Ctxr) -> None:
     assert (refused.exit_code, refused.stdout) == (2, "")
 
 
-def test_what_is_set_is_never_markup() -> None:
+def test_text_in_a_pdf_is_never_markup() -> None:
     [paragraph] = nodes_of("#set page(fill: red) $x$ <script>")
     assert "".join(node["text"] for node in paragraph["in"]) == "#set page(fill: red) $x$ <script>"

@@ -1,19 +1,19 @@
-"""Text in columns: a Korean letter takes two."""
+"""Test text in columns: a Korean letter takes two."""
 
 from cli.output import cut, display_width, pad, printable, wrap
 
 
-def test_a_letter_has_the_columns_that_a_terminal_gives_it() -> None:
+def test_a_letter_is_as_wide_as_in_a_terminal() -> None:
     for text, width in [("abc", 3), ("피보나치", 8), ("é", 1), ("👍", 2), ("", 0), ("a피", 3)]:
         assert display_width(text) == width
 
 
-def test_columns_stay_aligned_whatever_the_script() -> None:
+def test_columns_stay_aligned_in_any_script() -> None:
     for text in ["fib", "피보나치", "a피보나치 함수", ""]:
         assert display_width(pad(text, 6)) == 6
 
 
-def test_a_cut_text_says_that_it_was_cut() -> None:
+def test_a_cut_text_ends_with_an_ellipsis() -> None:
     assert cut("피보나치", 5) == "피보…"
     assert cut("피보", 5) == "피보"
 
@@ -22,7 +22,7 @@ def test_long_lines_break_at_spaces() -> None:
     assert list(wrap("시간 복잡도를 개선", 10)) == ["시간", "복잡도를", "개선"]
 
 
-def test_a_word_longer_than_the_line_is_broken_anywhere() -> None:
+def test_a_word_longer_than_the_line_is_broken() -> None:
     assert list(wrap("x" * 25, 10)) == ["x" * 10, "x" * 10, "x" * 5]
     assert list(wrap("피보나치", 3)) == ["피", "보", "나", "치"]
 
@@ -32,9 +32,9 @@ def test_code_is_not_broken() -> None:
     assert "\n".join(wrap(code + "\nand so on", 20)) == code + "\nand so on"
 
 
-def test_a_stored_text_cannot_steer_the_terminal() -> None:
+def test_a_stored_text_cannot_control_the_terminal() -> None:
     assert printable("a\x1b[2Jb\x07\r\nc\td") == "a[2Jb\nc\td"
 
 
-def test_a_stored_text_can_hide_nothing_in_a_terminal() -> None:
+def test_invisible_characters_of_a_stored_text_are_shown_in_a_terminal() -> None:
     assert printable("a\u202eb\x1b[2J \U000e0041 é 👨‍👩‍👧") == "a⟦U+202E⟧b[2J ⟦U+E0041⟧ é 👨‍👩‍👧"

@@ -1,4 +1,4 @@
-"""`ctxr import`, as someone uses it who has just downloaded an export."""
+"""Test `ctxr import` with exports of accounts and of sessions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.sources.exports.export_files import (
 )
 
 
-def test_both_exports_are_brought_in_and_can_be_searched(ctxr: Ctxr, tmp_path: Path) -> None:
+def test_both_exports_are_imported_and_can_be_searched(ctxr: Ctxr, tmp_path: Path) -> None:
     claude = write_zip(tmp_path / "claude.zip", claude_files(claude_chat()))
     chatgpt = write_zip(tmp_path / "chatgpt.zip", chatgpt_files(chatgpt_chat(2)))
     done = ctxr("import", str(claude), str(chatgpt))
@@ -40,7 +40,7 @@ def test_both_exports_are_brought_in_and_can_be_searched(ctxr: Ctxr, tmp_path: P
     assert {session["source"] for session in found["sessions"]} == {"claude", "chatgpt"}
 
 
-def test_the_report_has_the_shape_of_a_sync(ctxr: Ctxr, tmp_path: Path) -> None:
+def test_the_report_has_the_format_of_a_sync(ctxr: Ctxr, tmp_path: Path) -> None:
     path = write_zip(tmp_path / "x.zip", chatgpt_files(chatgpt_chat()))
     [store] = json.loads(ctxr("import", str(path), "--json").output)["stores"]
     assert store == {
@@ -59,12 +59,12 @@ def test_the_report_has_the_shape_of_a_sync(ctxr: Ctxr, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["show", "export"])
-def test_what_was_attached_is_named_where_the_conversation_is_read(ctxr: Ctxr, tmp_path: Path, command: str) -> None:
+def test_attachments_are_named_in_a_conversation(ctxr: Ctxr, tmp_path: Path, command: str) -> None:
     ctxr("import", str(write_zip(tmp_path / "x.zip", claude_files(claude_chat()))))
     assert "(attached, not stored: pasted text, shot.png)" in ctxr(command, "1").output
 
 
-def test_a_damaged_export_says_what_was_passed_over(ctxr: Ctxr, tmp_path: Path) -> None:
+def test_a_damaged_export_lists_what_was_skipped(ctxr: Ctxr, tmp_path: Path) -> None:
     whole = claude_files(claude_chat(1), claude_chat(2))["conversations.json"]
     (tmp_path / "conversations.json").write_bytes(whole[:-10])
     done = ctxr("import", str(tmp_path))
@@ -73,13 +73,13 @@ def test_a_damaged_export_says_what_was_passed_over(ctxr: Ctxr, tmp_path: Path) 
     assert "skipped: conversations.json, conversation 2: cut off or damaged" in done.output
 
 
-def test_a_conversation_in_which_nothing_was_said_is_named_and_no_failure(ctxr: Ctxr, tmp_path: Path) -> None:
+def test_a_conversation_without_messages_is_named_and_is_no_failure(ctxr: Ctxr, tmp_path: Path) -> None:
     path = write_zip(tmp_path / "x.zip", claude_files(claude_chat(1), ClaudeChat(2)))
     done = ctxr("import", str(path))
     assert (done.exit_code, "1 x a conversation: no messages in it" in done.output) == (0, True)
 
 
-def test_a_wrong_file_is_a_wrong_request_and_nothing_is_imported(ctxr: Ctxr, tmp_path: Path) -> None:
+def test_a_wrong_file_is_refused_and_nothing_is_imported(ctxr: Ctxr, tmp_path: Path) -> None:
     right = write_zip(tmp_path / "x.zip", claude_files(claude_chat()))
     (tmp_path / "photo.jpg").write_bytes(b"\xff\xd8")
     done = ctxr("import", str(right), str(tmp_path / "photo.jpg"))
@@ -89,7 +89,7 @@ def test_a_wrong_file_is_a_wrong_request_and_nothing_is_imported(ctxr: Ctxr, tmp
     assert json.loads(ctxr("list", "--json").output)["sessions"] == []
 
 
-def test_a_bar_runs_on_a_terminal_and_ctrl_c_loses_nothing(ctxr: Ctxr, tmp_path: Path) -> None:
+def test_a_terminal_shows_progress_and_ctrl_c_loses_nothing(ctxr: Ctxr, tmp_path: Path) -> None:
     chats = [chatgpt_chat(number) for number in range(300)]
     path = write_zip(tmp_path / "x.zip", chatgpt_files(*chats))
     ours, theirs = pty.openpty()
@@ -108,7 +108,7 @@ def test_a_bar_runs_on_a_terminal_and_ctrl_c_loses_nothing(ctxr: Ctxr, tmp_path:
     assert (0 < stored < 300, rest["parsed"], rest["new_messages"]) == (True, 300 - stored, 10 * (300 - stored))
 
 
-def test_a_pipe_is_no_export_and_is_not_waited_for(ctxr: Ctxr, tmp_path: Path) -> None:
+def test_a_pipe_is_refused_and_not_waited_for(ctxr: Ctxr, tmp_path: Path) -> None:
     pipe = tmp_path / "export.json"
     os.mkfifo(pipe)
     done = ctxr("import", str(pipe))
@@ -116,8 +116,8 @@ def test_a_pipe_is_no_export_and_is_not_waited_for(ctxr: Ctxr, tmp_path: Path) -
 
 
 @pytest.fixture
-def document(ctxr: Ctxr, empty_home: Path, tmp_path: Path) -> Path:
-    """The document of a session that its client's store holds, with thoughts and calls of tools."""
+def exported_session(ctxr: Ctxr, empty_home: Path, tmp_path: Path) -> Path:
+    """Export a session that its client's store holds, with thoughts and tool calls."""
     write(empty_home / ".claude", working_session())
     ctxr("sync")
     ctxr("export", "1", "--format", "json", "--output", str(tmp_path / "session.json"))
@@ -129,16 +129,18 @@ def all_messages(ctxr: Ctxr) -> list[dict[str, Any]]:
     return messages
 
 
-def test_a_document_adds_nothing_to_the_session_of_its_client(ctxr: Ctxr, document: Path) -> None:
+def test_importing_a_document_of_a_session_in_a_clients_store_adds_nothing(ctxr: Ctxr, exported_session: Path) -> None:
     before = all_messages(ctxr)
     assert {"tool", "thinking"} <= {message["role"] for message in before}
-    assert "1 session read, 0 new messages" in ctxr("import", str(document)).output
+    assert "1 session read, 0 new messages" in ctxr("import", str(exported_session)).output
     assert all_messages(ctxr) == before
 
 
-def test_a_client_adds_nothing_to_the_document_of_its_session(ctxr: Ctxr, document: Path, empty_home: Path) -> None:
-    shutil.rmtree(empty_home / "ctxr")  # another machine's registry is empty
-    ctxr("import", str(document))
+def test_syncing_a_session_that_was_imported_as_a_document_adds_nothing(
+    ctxr: Ctxr, exported_session: Path, empty_home: Path
+) -> None:
+    shutil.rmtree(empty_home / "ctxr")  # as in the registry of another machine
+    ctxr("import", str(exported_session))
     ctxr("sync")
-    told = json.loads(document.read_bytes())["messages"]
+    told = json.loads(exported_session.read_bytes())["messages"]
     assert [message["text"] for message in all_messages(ctxr)] == [message["text"] for message in told]

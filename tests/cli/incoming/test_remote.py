@@ -1,4 +1,4 @@
-"""`ctxr push`, `ctxr pull`, `ctxr status` at a terminal."""
+"""Test `ctxr push`, `ctxr pull`, and `ctxr status`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ NOBODY = "http://127.0.0.1:9"
 
 
 @pytest.mark.parametrize("command", ["push", "pull", "status"])
-def test_without_a_registry_elsewhere_it_says_what_to_set(ctxr: Ctxr, command: str) -> None:
+def test_without_a_registry_elsewhere_the_setting_is_named(ctxr: Ctxr, command: str) -> None:
     done = ctxr(command)
     assert done.exit_code == 2
     assert "No other registry is configured." in done.output
     assert "CTXR_REMOTE_URL" in done.output
 
 
-def test_where_nobody_answers_nothing_is_lost(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_registry_loses_nothing(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CTXR_REMOTE_URL", NOBODY)
     assert ctxr("log", "-", given=FIBONACCI).exit_code == 0
     done = ctxr("push")
@@ -51,14 +51,14 @@ class _NoEntry(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def closed() -> Iterator[str]:
-    """The address of a registry that lets nobody in."""
+    """Return the address of a registry that refuses every request."""
     with HTTPServer(("127.0.0.1", 0), _NoEntry) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
 
 
-def test_a_token_that_is_not_good_is_told_apart_from_a_line_that_is_down(
+def test_a_refused_token_and_a_failed_connection_have_different_errors(
     ctxr: Ctxr, closed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CTXR_REMOTE_URL", closed)
@@ -68,7 +68,7 @@ def test_a_token_that_is_not_good_is_told_apart_from_a_line_that_is_down(
     assert "401 The token is not valid." in done.output
 
 
-def test_an_answer_says_that_it_is_out_of_the_copy_here(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_from_the_local_copy_says_so(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ctxr("log", "-", given=FIBONACCI).exit_code == 0
     assert "local_copy" not in json.loads(ctxr("list", "--json").stdout)
     monkeypatch.setenv("CTXR_REMOTE_URL", NOBODY)

@@ -1,4 +1,4 @@
-"""`ctxr sync` as a new user meets it: what it says, what it goes on saying with --watch, and how it ends."""
+"""Test `ctxr sync`: its report, `--watch`, and errors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def store_of(line: str) -> dict[str, Any]:
     return dict(store)
 
 
-def test_it_says_what_came_and_then_that_there_is_nothing_new(ctxr: Ctxr, claude: Path) -> None:
+def test_a_sync_reports_new_messages_and_then_nothing_new(ctxr: Ctxr, claude: Path) -> None:
     write(claude, talk("Where is the basket?", "And the prices?"))
     assert ctxr("sync").output == f"claude-code: 1 session read, 2 new messages ({claude})\n"
     assert ctxr("sync").output == f"claude-code: 0 sessions read, 0 new messages ({claude})\n"
@@ -51,14 +51,14 @@ def test_it_says_what_came_and_then_that_there_is_nothing_new(ctxr: Ctxr, claude
     assert list(report_lines(two))[-1] == "in all: 2 sessions read, 3 new messages"
 
 
-def test_damage_is_said_the_second_time_too(ctxr: Ctxr, claude: Path) -> None:
+def test_damage_is_reported_again_by_a_second_sync(ctxr: Ctxr, claude: Path) -> None:
     file = write(claude, talk("Where is the basket?"))
     (file.parent / "folder.jsonl").mkdir()
     said = f"  skipped: {file.parent}/folder.jsonl: a folder, not a file\n"
     assert [ctxr("sync").output.endswith(said) for _ in range(2)] == [True, True]
 
 
-def test_what_is_passed_over_and_not_listed_is_counted(ctxr: Ctxr, claude: Path) -> None:
+def test_skipped_items_that_are_not_listed_are_counted(ctxr: Ctxr, claude: Path) -> None:
     file = write(claude, talk("Where is the basket?"))
     for number in range(7):
         (file.parent / f"folder{number}.jsonl").mkdir()
@@ -67,7 +67,7 @@ def test_what_is_passed_over_and_not_listed_is_counted(ctxr: Ctxr, claude: Path)
     assert len(store_of(ctxr("sync", "--json").output)["skipped"]) == 7
 
 
-def test_a_torn_line_is_said_as_long_as_its_session_is_not_read_again(ctxr: Ctxr, claude: Path) -> None:
+def test_a_torn_line_is_reported_until_its_session_is_read_again(ctxr: Ctxr, claude: Path) -> None:
     file = write(claude, talk("Where is the basket?"))
     whole = file.read_bytes()
     file.write_bytes(whole + b"{torn\n")
@@ -85,7 +85,7 @@ def test_a_torn_line_is_said_as_long_as_its_session_is_not_read_again(ctxr: Ctxr
     assert store_of(ctxr("sync", "--json").output)["skipped"] == []
 
 
-def test_damage_in_a_database_that_does_not_change_is_said_each_time(
+def test_damage_in_an_unchanged_database_is_reported_each_time(
     ctxr: Ctxr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = tmp_path / "opencode"
@@ -98,7 +98,7 @@ def test_damage_in_a_database_that_does_not_change_is_said_each_time(
     assert again == first
 
 
-def test_a_store_that_cannot_be_read_fails_the_sync_and_hinders_no_other(
+def test_an_unreadable_store_fails_the_sync_and_stops_no_other(
     ctxr: Ctxr, tmp_path: Path, claude: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(claude, talk("Where is the basket?"))
@@ -113,7 +113,7 @@ def test_a_store_that_cannot_be_read_fails_the_sync_and_hinders_no_other(
         assert f"skipped: {broken}: " in done.output
 
 
-def test_a_running_server_says_damage_once_for_each_store_and_reason() -> None:
+def test_a_running_server_reports_damage_once_for_each_store_and_reason() -> None:
     damage = SkipReporter()
     report = StoreReport("codex", "/s", skipped=[Skipped("a", "torn"), Skipped("b", "torn"), Skipped("c", "too long")])
     report.skip([Skipped("just begun", "no conversation in it")])
@@ -126,7 +126,7 @@ def test_a_running_server_says_damage_once_for_each_store_and_reason() -> None:
     ]
 
 
-def test_without_any_client_it_names_those_it_knows(ctxr: Ctxr) -> None:
+def test_without_clients_the_known_ones_are_named(ctxr: Ctxr) -> None:
     for _ in range(2):
         assert ctxr("sync").output.startswith("No histories found on this machine. Known clients: claude-code, cursor")
 
@@ -141,7 +141,7 @@ def watching(*words: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def test_watching_tells_in_one_line_what_is_written_and_ends_at_ctrl_c(ctxr: Ctxr, claude: Path) -> None:
+def test_watching_prints_one_line_for_each_change_and_ends_at_ctrl_c(ctxr: Ctxr, claude: Path) -> None:
     write(claude, talk("Where is the basket?"))
     with watching("--json") as process:
         assert process.stdout is not None
@@ -154,7 +154,7 @@ def test_watching_tells_in_one_line_what_is_written_and_ends_at_ctrl_c(ctxr: Ctx
     assert "And the prices?" in ctxr("search", "prices").output
 
 
-def test_a_terminal_sees_a_bar_for_what_takes_time(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
+def test_a_terminal_shows_a_progress_bar(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     known, unknown = StoreReport("claude-code", "/a"), StoreReport("cursor", "/b")
     with Bars() as bars:
@@ -172,7 +172,7 @@ def test_a_terminal_sees_a_bar_for_what_takes_time(monkeypatch: pytest.MonkeyPat
     assert "3/3" in shown
 
 
-def test_what_no_terminal_shows_has_no_bar(capfd: Any) -> None:
+def test_without_a_terminal_there_is_no_progress_bar(capfd: Any) -> None:
     report = StoreReport("claude-code", "/a", parsed=5)
     with Bars() as bars:
         bars(report, 5)

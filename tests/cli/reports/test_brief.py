@@ -1,4 +1,4 @@
-"""`ctxr brief`: a day in the terminal."""
+"""Test `ctxr brief`: the briefing of a day."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.cli.conftest import FIBONACCI, Ctxr
 
 
-def test_a_day_is_told_as_text_and_as_json(ctxr: Ctxr) -> None:
+def test_a_briefing_is_printed_as_text_and_as_json(ctxr: Ctxr) -> None:
     ctxr("log", "-", given=FIBONACCI)
     shown = ctxr("brief", "2025-09-29")
     assert shown.exit_code == 0, shown.output
@@ -18,13 +18,13 @@ def test_a_day_is_told_as_text_and_as_json(ctxr: Ctxr) -> None:
     assert (told["date"], told["by"], told["text"]) == ("2025-09-29", "extractive", shown.stdout)
 
 
-def test_a_day_without_conversations_and_a_word_that_is_no_day(ctxr: Ctxr) -> None:
+def test_a_day_without_conversations_and_an_invalid_day(ctxr: Ctxr) -> None:
     assert ctxr("brief").exit_code == 3
     refused = ctxr("brief", "someday")
     assert (refused.exit_code, 'given "someday"; allowed: a day such as' in refused.stderr) == (2, True), refused.stderr
 
 
-def test_a_day_that_could_not_be_handed_on_is_told_all_the_same_and_exits_with_1(ctxr: Ctxr, empty_home: Path) -> None:
+def test_a_briefing_that_could_not_be_delivered_is_printed_and_exits_with_1(ctxr: Ctxr, empty_home: Path) -> None:
     ctxr("log", "-", given=FIBONACCI)
     outside = (
         '[[actions]]\nname = "notes"\ncommand = ["no-such-program"]\ntool = "write"\narguments = { text = "{text}" }\n'

@@ -1,4 +1,4 @@
-"""`ctxr cost`, and the figure in `ctxr show`."""
+"""Test `ctxr cost`, and the tokens in `ctxr show`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PRICE = 0.1 + 0.1 + 0.05
 
 @pytest.fixture
 def spent(ctxr: Ctxr) -> Iterator[Ctxr]:
-    """A registry with one answer that has token counts. Other tests use the prices that the program knows."""
+    """Return a registry with one answer that has token counts; prices are the built-in ones."""
     assert ctxr("log", "-", given=SAID).exit_code == 0
     yield ctxr
     use_prices(Path(), are_shown=True)
@@ -40,14 +40,14 @@ def spent(ctxr: Ctxr) -> Iterator[Ctxr]:
     ("by", "name"),
     [("project", "shop"), ("session", "The basket"), ("model", "claude-opus-4-5"), ("client", "claude-code")],
 )
-def test_tokens_and_their_price_are_shown_by_any_of_these(spent: Ctxr, by: str, name: str) -> None:
+def test_tokens_and_their_price_are_grouped_by_each_field(spent: Ctxr, by: str, name: str) -> None:
     lines = spent("cost", "--by", by).output.splitlines()
     assert lines[0].split() == [by, "input", "output", "cache", "read", "list", "price"]
     assert [line.split("  ")[0] for line in lines[1:]] == [name, "total"]
     assert lines[1].split()[-4:] == ["20,000", "4,000", "100,000", "$0.25"]
 
 
-def test_a_span_of_days_narrows_it(spent: Ctxr) -> None:
+def test_a_time_range_narrows_the_cost(spent: Ctxr) -> None:
     assert json.loads(spent("cost", "--from", "2026-05-05", "--json").output)["total"]["answers"] == 0
     [row] = json.loads(spent("cost", "--by", "day", "--to", "2026-05-04", "--json").output)["rows"]
     assert row["cost_usd"] == pytest.approx(PRICE)

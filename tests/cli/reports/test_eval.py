@@ -1,4 +1,4 @@
-"""`ctxr eval`: the registry's own evaluation in a terminal."""
+"""Test `ctxr eval`: the registry's test cases are asked again."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.cli.conftest import FIBONACCI, Ctxr
 
 
 def keep(file: Path, request: dict[str, Any], message_id: str) -> None:
-    """Keep a case as the backoffice does."""
+    """Store a test case as the backoffice does."""
     registry = Registry(f"sqlite:///{file}")
     asyncio.run(registry.write(lambda tx: keep_expectation(tx, request, message_id)))
     registry.close()
 
 
-def test_the_kept_cases_are_asked_again(ctxr: Ctxr, empty_home: Path) -> None:
+def test_stored_test_cases_are_asked_again(ctxr: Ctxr, empty_home: Path) -> None:
     assert "No test cases yet" in ctxr("eval").output
     stored = json.loads(ctxr("log", "-", "--json", given=FIBONACCI).output)["stored_ids"]
     file = empty_home / "ctxr" / "registry.db"

@@ -1,4 +1,4 @@
-"""Whose machine it is, as far as the server can tell."""
+"""Test whether other people can sign in to the machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cli.running.exposure import has_other_users
 
 
 @pytest.mark.parametrize(("we", "expected"), [(1000, True), (1001, False), (0, False)])
-def test_other_people_are_those_who_can_sign_in_and_root_is_among_none(
+def test_accounts_that_can_sign_in_count_as_other_people_and_root_does_not(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, we: int, expected: bool
 ) -> None:
     def account(name: str, number: int, shell: str = "/bin/sh") -> pwd.struct_passwd:

@@ -1,4 +1,4 @@
-"""Servers that share nothing but a database: each tells what the others store."""
+"""Test servers that share only a database: each sends events of what the others store."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read_event(stream: httpx.Response, kind: str) -> dict[str, object]:
 
 
 def test_two_servers_on_one_database_act_as_one(empty_home: Path, postgres_url: str) -> None:
-    write(empty_home / ".claude", question("Where is the basket?", 1))  # of one person, and not for all
+    write(empty_home / ".claude", question("Where is the basket?", 1))  # of one person, not shared
     port, env = free_port(), {"CTXR_DATABASE_URL": postgres_url, "CTXR_HOME": str(empty_home / "0")}
     with ExitStack() as stack:
         process = stack.enter_context(program("serve", "--port", str(port), env=env))

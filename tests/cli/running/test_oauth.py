@@ -1,4 +1,4 @@
-"""`/mcp` as a protected resource: tokens of the authorization server that the settings name, and of no other."""
+"""Test `/mcp` with tokens of the authorization server in the settings, and of no other."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RESOURCE = "https://memory.example.org/mcp"
 
 
 class AuthorizationServer:
-    """A small one: publishes its metadata and its key, and makes tokens."""
+    """A small authorization server: it publishes its metadata and key, and makes tokens."""
 
     def __init__(self) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
@@ -45,7 +45,7 @@ class AuthorizationServer:
         self.address = f"http://127.0.0.1:{self.server.server_port}"
         self.keys = ""
         self.others: dict[str, Any] = {}
-        """What it answers at some addresses in place of its documents."""
+        """Answers at some addresses instead of its documents."""
 
     @classmethod
     @contextmanager
@@ -98,7 +98,9 @@ async def asked(http: httpx.AsyncClient, token: str, body: dict[str, Any]) -> ht
     return await http.post("/mcp", json=body, headers=headers)
 
 
-async def test_who_has_no_token_is_told_where_to_get_one(http: httpx.AsyncClient, issuer: AuthorizationServer) -> None:
+async def test_a_request_without_a_token_is_told_where_to_get_one(
+    http: httpx.AsyncClient, issuer: AuthorizationServer
+) -> None:
     refused = await http.post("/mcp", json=call("list_sessions"))
     assert refused.status_code == 401
     url = "https://memory.example.org/.well-known/oauth-protected-resource/mcp"
@@ -109,7 +111,7 @@ async def test_who_has_no_token_is_told_where_to_get_one(http: httpx.AsyncClient
     assert document["scopes_supported"] == ["registry:read", "registry:write", "registry:admin"]
 
 
-async def test_a_token_of_the_issuer_does_what_its_scopes_say(
+async def test_a_token_of_the_issuer_has_the_rights_of_its_scopes(
     http: httpx.AsyncClient, issuer: AuthorizationServer
 ) -> None:
     log = call("conversation_log", channel="cursor_1", messages=[{"role": "user", "text": "memoize fibonacci"}])
@@ -123,7 +125,7 @@ async def test_a_token_of_the_issuer_does_what_its_scopes_say(
         assert listed.json()["result"]["structuredContent"]["result"]["pagination"]["total"] == total
 
 
-async def test_a_chat_that_goes_on_under_another_persons_name_gets_one_of_its_own(
+async def test_a_chat_continued_under_another_persons_name_gets_its_own_channel(
     http: httpx.AsyncClient, issuer: AuthorizationServer
 ) -> None:
     log = call("conversation_log", channel="cursor_1", messages=[{"role": "user", "text": "memoize fibonacci"}])
@@ -137,7 +139,7 @@ async def test_a_chat_that_goes_on_under_another_persons_name_gets_one_of_its_ow
 
 
 @pytest.mark.parametrize("keys", ["http://localhost:{port}/keys", "http://10.0.0.1/keys", "file:///etc/passwd"])
-async def test_an_issuer_cannot_send_us_into_a_private_network(
+async def test_a_redirect_of_an_issuer_is_not_followed_into_a_private_network(
     http: httpx.AsyncClient,
     issuer: AuthorizationServer,
     monkeypatch: pytest.MonkeyPatch,

@@ -1,4 +1,4 @@
-"""The programs as they run: `ctxr serve`, `ctxr up` and `ctxr mcp` as processes of their own."""
+"""Test `ctxr serve`, `ctxr up` and `ctxr mcp` as separate processes."""
 
 import json
 import os
@@ -34,12 +34,12 @@ from tests.sources.claude_code.claude_code_files import Dialogue, session_id, wr
 pytestmark = pytest.mark.timeout(240)
 
 START_SECONDS = 100
-"""Where the machine has other things to do, too."""
+"""Long enough for a busy machine."""
 
 
 @contextmanager
 def running(*words: str, port: int, **options: Any) -> Iterator["subprocess.Popen[str]"]:
-    """A server that answers, gone at the end whatever happens."""
+    """Run a server until it answers; end it in any case."""
     process = program(*words, "--port", str(port), **options)
     try:
         wait_for(process, port)
@@ -50,7 +50,7 @@ def running(*words: str, port: int, **options: Any) -> Iterator["subprocess.Pope
 
 
 def wait_for(process: "subprocess.Popen[str]", port: int) -> None:
-    """Return when the server accepts connections."""
+    """Wait until the server accepts connections."""
     deadline = time.monotonic() + START_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         with socket.socket() as probe:
@@ -61,10 +61,10 @@ def wait_for(process: "subprocess.Popen[str]", port: int) -> None:
     raise AssertionError(process.communicate()[1])
 
 
-def failure_of(*words: str) -> str:
-    """What a command says that fails at start; in this process, as there is nothing to end."""
+def startup_error(*words: str) -> str:
+    """Return the output of a command that fails at start, run in this process."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cli.running.serving.set_up_logging", lambda *_, **__: None)  # pytest's own stays as it is
+        patch.setattr("cli.running.serving.set_up_logging", lambda *_, **__: None)  # keep pytest's own logging
         result = bare_ctxr(*words)
     assert (result.exit_code, result.stdout) == (1, "")
     assert isinstance(result.exception, SystemExit)
@@ -72,7 +72,7 @@ def failure_of(*words: str) -> str:
 
 
 @pytest.mark.anyio
-async def test_mcp_the_api_chat_windows_and_listeners_share_one_process_that_ends_when_asked(
+async def test_mcp_the_api_chat_windows_and_listeners_share_one_process_that_stops_on_request(
     ctxr: Ctxr, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     uri = f"registry://channels/{FIBONACCI['channel']}"
@@ -92,7 +92,7 @@ async def test_mcp_the_api_chat_windows_and_listeners_share_one_process_that_end
             found = await window.call_tool("extract", {"query": {"text": "피보나치"}})
             assert found.structured_content is not None
             assert found.structured_content["result"]["channel"] == FIBONACCI["channel"]
-        assert ctxr_processes() == [server.pid]
+        assert local_processes() == [server.pid]
         assert unknown.status_code == 404
         assert unknown.json()["error"]["code"] == "NOT_FOUND"
         async with (
@@ -110,24 +110,24 @@ async def test_mcp_the_api_chat_windows_and_listeners_share_one_process_that_end
     assert said == f"Context Registry at http://127.0.0.1:{port}, MCP at /mcp. Ctrl-C ends it.\n"
 
 
-def ctxr_processes() -> list[int]:
-    """The local processes of the test's home."""
+def local_processes() -> list[int]:
+    """Return the ids of the local processes of the test's home."""
     return [int(lock.read_text()) for lock in Path(os.environ["CTXR_HOME"]).glob("local/*.lock")]
 
 
-def test_the_first_start_makes_the_registry_shows_how_to_connect_brings_in_what_a_client_writes_and_sleeps(
+def test_the_first_start_makes_the_registry_shows_how_to_connect_imports_new_messages_and_sleeps(
     empty_home: Path, port: int
 ) -> None:
     write(empty_home / ".claude", question("Where is the basket?", 1))
     with running("up", port=port) as server:
         assert httpx.get(f"http://127.0.0.1:{port}/ready", timeout=START_SECONDS).status_code == 200
-        shown = "".join(iter_until(server, "Then say to your AI"))
+        shown = "".join(lines_until(server, "Then say to your AI"))
         write(empty_home / ".claude", question("Is it kept?", 2))
         assert channels_of(port, 2) == ["claude-code", "claude-code"]
         if Path("/proc/self/task").exists():
-            assert_asleep(server.pid)
-            assert heaps_of(server.pid) <= 2  # what is freed goes back to the system
-        again = failure_of("up", "--port", str(port))
+            assert_idle(server.pid)
+            assert heaps_of(server.pid) <= 2  # freed memory goes back to the system
+        again = startup_error("up", "--port", str(port))
         server.send_signal(signal.SIGINT)
         _, said = server.communicate(timeout=START_SECONDS)
     assert (empty_home / "ctxr" / "registry.db").exists()
@@ -137,24 +137,24 @@ def test_the_first_start_makes_the_registry_shows_how_to_connect_brings_in_what_
     assert (server.returncode, "Traceback" in said) == (130, False)
 
 
-def assert_asleep(pid: int) -> None:
-    """Fail if a server that nobody asks has something to do; Linux counts each thread's waits."""
+def assert_idle(pid: int) -> None:
+    """Fail if an unused server keeps waking up; Linux counts each thread's waits."""
     deadline, a_second = time.monotonic() + START_SECONDS, 99.0
-    while a_second > 20 and time.monotonic() < deadline:  # after the start has its imports behind it
+    while a_second > 20 and time.monotonic() < deadline:  # until the imports of the start are done
         before = waits_of(pid)
         time.sleep(2)
         a_second = (waits_of(pid) - before) / 2
-    assert a_second <= 20  # uvicorn looks for a signal ten times a second, the watcher for changes three times
+    assert a_second <= 20  # uvicorn checks for a signal ten times a second, the watcher for changes three times
 
 
 def waits_of(pid: int) -> int:
-    """How often the threads of a process have gone to sleep."""
+    """Count how often the threads of a process went to sleep."""
     states = [task.joinpath("status").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]
     return sum(int(line.split()[1]) for state in states for line in state.splitlines() if line.startswith("voluntary"))
 
 
-def iter_until(server: "subprocess.Popen[str]", end: str) -> Iterator[str]:
-    """The lines of a program's output up to the one that has this in it."""
+def lines_until(server: "subprocess.Popen[str]", end: str) -> Iterator[str]:
+    """Yield the lines of a program's output up to the one that contains `end`."""
     assert server.stdout is not None
     for line in server.stdout:
         yield line
@@ -163,14 +163,14 @@ def iter_until(server: "subprocess.Popen[str]", end: str) -> Iterator[str]:
 
 
 def question(text: str, number: int) -> Dialogue:
-    """A transcript of Claude Code."""
+    """Return a transcript of Claude Code."""
     talk = Dialogue(session_id(number))
     talk.user(text)
     return talk
 
 
 def channels_of(port: int, count: int) -> list[str]:
-    """The names of the channels, as soon as there are so many."""
+    """Return the names of the channels as soon as there are `count`."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         found = httpx.get(f"http://127.0.0.1:{port}/bo/channels", timeout=START_SECONDS).json()
@@ -180,44 +180,44 @@ def channels_of(port: int, count: int) -> list[str]:
     raise AssertionError(found)
 
 
-def test_a_port_that_is_taken_is_one_clear_line(ctxr: Ctxr, taken_port: int) -> None:
-    complaint = failure_of("serve", "--port", str(taken_port))
+def test_a_taken_port_is_one_line_of_error(ctxr: Ctxr, taken_port: int) -> None:
+    complaint = startup_error("serve", "--port", str(taken_port))
     assert complaint.startswith(
         f"error: CANNOT_LISTEN: Cannot listen on 127.0.0.1 port {taken_port}: Address already in use\n"
     )
     assert "--port" in complaint.splitlines()[1]
 
 
-def test_a_folder_that_cannot_be_made_is_one_clear_line(
+def test_a_folder_that_cannot_be_made_is_one_line_of_error(
     tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("CTXR_HOME", str(tmp_path / "file" / "ctxr"))
-    complaint = failure_of("up", "--port", str(port))
+    complaint = startup_error("up", "--port", str(port))
     assert complaint.startswith("error: STORAGE_ERROR: The folder ")
     assert "CTXR_HOME" in complaint
 
 
-def test_a_database_from_a_newer_version_is_one_clear_line(ctxr: Ctxr, empty_home: Path, port: int) -> None:
+def test_a_database_of_a_newer_version_is_one_line_of_error(ctxr: Ctxr, empty_home: Path, port: int) -> None:
     make_newer(empty_home / "ctxr" / "registry.db")
-    complaint = failure_of("serve", "--port", str(port))
+    complaint = startup_error("serve", "--port", str(port))
     assert complaint.startswith("error: STORAGE_ERROR: The registry was written by a newer version")
 
 
-def test_a_database_that_cannot_be_reached_is_one_clear_line(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_database_is_one_line_of_error(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CTXR_DATABASE_URL", "postgresql://me:secret@127.0.0.1:1/registry")
-    complaint = failure_of("serve", "--port", str(port))
+    complaint = startup_error("serve", "--port", str(port))
     assert complaint.startswith("error: STORAGE_ERROR: Could not open the registry.\n")
     assert "secret" not in complaint
 
 
-def test_listening_for_other_machines_takes_a_token_and_tls(ctxr: Ctxr) -> None:
-    complaint = failure_of("serve", "--host", "0.0.0.0")
+def test_serving_other_machines_needs_a_token_and_tls(ctxr: Ctxr) -> None:
+    complaint = startup_error("serve", "--host", "0.0.0.0")
     assert complaint.startswith("error: UNSAFE: Not started: 0.0.0.0 can be reached from other machines.")
     assert "ctxr token create" in complaint
     assert "CTXR_TLS_CERT" in complaint
     ctxr("token", "create", "--name", "phone")
-    complaint = failure_of("serve", "--host", "0.0.0.0")
+    complaint = startup_error("serve", "--host", "0.0.0.0")
     assert complaint.startswith("error: UNSAFE: ")
     assert "ctxr token create" not in complaint
 
@@ -231,7 +231,7 @@ def test_behind_a_proxy_a_token_is_enough(ctxr: Ctxr) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_message_of_many_megabytes_is_taken(ctxr: Ctxr, empty_home: Path) -> None:
+async def test_a_message_of_many_megabytes_is_accepted(ctxr: Ctxr, empty_home: Path) -> None:
     large = {"channel": "c", "messages": [{"role": "user", "text": "x" * 5_000_000}]}
     call = {
         "jsonrpc": "2.0",
@@ -246,7 +246,7 @@ async def test_a_message_of_many_megabytes_is_taken(ctxr: Ctxr, empty_home: Path
     assert answer.json()["result"]["structuredContent"]["ok"]
 
 
-def test_an_open_mcp_stream_outlasts_checks_of_its_token_and_ends_with_it(
+def test_an_open_mcp_stream_lasts_as_long_as_its_token(
     ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(admission, "RECHECK_S", 0.1)
@@ -265,7 +265,7 @@ def test_an_open_mcp_stream_outlasts_checks_of_its_token_and_ends_with_it(
                 assert not list(stream.iter_lines())
 
 
-def test_the_owner_gets_in_by_a_link_where_a_token_is_needed(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_owner_opens_the_pages_by_a_link_if_a_token_is_needed(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     monkeypatch.setattr("click.launch", opened.append)
     ctxr("log", "-", given=FIBONACCI)
@@ -288,7 +288,7 @@ def test_the_owner_gets_in_by_a_link_where_a_token_is_needed(ctxr: Ctxr, monkeyp
         assert browser.post("/login", data=given).status_code == 401
 
 
-def test_a_reader_that_goes_away_or_has_no_korean_letters_is_no_reason_to_fail(ctxr: Ctxr) -> None:
+def test_a_closed_pipe_or_an_encoding_without_korean_is_no_failure(ctxr: Ctxr) -> None:
     ctxr("log", "-", given={"channel": "c", "messages": [{"role": "user", "text": "피보나치 " * 10_000}]})
     command = f"LC_ALL=C PYTHONIOENCODING=ascii {shlex.quote(CTXR)} extract c '' | head -c 1"
     shown = subprocess.run(command, shell=True, capture_output=True, timeout=START_SECONDS, check=True)  # noqa: S602

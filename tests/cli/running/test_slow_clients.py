@@ -1,4 +1,4 @@
-"""A client that sends byte by byte does not keep its connection for ever; one that goes on is heard to the end."""
+"""Test slow clients: one that sends byte by byte is cut off, one that keeps sending data is read to the end."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ async def app(scope: dict[str, str], receive: object, send: object) -> None:
         ),
     ],
 )
-async def test_half_a_request_ends_in_time(sent: bytes, answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_half_a_request_is_ended_in_time(sent: bytes, answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slow_clients, "PROGRESS_TIMEOUT_S", 0.2)
     monkeypatch.setattr(slow_clients, "MIN_BYTES", 8)
     config = uvicorn.Config(app, http=PatientProtocol, port=0, log_config=None, lifespan="off", ws="none")
     server = uvicorn.Server(config)
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
     serving = asyncio.create_task(server._serve())
-    while not server.started:  # noqa: ASYNC110, uvicorn tells it in no other way
+    while not server.started:  # noqa: ASYNC110, uvicorn has no event for it
         await asyncio.sleep(0.01)
     port = server.servers[0].sockets[0].getsockname()[1]
     reader, writer = await asyncio.open_connection("127.0.0.1", port)

@@ -1,4 +1,4 @@
-"""The commands of docs/team.md lead from nothing to a colleague who is signed in, with a client connected."""
+"""Test the commands of docs/team.md: they set up a server, a colleague's sign-in, and a client."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ PAGE = (ROOT / "docs" / "team.md").read_text(encoding="utf-8")
 PEOPLE = {"kim": ["staff", "ops"], "lee": ["staff"], "mia": ["staff"]}
 ON_SERVER = "docker compose exec server ctxr "
 NOT_HERE = ("caddy reverse-proxy ",)
-"""What these machines cannot run: TLS for a name that is nobody's."""
+"""Lines that need TLS for a public name."""
 
 
-def shown(section: str, language: str = "sh") -> list[str]:
-    """The lines that a section shows in this language, as they are typed."""
+def code_lines(section: str, language: str = "sh") -> list[str]:
+    """Return the lines of code of a section in a language, as they are typed."""
     [text] = re.findall(rf"^## {re.escape(section)}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
     blocks = re.findall(rf"^ *```{language}\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL)
     return [line.strip() for block in blocks for line in block.splitlines()]
@@ -57,16 +57,16 @@ class Team:
         self.server: dict[str, str] = {}
         self.laptop: dict[str, str] = {}
 
-    def here(self, text: str) -> str:
-        """Put what there is on this machine in place of the page's examples."""
+    def localize(self, text: str) -> str:
+        """Replace the page's examples with this machine's values."""
         places = {"https://memory.example.org": self.address, "https://login.example.org": self.provider.address}
         for example, place in {**places, "your-client-secret": "client-secret", "ctxr_…": self.token}.items():
             text = text.replace(example, place)
         return text
 
     def run(self, section: str) -> list[str]:
-        """Run a section's commands; return what each printed."""
-        return [self._run(self.here(line)) for line in shown(section) if not line.startswith(NOT_HERE)]
+        """Run a section's commands; return their outputs."""
+        return [self._run(self.localize(line)) for line in code_lines(section) if not line.startswith(NOT_HERE)]
 
     def _run(self, line: str) -> str:
         words = shlex.split(line.removeprefix(ON_SERVER), comments=True)
@@ -89,17 +89,17 @@ class Team:
         return told.output
 
     def ctxr(self, words: list[str], environment: dict[str, str]) -> Result:
-        """Run a command as it runs in this environment, in this process: a start of its own takes a second."""
+        """Run a command in this process with the given environment; a separate process takes a second."""
         with pytest.MonkeyPatch.context() as patch:
             for name, value in environment.items():
                 patch.setenv(name, value)
             return bare_ctxr(*words)
 
     def _start(self) -> str:
-        given = dict(self.here(line).split("=", 1) for line in shown("2. Start the server", "ini"))
+        given = dict(self.localize(line).split("=", 1) for line in code_lines("2. Start the server", "ini"))
         service = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))["services"]["server"]
         assert service["env_file"] == [{"path": ".env", "required": False}]
-        fixed = {name: filled(str(value), given) for name, value in service["environment"].items()}
+        fixed = {name: fill_in(str(value), given) for name, value in service["environment"].items()}
         assert given["CTXR_POSTGRES_PASSWORD"] in fixed["CTXR_DATABASE_URL"]
         mine = {"CTXR_DATABASE_URL": self._database_url, "CTXR_HOST": "127.0.0.1", "CTXR_PORT": str(self.port)}
         self.server = {**given, **fixed, **mine, "CTXR_HOME": str(self._home / "server")}
@@ -109,17 +109,17 @@ class Team:
         return ""
 
     def sign_in(self, name: str) -> httpx.Client:
-        """Return a person's browser after the sign-in."""
+        """Sign a person in; return the browser."""
         browser = self._stack.enter_context(httpx.Client(base_url=self.address, headers={"Accept": "text/html"}))
         button = re.search('href="(/login/oauth[^"]*)"', browser.get("/", follow_redirects=True).text)
-        assert button, "no button to sign in with one's account"
+        assert button, "no sign-in button"
         there = browser.get(button[1]).headers["location"]
         assert browser.get(self.provider.sign_in(there, name)).status_code == 200
         return browser
 
 
-def filled(value: str, given: dict[str, str]) -> str:
-    """A value of compose.yaml, with `${NAME:-default}` filled in."""
+def fill_in(value: str, given: dict[str, str]) -> str:
+    """Replace `${NAME:-default}` in a value of compose.yaml."""
     return re.sub(r"\$\{(\w+):-([^}]*)\}", lambda found: given.get(found[1], found[2]), value)
 
 
@@ -134,7 +134,7 @@ def team(empty_home: Path, postgres_url: str) -> Iterator[Team]:
 
 
 async def sessions_over_mcp(team: Team, name: str) -> int:
-    """How many chats a client on the web finds with the person's token of the provider."""
+    """Count the chats that a client on the web finds with the person's token of the provider."""
     headers = {"Authorization": f"Bearer {team.provider.access_token(name)}"}
     async with (
         httpx2.AsyncClient(headers=headers) as web,
@@ -175,12 +175,12 @@ def test_the_page_leads_to_a_signed_in_colleague_with_a_client(team: Team, empty
     assert "ctxr_operations_total" in figures
     assert {"lee-laptop", "prometheus"} <= set(tokens.split())
     refused = team.ctxr(["push"], team.laptop)
-    assert refused.exit_code == 1, "the token of who has left opens nothing"
-    assert lee.get("/bo/channels").status_code == 401, "nor does an open session"
+    assert refused.exit_code == 1, "the token of a person who left is refused"
+    assert lee.get("/bo/channels").status_code == 401, "their browser session is refused"
 
 
-def test_the_pages_helm_command_fills_the_chart_in() -> None:
-    [install] = [line for line in shown("On Kubernetes") if line.startswith("helm install")]
+def test_the_pages_helm_command_fills_in_the_chart() -> None:
+    [install] = [line for line in code_lines("On Kubernetes") if line.startswith("helm install")]
     words = shlex.split(install)
     assert (ROOT / words[3]).joinpath("Chart.yaml").exists()
     values = dict(word.split("=", 1) for before, word in pairwise(words) if before == "--set")
@@ -188,6 +188,8 @@ def test_the_pages_helm_command_fills_the_chart_in() -> None:
     assert all(value in text for value in values.values())
     referred = set(re.findall(r"'name': '([\w-]+)', '(?:key|optional)'", text))
     made = {
-        line.split(" secret generic ")[1].split()[0] for line in shown("On Kubernetes") if " secret generic " in line
+        line.split(" secret generic ")[1].split()[0]
+        for line in code_lines("On Kubernetes")
+        if " secret generic " in line
     }
-    assert referred - {"database-app"} == made, "database-app is the operator's"
+    assert referred - {"database-app"} == made, "the operator makes database-app"

@@ -1,4 +1,4 @@
-"""`ctxr try`: a stranger sees one answer from the own history, and nothing is left behind."""
+"""Test `ctxr try`: it answers one question from the user's history and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def files_below(folder: Path) -> dict[Path, bytes]:
     return {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-def test_a_question_from_the_own_history_is_answered_and_nothing_else_written(
+def test_a_question_is_answered_from_the_users_history_and_nothing_else_is_written(
     empty_home: Path, temporary_folder: Path
 ) -> None:
     write_home(empty_home, {"claude-code": 3, "codex": 2})
@@ -40,14 +40,14 @@ def test_a_question_from_the_own_history_is_answered_and_nothing_else_written(
     assert files_below(empty_home) == before
 
 
-def test_without_a_history_a_sample_is_asked(empty_home: Path) -> None:
+def test_without_a_history_a_sample_is_searched(empty_home: Path) -> None:
     shown = bare_ctxr("try")
     assert shown.exit_code == 0, shown.output
     assert "No histories here yet" in shown.output
     assert "access tokens live 15 minutes" in shown.output
 
 
-def test_the_own_registry_is_not_read_or_written(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_registry_is_neither_read_nor_written(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CTXR_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
     shown = bare_ctxr("try")
     assert shown.exit_code == 0, shown.output

@@ -1,4 +1,4 @@
-"""What `ctxr up` tells a new user to paste."""
+"""Test the settings that `ctxr up` prints for a new user to paste."""
 
 import json
 import re
@@ -22,7 +22,7 @@ def started_as_ctxr(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CTXR_HOME")
 
 
-def test_the_command_to_paste_works_from_anywhere() -> None:
+def test_the_command_to_paste_works_from_any_folder() -> None:
     write_launcher(this_program())
     entry = this_server().entry()
     assert Path(entry["command"]).is_absolute()
@@ -35,7 +35,7 @@ def test_without_a_ctxr_program_python_is_named(monkeypatch: pytest.MonkeyPatch)
     assert this_program() == (sys.executable, "-m", "cli.entry")
 
 
-def test_commands_are_printed_as_they_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_printed_commands_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert with_command_name("ctxr up makes it") == f"{CTXR} up makes it"
     monkeypatch.setenv("PATH", str(Path(CTXR).parent))
@@ -45,7 +45,7 @@ def test_commands_are_printed_as_they_work(tmp_path: Path, monkeypatch: pytest.M
     assert with_command_name("ctxr up makes it") == "uvx context-registry up makes it"
 
 
-def test_on_windows_an_entry_outlives_the_cache_of_uvx(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_on_windows_an_entry_survives_a_cleared_uvx_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Clients start no shell scripts there, so there is no launcher."""
     monkeypatch.setattr(snippets, "launcher_file", lambda: None)
     assert this_server().command == (CTXR, "mcp")
@@ -60,7 +60,7 @@ def test_on_windows_an_entry_outlives_the_cache_of_uvx(monkeypatch: pytest.Monke
     )
 
 
-def test_what_only_this_terminal_knows_is_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_settings_of_this_terminal_are_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CTXR_HOME", "here")
     monkeypatch.delenv("CTXR_EMBED_MODEL")
@@ -68,13 +68,13 @@ def test_what_only_this_terminal_knows_is_passed_on(monkeypatch: pytest.MonkeyPa
     assert this_server().entry()["env"] == {"CTXR_HOME": str(tmp_path / "here")}
 
 
-def test_what_is_pasted_into_a_config_file_is_json() -> None:
+def test_the_entry_for_a_config_file_is_json() -> None:
     server = StdioServer(("/opt/my programs/ctxr", "mcp"), {"CTXR_HOME": "/data/기록"})
     entry = json.loads(server.mcp_json())["mcpServers"]["context-registry"]
     assert entry == {"command": "/opt/my programs/ctxr", "args": ["mcp"], "env": {"CTXR_HOME": "/data/기록"}}
 
 
-def test_the_rule_is_one_that_cursor_always_applies() -> None:
+def test_cursor_always_applies_the_rule() -> None:
     assert CURSOR.rule
     by_hand = Path(__file__).parents[3] / "docs" / "connecting-by-hand.md"  # for a project without hooks
     for file, fields in ((CURSOR.rule.text, {"query"}), (by_hand, {"channel", "messages", "meta"})):
@@ -88,9 +88,9 @@ def test_the_rule_is_one_that_cursor_always_applies() -> None:
     assert look_up[0] in by_hand.read_text(encoding="utf-8")
 
 
-def test_everything_a_new_user_needs_is_shown_in_ten_lines(tmp_path: Path) -> None:
+def test_all_a_new_user_needs_is_shown_in_ten_lines(tmp_path: Path) -> None:
     text = welcome(read_settings(home=tmp_path, port=9000), "http://127.0.0.1:9000/")
-    assert len(text.splitlines()) <= 8  # two stand before it
+    assert len(text.splitlines()) <= 8  # two lines come before it
     for needed in (
         "http://127.0.0.1:9000/",
         "http://127.0.0.1:9000/mcp",

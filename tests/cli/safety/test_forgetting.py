@@ -1,4 +1,4 @@
-"""`ctxr forget`, `ctxr scan` and `ctxr redact` in a terminal."""
+"""Test `ctxr forget`, `ctxr scan` and `ctxr redact`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def registry_bytes(home: Path) -> bytes:
     return b"\n".join(file.read_bytes() for file in (home / "ctxr").rglob("*") if file.is_file())
 
 
-def test_forgetting_asks_first_and_hands_over_a_receipt(ctxr: Ctxr, empty_home: Path) -> None:
+def test_forgetting_asks_first_and_prints_a_receipt(ctxr: Ctxr, empty_home: Path) -> None:
     ctxr("log", "-", given=FIBONACCI)
     asked = ctxr("forget", "--channel", FIBONACCI["channel"], given="n\n")
     assert "Forget 2 messages (1 whole conversation)" in asked.output
@@ -31,9 +31,7 @@ def test_forgetting_asks_first_and_hands_over_a_receipt(ctxr: Ctxr, empty_home: 
     assert ctxr("forget").exit_code == 2
 
 
-def test_secrets_that_are_in_already_are_counted_and_masked(
-    ctxr: Ctxr, empty_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stored_secrets_are_counted_and_masked(ctxr: Ctxr, empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (ctxr("scan").exit_code, "No secrets" in ctxr("scan").stdout) == (0, True)
     messages = [
         {"role": "user", "text": f"deploy with {KEY} and the word quokka"},

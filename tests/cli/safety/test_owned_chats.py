@@ -1,4 +1,4 @@
-"""What the terminal of a shared registry does with the conversations of one person."""
+"""Test the conversations of one person in a shared registry: forget, export, and import."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.cli.conftest import Ctxr, bare_ctxr
 
 @pytest.fixture
 def ctxr(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Ctxr:
-    """Commands over a registry where kim and lee each have two chats, the second one of lee's shared with all."""
+    """Run commands over a registry where kim and lee each have two chats; lee's second one is shared with all."""
     monkeypatch.setenv("CTXR_DATABASE_URL", database_url)
 
     async def fill(orchestrator: Orchestrator) -> None:
@@ -42,7 +42,7 @@ def channels(ctxr: Ctxr) -> list[str]:
     return sorted(one["channel"] for one in json.loads(ctxr("list", "--json").stdout)["sessions"])
 
 
-def test_all_chats_of_one_person_are_forgotten_after_a_preview(ctxr: Ctxr) -> None:
+def test_all_chats_of_a_person_are_forgotten_after_a_preview(ctxr: Ctxr) -> None:
     would = ctxr("forget", "--owner", "kim", "--dry-run")
     assert would.stdout == "Would forget 4 messages (2 whole conversations).\n"
     assert len(channels(ctxr)) == 4
@@ -53,7 +53,7 @@ def test_all_chats_of_one_person_are_forgotten_after_a_preview(ctxr: Ctxr) -> No
     assert (refused.exit_code, "either owner or matching" in refused.output) == (2, True)
 
 
-def test_all_chats_of_one_person_go_into_a_zip_that_another_registry_imports(
+def test_all_chats_of_a_person_are_exported_to_a_zip_that_another_registry_imports(
     ctxr: Ctxr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "kim.zip"
@@ -62,13 +62,13 @@ def test_all_chats_of_one_person_go_into_a_zip_that_another_registry_imports(
     held = [ZipFile(file).read(name).decode() for name in ZipFile(file).namelist()]
     assert "kim asked 1" in "".join(held)
     assert not any("lee" in part for part in held)
-    refused = ctxr("backup", "restore", str(file), "--rest")  # it would take the place of everybody's
+    refused = ctxr("backup", "restore", str(file), "--rest")  # it would replace everybody's chats
     assert (refused.exit_code, "`ctxr import` adds them" in refused.output) == (2, True)
     assert len(channels(ctxr)) == 4
     assert ctxr("export", "--owner", "kim", "--output", str(file)).exit_code == 2
     assert ctxr("export", "--owner", "pat", "--output", str(tmp_path / "pat.zip")).exit_code == 3
     assert ctxr("export", "--owner", "kim", "kim_1", "--output", str(tmp_path / "more.zip")).exit_code == 2
-    done = [one["details"] for one in acts(ctxr, "export_owner") if one["outcome"] == "succeeded"]
+    done = [one["details"] for one in audited_acts(ctxr, "export_owner") if one["outcome"] == "succeeded"]
     assert done == [{"owner": "kim"}]
 
     monkeypatch.setenv("CTXR_DATABASE_URL", f"sqlite:///{tmp_path / 'own.db'}")
@@ -80,11 +80,11 @@ def test_all_chats_of_one_person_go_into_a_zip_that_another_registry_imports(
     assert (shown["session"]["title"], shown["messages"][0]["text"]) == ("Of kim", "kim asked 1")
 
 
-def acts(ctxr: Ctxr, operation: str) -> list[dict[str, Any]]:
+def audited_acts(ctxr: Ctxr, operation: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in ctxr("audit", "--json", "--operation", operation).stdout.splitlines()]
 
 
-def test_a_damaged_document_of_a_zip_is_named_and_the_others_come_in(
+def test_a_damaged_document_of_a_zip_is_named_and_the_others_are_imported(
     ctxr: Ctxr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, file = tmp_path / "kim.zip", tmp_path / "damaged.zip"
@@ -101,7 +101,7 @@ def test_a_damaged_document_of_a_zip_is_named_and_the_others_come_in(
     assert [one["what"] for report in reports for one in report["skipped"]] == [first]
 
 
-def test_a_document_of_a_zip_that_is_too_large_unpacked_is_passed_over(
+def test_a_document_of_a_zip_that_is_too_large_unpacked_is_skipped(
     ctxr: Ctxr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "kim.zip"

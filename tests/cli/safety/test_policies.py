@@ -1,4 +1,4 @@
-"""`ctxr forget --by-policy`: what the configured policies name, tried and applied."""
+"""Test `ctxr forget --by-policy`: configured policies are previewed and applied."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.cli.conftest import FIBONACCI, Ctxr
 OTHER = {**FIBONACCI, "channel": "other", "meta": {"project": "/srv/blog"}}
 
 
-def test_policies_are_tried_confirmed_and_applied(ctxr: Ctxr, empty_home: Path) -> None:
+def test_policies_are_previewed_confirmed_and_applied(ctxr: Ctxr, empty_home: Path) -> None:
     for given in (FIBONACCI, OTHER):
         assert ctxr("log", "-", given=given).exit_code == 0
     unset = ctxr("forget", "--by-policy", "--dry-run")
@@ -41,15 +41,13 @@ def test_policies_are_tried_confirmed_and_applied(ctxr: Ctxr, empty_home: Path) 
 @pytest.mark.parametrize(
     "wrong", ['[{"days": 0}]', '[{"days": true}]', '[{"days": 3, "channel": "c"}]', '[{"project": "/srv"}]', "30"]
 )
-def test_a_policy_that_is_none_is_refused(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
+def test_an_invalid_policy_is_refused(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch, wrong: str) -> None:
     monkeypatch.setenv("CTXR_RETENTION", wrong)
     refused = ctxr("forget", "--by-policy", "--yes")
     assert (refused.exit_code, "CTXR_RETENTION" in refused.stderr or "retention" in refused.stderr) == (2, True)
 
 
-def test_a_damaged_row_does_not_hold_up_the_others(
-    ctxr: Ctxr, empty_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_row_does_not_stop_the_others(ctxr: Ctxr, empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(4):
         assert ctxr("log", "-", given={**FIBONACCI, "channel": f"c{number}"}).exit_code == 0
     with sqlite3.connect(empty_home / "ctxr" / "registry.db") as connection:

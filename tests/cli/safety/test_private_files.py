@@ -1,4 +1,4 @@
-"""What the registry keeps is nobody else's, also where its folder is open to everybody."""
+"""Test that the registry's files are readable only by their user, even in a world-readable folder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def log(ctxr: Ctxr, tmp_path: Path) -> None:
     assert ctxr("log", str(chat)).exit_code == 0
 
 
-def test_a_new_registry_in_an_open_folder_is_for_this_user_only(ctxr: Ctxr, open_home: Path, tmp_path: Path) -> None:
+def test_a_new_registry_in_an_open_folder_is_private(ctxr: Ctxr, open_home: Path, tmp_path: Path) -> None:
     (open_home / "registry.db").unlink()
     before = os.umask(0o022)
     try:
@@ -43,7 +43,7 @@ def test_a_new_registry_in_an_open_folder_is_for_this_user_only(ctxr: Ctxr, open
     assert "registry.db" in modes(open_home)
 
 
-def test_what_was_open_before_is_closed(ctxr: Ctxr, open_home: Path, tmp_path: Path) -> None:
+def test_an_open_registry_is_made_private(ctxr: Ctxr, open_home: Path, tmp_path: Path) -> None:
     log(ctxr, tmp_path)
     (open_home / "config.toml").write_text('embed_api_key = "k"')
     (open_home / "spool").mkdir()

@@ -1,4 +1,4 @@
-"""A registry that this user can read and not write: it answers, and says what it cannot do."""
+"""Test a registry that this user can read but not write: it answers, and says what it cannot do."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.cli.conftest import FIBONACCI, Ctxr
 
 @pytest.fixture
 def read_only(ctxr: Ctxr, empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> Ctxr:
-    """The user of these tests may be root, whom no mode of a file keeps out; SQLite opens it read only all the same."""
+    """Make the registry look read-only: file modes do not stop root, but SQLite opens it read-only all the same."""
     ctxr("log", "-", given=FIBONACCI)
     ctxr("list")
     pretend(monkeypatch, lambda file: file.name == "registry.db" and file.is_file())
@@ -35,7 +35,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, is_read_only: Callable[[Path], bool
         monkeypatch.setattr(place, "is_read_only", is_read_only)
 
 
-def told(done: Any) -> Any:
+def json_of(done: Any) -> Any:
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
 
@@ -44,18 +44,18 @@ def test_a_read_only_registry_lists_shows_searches_and_extracts(
     read_only: Ctxr, empty_home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     before = {file.name: file.read_bytes() for file in (empty_home / "ctxr").glob("registry.db*")}
-    assert len(told(read_only("list", "--json"))["sessions"]) == 1
-    assert len(told(read_only("show", FIBONACCI["channel"], "--json"))["messages"]) == 2
-    assert len(told(read_only("search", "피보나치", "--json"))["sessions"]) == 1
-    assert len(told(read_only("extract", "피보나치", "--json"))["messages"]) == 2
-    assert told(read_only("token", "list", "--json"))["tokens"] == []
-    assert told(read_only("forget", FIBONACCI["channel"], "--dry-run", "--json"))["messages"] == 2
+    assert len(json_of(read_only("list", "--json"))["sessions"]) == 1
+    assert len(json_of(read_only("show", FIBONACCI["channel"], "--json"))["messages"]) == 2
+    assert len(json_of(read_only("search", "피보나치", "--json"))["sessions"]) == 1
+    assert len(json_of(read_only("extract", "피보나치", "--json"))["messages"]) == 2
+    assert json_of(read_only("token", "list", "--json"))["tokens"] == []
+    assert json_of(read_only("forget", FIBONACCI["channel"], "--dry-run", "--json"))["messages"] == 2
     assert "No secrets" in read_only("scan").output
     assert "The registry is read only" in caplog.text
     assert {file.name: file.read_bytes() for file in (empty_home / "ctxr").glob("registry.db*")} == before
 
 
-def test_what_would_store_in_a_read_only_registry_says_why_it_cannot(read_only: Ctxr) -> None:
+def test_a_command_that_writes_says_why_it_cannot(read_only: Ctxr) -> None:
     for words in (["log", "-"], ["forget", FIBONACCI["channel"], "--yes"]):
         done = read_only(*words, given=FIBONACCI)
         assert done.exit_code == 1
@@ -63,7 +63,7 @@ def test_what_would_store_in_a_read_only_registry_says_why_it_cannot(read_only: 
         assert "cannot be written by this user" in done.output
 
 
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no folder that even root cannot write")
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that root cannot write")
 def test_a_folder_in_which_no_registry_can_be_made_is_named(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CTXR_HOME", "/proc/self")
     refused = ctxr("list")
@@ -72,7 +72,7 @@ def test_a_folder_in_which_no_registry_can_be_made_is_named(ctxr: Ctxr, monkeypa
 
 
 @pytest.mark.anyio
-async def test_what_somebody_else_writes_meanwhile_is_read(
+async def test_messages_that_another_user_writes_meanwhile_are_read(
     read_only: Ctxr, empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"sqlite:///{empty_home / 'ctxr' / 'registry.db'}"
@@ -104,7 +104,7 @@ async def test_a_chat_window_stores_again_as_soon_as_it_can(read_only: Ctxr, mon
 
 
 @pytest.mark.anyio
-async def test_a_chat_window_goes_on_reading_while_what_it_could_write_cannot_be_opened(
+async def test_a_chat_window_keeps_reading_while_the_writable_registry_cannot_be_opened(
     read_only: Ctxr, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     asking = {"operation": "extract", "query": {"text": "피보나치"}}
@@ -124,7 +124,7 @@ async def test_a_chat_window_goes_on_reading_while_what_it_could_write_cannot_be
 
 
 @pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS])
-def test_who_serves_a_registry_that_he_can_only_read_has_a_secret_for_that_time(
+def test_serving_a_read_only_registry_makes_a_secret_for_that_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     (tmp_path / "registry.db").touch()
@@ -146,7 +146,7 @@ def raising(error: Exception) -> Any:
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everything")
-def test_the_modes_of_file_and_folder_decide(tmp_path: Path) -> None:
+def test_the_modes_of_file_and_folder_decide_whether_it_is_read_only(tmp_path: Path) -> None:
     file = tmp_path / "registry.db"
     assert not connections.is_read_only(file)
     file.touch(0o400)

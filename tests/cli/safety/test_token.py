@@ -1,4 +1,4 @@
-"""`ctxr token`: made, listed and revoked, and shown once."""
+"""Test `ctxr token`: create, list, and revoke; a token is shown once."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -13,7 +13,7 @@ def made(ctxr: Ctxr, *words: str) -> dict[str, object]:
     return dict(json.loads(result.stdout))
 
 
-def test_a_token_is_printed_once_and_kept_nowhere(ctxr: Ctxr, empty_home: Path) -> None:
+def test_a_token_is_printed_once_and_not_stored(ctxr: Ctxr, empty_home: Path) -> None:
     result = ctxr(
         "token", "create", "--name", "phone", "--scope", "write", "--channels", "cursor_*", "--expires", "90d"
     )
@@ -27,7 +27,7 @@ def test_a_token_is_printed_once_and_kept_nowhere(ctxr: Ctxr, empty_home: Path) 
     assert all(secret.encode() not in file.read_bytes() for file in (empty_home / "ctxr").iterdir())
 
 
-def test_the_list_says_what_each_is_for_and_until_when(ctxr: Ctxr) -> None:
+def test_the_list_says_the_purpose_and_expiry_of_each_token(ctxr: Ctxr) -> None:
     made(ctxr, "--name", "phone", "--channels", "cursor_*,claude_?", "--project", "/home/me/app", "--expires", "7d")
     made(ctxr, "--name", "tv", "--scope", "admin", "--expires", "never")
     tv, phone = json.loads(ctxr("token", "list", "--json").stdout)["tokens"]
@@ -44,7 +44,7 @@ def test_the_list_says_what_each_is_for_and_until_when(ctxr: Ctxr) -> None:
     assert "never used" in shown
 
 
-def test_a_token_may_have_its_own_limit_of_requests(ctxr: Ctxr) -> None:
+def test_a_token_may_have_its_own_rate_limit(ctxr: Ctxr) -> None:
     assert made(ctxr, "--name", "robot", "--per-minute", "60")["per_minute"] == 60
     assert made(ctxr, "--name", "phone")["per_minute"] is None
     assert "60 requests a minute" in ctxr("token", "list").stdout
@@ -61,7 +61,7 @@ def test_a_revoked_token_is_listed_as_such_and_its_name_stays_taken(ctxr: Ctxr) 
     assert ctxr("token", "revoke", "tv").exit_code == 3
 
 
-def test_what_makes_no_sense_is_refused(ctxr: Ctxr) -> None:
+def test_invalid_arguments_are_refused(ctxr: Ctxr) -> None:
     cases: list[list[str]] = [
         ["--expires", "soon"],
         ["--expires", "2001-01-01"],
@@ -74,7 +74,7 @@ def test_what_makes_no_sense_is_refused(ctxr: Ctxr) -> None:
         assert json.loads(ctxr("token", "list", "--json").stdout) == {"tokens": []}
 
 
-def test_a_pattern_that_matches_nothing_is_told_when_the_token_is_made(ctxr: Ctxr) -> None:
+def test_a_pattern_that_matches_nothing_is_reported_when_the_token_is_made(ctxr: Ctxr) -> None:
     said = {"channel": "cursor_1", "messages": [{"role": "user", "text": "hi"}], "meta": {"project": "/home/kim/shop"}}
     assert ctxr("log", "-", given=said).exit_code == 0
     projects = [word for one in ("shop", "/home/kim/*", "/home/kim") for word in ("--project", one)]
@@ -87,7 +87,7 @@ def test_a_pattern_that_matches_nothing_is_told_when_the_token_is_made(ctxr: Ctx
     assert made(ctxr, "--name", "tv", "--channels", "nothing_*")["unmatched"] == ["nothing_*"]
 
 
-def test_the_list_says_whose_a_token_is(ctxr: Ctxr) -> None:
+def test_the_list_names_the_owner_of_a_token(ctxr: Ctxr) -> None:
     made(ctxr, "--name", "kim-phone", "--owner", "kim")
     assert json.loads(ctxr("token", "list", "--json").stdout)["tokens"][0]["owner"] == "kim"
     assert "of kim, read" in ctxr("token", "list").stdout

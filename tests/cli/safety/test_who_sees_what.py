@@ -1,4 +1,4 @@
-"""Who holds a token for some channels is answered as if there were no others: at every door, in every answer."""
+"""Test restricted tokens: every answer is the same as if the other channels did not exist."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ COUNTING = (
 
 @dataclass
 class World:
-    """A registry of two people. `asked` is what B's things are called, `canaries` words that only B's things hold."""
+    """A registry of two people: `ids` and `runs` by person."""
 
     app: FastAPI
     http: httpx.AsyncClient
@@ -58,7 +58,7 @@ class World:
         return orchestrator
 
     async def ask(self, method: str, path: str, **given: Any) -> str:
-        """The answer to whoever holds A's token: status and body, without what is another each time."""
+        """Return the status and body of an answer to A's token, without values that differ each time."""
         headers = {**self.headers, **given.pop("headers", {})}
         answer = await self.http.request(method, path, headers=headers, **given)
         is_json = "json" in answer.headers.get("content-type", "")
@@ -78,11 +78,11 @@ _FIGURES = re.compile(rf'"({_MEASURES})":\s*("[^"]*"|[\d.]+|null)')
 _CURSORS = re.compile(r"((cursor|after|before)=|data-place=\")[\w%.-]+")
 _MEASURED = re.compile(r"[\d.,]+\s*(ms|s)\b|20\d\d-\d\d-\d\dT\d\d%3A\d\d%3A[\d.]+Z|(?<=width=\")\d+")
 _RUNS = re.compile(r'(?:<li class="run".*?</li>\s*)+', re.DOTALL)
-"""The slowest come first, whichever they were."""
+"""Runs are ordered by duration, which varies."""
 
 
 def _ordered(value: object) -> str:
-    """As JSON, with its keys in one order: PostgreSQL keeps another than SQLite."""
+    """Return JSON with sorted keys; PostgreSQL keeps another order than SQLite."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -99,13 +99,13 @@ def _bare(text: str) -> str:
 
 
 class People:
-    """What A and B said, made of the same words but for B's canaries."""
+    """The messages of A and B, of the same words except B's canaries."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
         self.canaries: list[str] = []
         self.of_b: dict[str, str] = {}
-        """One of each kind of canary."""
+        """A canary of each kind."""
         self.conversations = list(self._made())
 
     def _canary(self, of: str) -> str:
@@ -174,7 +174,7 @@ async def world(
 
 
 def _values(here: World, theirs: World, people: People) -> dict[str, list[str]]:
-    """What stands for an address's parameter: A's own things, and those that only B has."""
+    """Return values for each parameter of an address: A's own ones, and those that only B has."""
     b = people.of_b
     return {
         "channel": ["a_session_0", b["channel"], b["nickname"]],
@@ -186,7 +186,7 @@ def _values(here: World, theirs: World, people: People) -> dict[str, list[str]]:
 
 
 def _addresses(here: World, values: dict[str, list[str]]) -> Iterator[str]:
-    """Every address that can be read."""
+    """Yield every address that can be read."""
     api = (path for path, operations in here.app.openapi()["paths"].items() if "get" in operations)
     pages = (route for page in ROUTERS for route in page.router.routes if isinstance(route, APIRoute))
     paths = [*api, *(route.path for route in pages if "GET" in (route.methods or ())), "/docs", "/openapi.json"]
@@ -198,7 +198,7 @@ def _addresses(here: World, values: dict[str, list[str]]) -> Iterator[str]:
 
 
 def _searches(people: People) -> Iterator[str]:
-    """Every list and search, narrowed down by words that A and B have, and by those that only B has."""
+    """Yield every list and search, filtered by words of A and B, and by those of B alone."""
     b = people.of_b
     for words in ("login", "lgoin", "tag:shared", b["text"][:-1], b["title"]):
         for path in ("/bo/search", "/bo/channels", "/bo/conversations"):
@@ -214,7 +214,7 @@ def _searches(people: People) -> Iterator[str]:
 
 
 def _calls(here: World, values: dict[str, list[str]], people: People) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every tool, asked for what A has and for what B has."""
+    """Yield every tool call for values of A and of B."""
     b = people.of_b
     for words in ("login", "continue the fibonacci chat", "lgoin", b["text"], b["nickname"]):
         yield "extract", {"query": {"text": words, "also": ["cache", b["text"]]}}
@@ -233,7 +233,7 @@ def _calls(here: World, values: dict[str, list[str]], people: People) -> Iterato
 
 
 def _runs(values: dict[str, list[str]], people: People) -> Iterator[dict[str, Any]]:
-    """Every operation that has no tool, asked for what A has and for what B has."""
+    """Yield every operation without a tool, for values of A and of B."""
     b = people.of_b
     yield BRIEFING
     for kind in ("session", "tag", "source", "project"):
@@ -249,7 +249,7 @@ def _runs(values: dict[str, list[str]], people: People) -> Iterator[dict[str, An
 
 
 def _forms(theirs: World, people: People) -> Iterator[tuple[str, dict[str, str]]]:
-    """What a page sends about things of B's."""
+    """Yield the forms of pages for B's values."""
     b = people.of_b
     for path in ("/pins", "/deletions", "/removals", "/restorations", f"/channels/{b['channel']}"):
         yield path, {"channel": b["channel"], "title": "mine"}
@@ -265,9 +265,9 @@ def _forms(theirs: World, people: People) -> Iterator[tuple[str, dict[str, str]]
 
 
 async def _answers(here: World, theirs: World, people: People) -> AsyncIterator[tuple[str, str]]:
-    """What A is told, by what was asked; B's things are called as they are in the registry that has them.
+    """Yield each request of A and its answer; `theirs` is the registry whose values of B are asked for.
 
-    That an address hands on whose token it got is seen by the one that is limited by names; an owner asks for counts.
+    A token for some channels asks every address; an owner only those that count, as all pass the token on alike.
     """
     values = _values(here, theirs, people)
     asked = [path for path in _addresses(here, values) if here.access.channels or path.partition("?")[0] in COUNTING]
@@ -283,7 +283,9 @@ async def _answers(here: World, theirs: World, people: People) -> AsyncIterator[
         yield f"DELETE {id_}", await here.ask("DELETE", f"/bo/conversations/{id_}")
         yield f"restore {id_}", await here.ask("POST", f"/bo/conversations/{id_}/restore")
     named = people.of_b["channel"]
-    taken = named if here.access.channels else "a_new"  # a person's words for a name that is taken are stored beside
+    taken = (
+        named if here.access.channels else "a_new"
+    )  # A's messages for a name that B has are stored under another one
     log = {"channel": taken, "messages": [{"role": "user", "text": "mine"}]}
     yield "log", await here.ask("POST", "/bo/conversations", json=log)
     yield f"delete {named}", await here.ask("DELETE", f"/bo/channels/{named}")
@@ -328,20 +330,20 @@ BRIEFING = {"operation": "daily_briefing", "query": {"date": "2025-09-14"}}
 
 
 @pytest.mark.timeout(480)
-async def test_the_answers_are_those_of_a_registry_without_the_others(
+async def test_answers_to_a_token_for_some_channels_are_those_of_a_registry_without_the_others(
     sqlite_template: Path, postgres_url: str, tmp_path: Path
 ) -> None:
-    await assert_answered_alone(postgres_url, sqlite_template, tmp_path, BY_NAME)
+    await assert_same_without_b(postgres_url, sqlite_template, tmp_path, BY_NAME)
 
 
-async def test_who_owns_chats_is_answered_as_if_nobody_else_did(
+async def test_answers_to_an_owner_are_those_of_a_registry_without_other_owners(
     sqlite_url: str, sqlite_template: Path, tmp_path: Path
 ) -> None:
-    await assert_answered_alone(sqlite_url, sqlite_template, tmp_path, BY_OWNER)
+    await assert_same_without_b(sqlite_url, sqlite_template, tmp_path, BY_OWNER)
 
 
-async def assert_answered_alone(url: str, sqlite_template: Path, tmp_path: Path, access: Access) -> None:
-    """Compare A's answers from a registry that B uses too with those from one that B never used.
+async def assert_same_without_b(url: str, sqlite_template: Path, tmp_path: Path, access: Access) -> None:
+    """Compare A's answers from a registry with B to those from one without B.
 
     Read to its end, A's feed of changes has no more news either.
     """
@@ -364,7 +366,7 @@ async def assert_answered_alone(url: str, sqlite_template: Path, tmp_path: Path,
 
 
 def assert_nothing_of_b(told: dict[str, str], people: People) -> None:
-    """No answer holds a word that only B's things hold, and the answers are whole."""
+    """Check that no answer holds a canary of B, and that answers are complete."""
     for asked, answer in told.items():
         assert "after all" in asked or not [word for word in people.canaries if word in answer and word not in asked]
     assert sum("login" in answer for answer in told.values()) > 20
@@ -374,7 +376,7 @@ def assert_nothing_of_b(told: dict[str, str], people: People) -> None:
     assert [asked for asked, answer in pages.items() if not answer.rstrip().endswith("</html>")] == []
 
 
-async def test_a_token_of_scope_metrics_opens_the_metrics_and_no_other_door(sqlite_url: str, tmp_path: Path) -> None:
+async def test_a_token_of_scope_metrics_opens_only_the_metrics(sqlite_url: str, tmp_path: Path) -> None:
     people = People(seed=7)
     async with world(sqlite_url, tmp_path / "here", people, with_b=True) as here:
         made = await here.orchestrator.registry.write(lambda tx: create_token(tx, "prometheus", Level.METRICS))

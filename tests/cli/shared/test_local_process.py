@@ -1,4 +1,4 @@
-"""The one local process of all chat windows and commands: what clients and terminals see of it, and when it fails."""
+"""Test the local process that chat windows and commands share, and its failures."""
 
 from __future__ import annotations
 
@@ -56,20 +56,20 @@ class Home:
 
     @property
     def process(self) -> int:
-        """The id of the local process."""
+        """Return the id of the local process."""
         return int(Path(self.handle.path("lock")).read_text())
 
     def end(self) -> None:
-        """No process is left behind."""
+        """End the local process."""
         if Path(self.handle.path("lock")).exists():
             self.handle.end_hung()
 
     def server(self, *words: str) -> StdioServerParameters:
-        """What a client is configured with."""
+        """Return the parameters with which a client starts the server."""
         return StdioServerParameters(command=CTXR, args=["mcp", *words], env=self.env, cwd=str(self.folder / "shop"))
 
     def run(self, *words: str, **env: str) -> tuple[int, str, str]:
-        """Exit status, stdout and stderr of a command."""
+        """Run a command; return its exit status, stdout and stderr."""
         done = subprocess.run(
             [CTXR, *words], env={**self.env, **env}, cwd=self.folder / "shop", capture_output=True, check=False
         )
@@ -97,7 +97,7 @@ class Window:
             self.ask("server/discover", {})
         else:
             self.ask("initialize", {**HELLO, "protocolVersion": revision})
-        self.hear()
+        self.receive()
         if not self._meta:
             self.say("notifications/initialized", {})
 
@@ -127,21 +127,21 @@ class Window:
         self.send({"jsonrpc": "2.0", "method": method, "params": params})
 
     def lists(self) -> dict[str, Any]:
-        """The tools, prompts and resources."""
+        """Return the tools, prompts and resources."""
         found: dict[str, Any] = {}
         for what in ("tools", "prompts", "resources"):
             self.ask(f"{what}/list", {}, 100)
-            found[what] = self.hear()["result"][what]
+            found[what] = self.receive()["result"][what]
         return found
 
-    def hear(self) -> dict[str, Any]:
-        """The next message."""
+    def receive(self) -> dict[str, Any]:
+        """Return the next message."""
         assert self._process.stdout is not None
         heard: dict[str, Any] = json.loads(self._process.stdout.readline())
         return heard
 
-    def pass_on(self) -> None:
-        """Wait until the program has read all it was sent, and sleeps again."""
+    def wait_until_idle(self) -> None:
+        """Wait until the program has read everything it was sent, and sleeps again."""
         assert self._process.stdin is not None
         stat = Path(f"/proc/{self._process.pid}/stat")
         while any(fcntl.ioctl(self._process.stdin, termios.FIONREAD, bytes(4))) or ") S " not in stat.read_text():
@@ -159,7 +159,7 @@ def said(text: str) -> list[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """One for all tests of this module: each uses channels of its own."""
+    """Return one home for all tests of this module, each of which uses its own channels."""
     home = Home(tmp_path_factory.mktemp("local"))
     yield home
     home.end()
@@ -167,7 +167,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
 
 @pytest.fixture
 def own_home(tmp_path: Path) -> Iterator[Callable[..., Home]]:
-    """A home of the test's own."""
+    """Return a function that makes a home for this test."""
     homes: list[Home] = []
 
     def make(**env: str) -> Home:
@@ -201,19 +201,19 @@ async def test_windows_share_a_process_and_each_has_its_own_tools_and_project(ho
 
 
 def must_not_be_repeated(tool: Tool) -> bool:
-    """What the tool says of itself."""
+    """Return whether a repeated call of the tool would do harm, by its annotations."""
     assert tool.annotations is not None
     return not (tool.annotations.read_only_hint or tool.annotations.idempotent_hint)
 
 
-def test_who_is_told_of_other_stores_gets_a_process_of_its_own() -> None:
+def test_a_client_subscribed_to_other_stores_gets_its_own_process() -> None:
     read = {name for file in (ROOT / "sources").rglob("*.py") for name in VARIABLE.findall(file.read_text("utf-8"))}
     assert read
     assert {ProcessHandle("/home", {}).name}.isdisjoint(ProcessHandle("/home", {name: "x"}).name for name in read)
 
 
 @pytest.mark.anyio
-async def test_a_window_is_told_what_another_stores_also_after_the_process_was_killed(home: Home) -> None:
+async def test_a_window_is_notified_of_what_another_stores_also_after_the_process_was_killed(home: Home) -> None:
     uri, file = "registry://channels/news", home.folder / "window"
     told_its_id = StdioServerParameters(
         command="sh", args=["-c", f"echo $$ > {file}; exec {CTXR} mcp"], env=home.env, cwd=str(home.folder / "shop")
@@ -225,7 +225,9 @@ async def test_a_window_is_told_what_another_stores_also_after_the_process_was_k
     ):
         for text in ("before", "after"):
             if text == "after":
-                os.kill(int(file.read_text()), signal.SIGSTOP)  # it finds out when all is stored
+                os.kill(
+                    int(file.read_text()), signal.SIGSTOP
+                )  # the process is noticed as dead only after everything is stored
                 os.kill(home.process, signal.SIGKILL)
             await cursor.call_tool("conversation_log", {"channel": "news", "messages": said(text)})
             os.kill(int(file.read_text()), signal.SIGCONT)
@@ -233,28 +235,28 @@ async def test_a_window_is_told_what_another_stores_also_after_the_process_was_k
                 assert await anext(aiter(news)) == ResourceUpdated(uri)
 
 
-def test_a_killed_process_costs_no_answer_and_no_news_and_nothing_is_done_twice(home: Home) -> None:
+def test_a_killed_process_loses_no_answer_or_notification_and_repeats_no_write(home: Home) -> None:
     uri = "registry://channels/old"
     with Window(home) as window, Window(home) as subscriber:
         subscriber.ask("resources/subscribe", {"uri": uri}, 7)
-        assert subscriber.hear()["id"] == 7
+        assert subscriber.receive()["id"] == 7
         window.call("conversation_log", channel="killed", messages=said("one"))
-        window.hear()
+        window.receive()
         os.kill(home.process, signal.SIGSTOP)
         window.call("conversation_log", channel="killed", messages=[*said("one"), *said("two")])
         window.call("export_session", session_id="#1", path="chat.md")
         window.call("list_sessions", project="all")
-        window.pass_on()
+        window.wait_until_idle()
         os.kill(home.process, signal.SIGKILL)
-        answers = {answer["id"]: answer for answer in (window.hear() for _ in range(3))}
-        assert subscriber.hear()["params"] == {"uri": uri}  # it may have missed something
+        answers = {answer["id"]: answer for answer in (window.receive() for _ in range(3))}
+        assert subscriber.receive()["params"] == {"uri": uri}  # a notification may have been missed
     logged = answers[3]["result"]["structuredContent"]["result"]
     assert (logged["new_count"], logged["duplicate_count"]) == (1, 1)
     assert "check before you try again" in answers[4]["error"]["message"]
     assert answers[5]["result"]["structuredContent"]["ok"]
 
 
-def test_a_process_that_hangs_is_replaced_and_no_note_for_a_new_chat_waits_for_it(home: Home) -> None:
+def test_a_hanging_process_is_replaced_and_no_note_waits_for_it(home: Home) -> None:
     home.run("list")
     talk = {"channel": "cursor_session_1", "messages": said("hello"), "meta": {"project": str(home.folder / "shop")}}
     (home.folder / "talk.json").write_text(json.dumps(talk))
@@ -270,14 +272,14 @@ def test_a_process_that_hangs_is_replaced_and_no_note_for_a_new_chat_waits_for_i
         assert home.run("note") == by_the_process
         assert home.process == hanging
         window.call("list_sessions")
-        assert window.hear()["result"]["structuredContent"]["ok"]
+        assert window.receive()["result"]["structuredContent"]["ok"]
         assert home.process != hanging
 
 
-def test_a_change_of_the_settings_brings_a_new_process_to_all_windows(home: Home) -> None:
+def test_changed_settings_start_a_new_process_for_all_windows(home: Home) -> None:
     with Window(home) as window:
         window.call("list_sessions", project="all")
-        window.hear()
+        window.receive()
         old = home.process
         wait_for_lists(home)
         assert read_lists(home.handle, [])
@@ -287,11 +289,11 @@ def test_a_change_of_the_settings_brings_a_new_process_to_all_windows(home: Home
         with Window(home):
             assert home.process != old
             window.call("conversation_log", channel="moved", messages=[*said("on the way"), *said("hello")])
-            logged = [window.hear()["result"]["structuredContent"]["result"] for _ in range(2)]
+            logged = [window.receive()["result"]["structuredContent"]["result"] for _ in range(2)]
     assert [(one["new_count"], one["duplicate_count"]) for one in logged] == [(1, 0), (1, 1)]
 
 
-def test_commands_say_the_same_as_in_a_process_of_their_own(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_print_the_same_as_in_their_own_process(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in home.env.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(home.folder / "shop")
@@ -304,7 +306,7 @@ def test_commands_say_the_same_as_in_a_process_of_their_own(home: Home, monkeypa
         assert home.run(*words) == (alone.exit_code, alone.stdout, alone.stderr), words
 
 
-def test_a_window_and_a_command_import_next_to_nothing() -> None:
+def test_a_window_and_a_command_import_almost_nothing() -> None:
     code = (
         "import sys; import cli.entry, cli.shared.window, cli.shared.command;"
         f"print([name for name in {HEAVY} if name in sys.modules])"
@@ -313,19 +315,19 @@ def test_a_window_and_a_command_import_next_to_nothing() -> None:
     assert loaded.stdout.strip() == "[]"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="how much is a process's own is read from /proc")
-def test_the_process_holds_little_memory_of_its_own(home: Home) -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="reads memory from /proc")
+def test_the_process_uses_little_memory(home: Home) -> None:
     with Window(home) as window:
         window.call("extract", query={"text": "baskets"})
-        window.hear()
+        window.receive()
         parts = Path(f"/proc/{home.process}/smaps_rollup").read_text().splitlines()
         own = sum(int(line.split()[1]) for line in parts if line.startswith("Private"))
         heaps = heaps_of(home.process)
     assert own < 125_000  # kB, without a model
-    assert heaps <= 2  # what a dropped model held goes back
+    assert heaps <= 2  # memory of a dropped model is returned
 
 
-def test_a_window_lists_its_tools_while_the_process_is_still_starting(home: Home) -> None:
+def test_a_window_lists_its_tools_while_the_process_starts(home: Home) -> None:
     with Window(home) as window:
         wait_for_lists(home)
         by_the_process = window.lists()
@@ -337,24 +339,24 @@ def test_a_window_lists_its_tools_while_the_process_is_still_starting(home: Home
         listed = [window.lists() for window in cold]
         cold[0].call("list_sessions", project="all")
         os.close(lock)
-        assert cold[0].hear()["result"]["structuredContent"]["ok"]
+        assert cold[0].receive()["result"]["structuredContent"]["ok"]
     for lists in listed:
         assert [tool["name"] for tool in lists["tools"]] == [tool["name"] for tool in by_the_process["tools"]]
         assert len(lists["prompts"]) == 6
         assert len(lists["resources"]) == 1
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="that a window is connected is read from /proc")
-def test_a_client_that_introduces_itself_when_the_window_is_connected_is_known_by_its_name(home: Home) -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="reads connections from /proc")
+def test_a_client_that_introduces_itself_after_the_connection_is_known_by_its_name(home: Home) -> None:
     with Window(home):
         wait_for_lists(home)
     with Window(home, is_late=True) as window:
         window.call("conversation_log", messages=said("hi"))
-        channel = window.hear()["result"]["structuredContent"]["result"]["channel"]
+        channel = window.receive()["result"]["structuredContent"]["result"]["channel"]
     assert channel.startswith("cursor_session_")
 
 
-def test_a_window_outlives_messages_that_are_none(home: Home) -> None:
+def test_a_window_survives_invalid_messages(home: Home) -> None:
     with Window(home) as window:
         for wrong in (
             {"id": 5, "method": "tools/call", "params": {"name": ["export_session"]}},
@@ -365,18 +367,18 @@ def test_a_window_outlives_messages_that_are_none(home: Home) -> None:
             window.send({"jsonrpc": "2.0", **wrong})
         home.handle.end_hung()
         window.call("list_sessions", project="all")
-        while (heard := window.hear()).get("id") != 2:
+        while (heard := window.receive()).get("id") != 2:
             assert "error" in heard, heard
         assert heard["result"]["structuredContent"]["ok"]
 
 
 def wait_for_lists(home: Home) -> None:
-    """Return when a process has noted its lists for the windows that come while the next one starts."""
+    """Wait until a process has cached its lists for windows that open while the next one starts."""
     while not list(Path(home.handle.folder).glob("*.lists")):
         time.sleep(0.01)
 
 
-def test_a_window_that_can_share_nothing_works_by_itself(own_home: Callable[..., Home]) -> None:
+def test_a_window_without_a_local_process_works_by_itself(own_home: Callable[..., Home]) -> None:
     home = own_home()
     (home.folder / "ctxr").mkdir()
     (home.folder / "ctxr" / "local").touch()
@@ -385,14 +387,14 @@ def test_a_window_that_can_share_nothing_works_by_itself(own_home: Callable[...,
         assert {"conversation_log", "export_session"} <= {tool["name"] for tool in window.lists()["tools"]}
         for channel, project in (("here", here), ("there", "/elsewhere")):
             window.call("conversation_log", channel=channel, messages=said("hello"), meta={"project": project})
-            window.hear()
+            window.receive()
         window.call("list_sessions", full=True)
-        found = window.hear()["result"]["structuredContent"]["result"]
+        found = window.receive()["result"]["structuredContent"]["result"]
         uri = "registry://channels/here"
         window.ask("resources/subscribe", {"uri": uri}, 50)
-        window.hear()
+        window.receive()
         window.call("conversation_log", channel="here", messages=said("more"), meta={"project": here})
-        assert {"uri": uri} in [window.hear().get("params") for _ in range(2)]
+        assert {"uri": uri} in [window.receive().get("params") for _ in range(2)]
     assert [session["channel"] for session in found["sessions"]] == ["here"]
 
 
@@ -404,7 +406,7 @@ def test_an_unknown_toolset_is_refused_with_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize("hindrance", ["a file in its place", "open to others"])
-def test_where_nothing_can_be_shared_nothing_is_started(own_home: Callable[..., Home], hindrance: str) -> None:
+def test_if_nothing_can_be_shared_no_process_is_started(own_home: Callable[..., Home], hindrance: str) -> None:
     home = own_home()
     (home.folder / "ctxr").mkdir()
     if hindrance == "open to others":
@@ -415,13 +417,13 @@ def test_where_nothing_can_be_shared_nothing_is_started(own_home: Callable[..., 
     assert not Path(home.handle.path("lock")).exists()
 
 
-def test_where_there_are_no_sockets_a_port_and_a_secret_do(own_home: Callable[..., Home]) -> None:
+def test_without_sockets_a_port_and_a_secret_are_used(own_home: Callable[..., Home]) -> None:
     home = own_home(CTXR_SHARED="loopback")
     with Window(home) as window:
         window.call("conversation_log", channel="c", messages=said("hello " * 50_000))
-        assert window.hear()["result"]["structuredContent"]["ok"]
+        assert window.receive()["result"]["structuredContent"]["ok"]
         window.call("fetch_session_by_id", session_id="#1")
-        assert len(window.hear()["result"]["content"][0]["text"]) > 4_000
+        assert len(window.receive()["result"]["content"][0]["text"]) > 4_000
     file = Path(home.handle.path("port"))
     assert file.stat().st_mode & 0o777 == 0o600
     file.write_text(f"{file.read_text().split()[0]} guessed")
@@ -432,14 +434,14 @@ def test_where_there_are_no_sockets_a_port_and_a_secret_do(own_home: Callable[..
     stranger.close()
 
 
-def test_the_socket_and_its_folder_are_the_users_alone(home: Home) -> None:
+def test_the_socket_and_its_folder_are_private(home: Home) -> None:
     home.run("list")
     assert {Path(folder).stat().st_mode & 0o777 for folder in (home.handle.home, home.handle.folder)} == {0o700}
     assert Path(home.handle.path("sock")).stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.anyio
-async def test_a_process_ends_when_nobody_has_come_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unused_process_ends_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_process, "CHECK_INTERVAL_S", 0.01)
     monkeypatch.setattr(local_process, "IDLE_TIMEOUT_S", 0.02)
     handle = ProcessHandle(str(tmp_path), {})
@@ -453,9 +455,7 @@ async def test_a_process_ends_when_nobody_has_come_for_a_while(tmp_path: Path, m
 
 
 @pytest.mark.anyio
-async def test_a_process_of_chat_windows_stays_while_a_client_is_connected(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_process_stays_while_a_client_is_connected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert bare_ctxr("install", "cursor", "--yes").exit_code == 0
     monkeypatch.setattr(local_process, "CHECK_INTERVAL_S", 0.01)
     monkeypatch.setattr(local_process, "IDLE_TIMEOUT_S", 0.02)
@@ -474,7 +474,7 @@ async def test_a_process_of_chat_windows_stays_while_a_client_is_connected(
 
 
 async def no_operation(*_: object) -> dict[str, Any]:
-    raise AssertionError("nobody asks")
+    raise AssertionError("unexpected call")
 
 
 async def no_news(_: object) -> AsyncIterator[set[str]]:

@@ -1,4 +1,4 @@
-"""`ctxr backup`: made, listed, checked and put back from the terminal."""
+"""Test `ctxr backup`: create, list, validate, and restore."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def made(ctxr: Ctxr, *options: str) -> dict[str, Any]:
     return dict(json.loads(result.output))
 
 
-def test_a_backup_is_made_checked_and_put_back(ctxr: Ctxr) -> None:
+def test_a_backup_is_created_validated_and_restored(ctxr: Ctxr) -> None:
     ctxr("log", "-", given=FIBONACCI)
     answer = made(ctxr)
     assert answer.keys() == {"path", "manifest"}
@@ -38,7 +38,7 @@ def test_a_backup_is_made_checked_and_put_back(ctxr: Ctxr) -> None:
     assert len(json.loads(ctxr("backup", "list", "--json").output)["backups"]) == 2
 
 
-def test_what_was_forgotten_since_a_backup_does_not_come_back_with_it_and_that_is_said(ctxr: Ctxr) -> None:
+def test_what_was_forgotten_after_a_backup_does_not_come_back_and_the_restore_says_so(ctxr: Ctxr) -> None:
     ctxr("log", "-", given=FIBONACCI)
     path = made(ctxr)["path"]
     ctxr("forget", "--matching", FIBONACCI["messages"][0]["text"], "--yes")
@@ -49,8 +49,8 @@ def test_what_was_forgotten_since_a_backup_does_not_come_back_with_it_and_that_i
     ]
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
-def test_a_full_disk_is_named_and_nothing_stays_of_the_backup(ctxr: Ctxr, tmp_path: Path) -> None:
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_named_and_no_partial_backup_stays(ctxr: Ctxr, tmp_path: Path) -> None:
     ctxr("log", "-", given=FIBONACCI)
     file, partial = tmp_path / "all.zip", tmp_path / f".all.zip.{os.getpid()}.partial"
     partial.symlink_to("/dev/full")
@@ -61,7 +61,7 @@ def test_a_full_disk_is_named_and_nothing_stays_of_the_backup(ctxr: Ctxr, tmp_pa
     assert not partial.is_symlink()
 
 
-def test_a_damaged_backup_is_refused_by_the_name_of_its_part(ctxr: Ctxr) -> None:
+def test_a_damaged_backup_is_refused_with_the_name_of_its_part(ctxr: Ctxr) -> None:
     ctxr("log", "-", given=FIBONACCI)
     path = Path(made(ctxr)["path"])
     part = b"registry/conversation.jsonl.0001"
@@ -77,7 +77,7 @@ def test_a_damaged_backup_is_refused_by_the_name_of_its_part(ctxr: Ctxr) -> None
     assert ctxr("backup", "restore", "--rest", str(path)).exit_code == 0
 
 
-def test_the_histories_of_clients_are_in_a_backup_without_their_keys(ctxr: Ctxr, empty_home: Path) -> None:
+def test_a_backup_has_the_histories_of_clients_without_their_keys(ctxr: Ctxr, empty_home: Path) -> None:
     session = empty_home / ".claude" / "projects" / "shop" / f"{SESSION}.jsonl"
     session.parent.mkdir(parents=True)
     session.write_text('{"type":"user"}\n', encoding="utf-8")
@@ -111,7 +111,7 @@ def fill_cursor(path: Path) -> None:
         database.execute("INSERT INTO cursorDiskKV VALUES ('composerData:1', '{}')")
 
 
-def test_a_store_that_its_client_is_writing_is_copied_as_it_was_committed(tmp_path: Path) -> None:
+def test_a_store_that_its_client_is_writing_is_copied_in_its_committed_state(tmp_path: Path) -> None:
     path = tmp_path / "state.vscdb"
     fill_cursor(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as client:
@@ -130,7 +130,7 @@ def test_a_store_that_its_client_is_writing_is_copied_as_it_was_committed(tmp_pa
         assert sorted((file.name, file.stat().st_mtime_ns) for file in tmp_path.iterdir()) == before
 
 
-def test_a_token_that_was_revoked_since_stays_revoked(ctxr: Ctxr, tmp_path: Path) -> None:
+def test_a_token_revoked_after_the_backup_stays_revoked(ctxr: Ctxr, tmp_path: Path) -> None:
     assert ctxr("token", "create", "--name", "laptop").exit_code == 0
     copy = tmp_path / "copy.zip"
     assert ctxr("backup", "create", "--no-stores", str(copy)).exit_code == 0

@@ -1,4 +1,4 @@
-"""`ctxr db copy`: a registry moves to another database, and nothing of it is lost or there twice."""
+"""Test `ctxr db copy`: a registry moves to another database; nothing is lost or doubled."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def log(ctxr: Ctxr, channel: str, *texts: str) -> None:
     assert ctxr("log", "-", given={"channel": channel, "messages": messages}).exit_code == 0
 
 
-def at(url: str, *words: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """What a command answers over the registry at that address."""
+def output_at(url: str, *words: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return the output of a command over the registry at an address."""
     with monkeypatch.context() as patch:
         patch.setenv("CTXR_DATABASE_URL", url)
         done = bare_ctxr(*words)
@@ -29,19 +29,19 @@ def at(url: str, *words: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.fixture
-def file(ctxr: Ctxr, empty_home: Path, kept_files: dict[str, bytes]) -> Path:
+def file(ctxr: Ctxr, empty_home: Path, cached_files: dict[str, bytes]) -> Path:
     file = empty_home / "ctxr" / "registry.db"
-    if not kept_files:
+    if not cached_files:
         for number in range(3):
             log(ctxr, f"basket {number}", *(f"Why does the basket lose item {n} of {number}?" for n in range(20)))
         assert ctxr("log", "-", given=FIBONACCI).exit_code == 0
         assert ctxr("extract", "피보나치", "--json").exit_code == 0
-        kept_files["baskets"] = file.read_bytes()
-    file.write_bytes(kept_files["baskets"])
+        cached_files["baskets"] = file.read_bytes()
+    file.write_bytes(cached_files["baskets"])
     return file
 
 
-def test_the_copy_answers_as_the_original_does(
+def test_the_copy_answers_as_the_original(
     ctxr: Ctxr, file: Path, empty_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = empty_database_url
@@ -51,28 +51,26 @@ def test_the_copy_answers_as_the_original_does(
     assert "The copy is identical." in done.output
     assert damage_of(there) == []
     for words in (["list", "--json"], ["search", "basket item 7", "--json"]):
-        here = at(f"sqlite:///{file}", *words, monkeypatch=monkeypatch)
-        assert at(there, *words, monkeypatch=monkeypatch)["sessions"] == here["sessions"]
+        here = output_at(f"sqlite:///{file}", *words, monkeypatch=monkeypatch)
+        assert output_at(there, *words, monkeypatch=monkeypatch)["sessions"] == here["sessions"]
 
 
-def test_it_comes_back_as_it_was(ctxr: Ctxr, file: Path, empty_database_url: str, tmp_path: Path) -> None:
+def test_a_copy_back_equals_the_original(ctxr: Ctxr, file: Path, empty_database_url: str, tmp_path: Path) -> None:
     back = tmp_path / "back.db"
     assert ctxr("db", "copy", str(file), empty_database_url).exit_code == 0
     done = ctxr("db", "copy", empty_database_url, str(back))
     assert "conversation: 62 rows" in done.output
     again = tmp_path / "again.db"
     assert "The copy is identical." in ctxr("db", "copy", str(back), str(again)).output
-    assert rows_told(ctxr("db", "copy", str(file), str(again)).output) == rows_told(done.output)
+    assert rows_of(ctxr("db", "copy", str(file), str(again)).output) == rows_of(done.output)
 
 
-def rows_told(output: str) -> list[str]:
-    """Lines of an output, without the keys: a copy has one more, by which machines know that it is none of theirs."""
+def rows_of(output: str) -> list[str]:
+    """Return the lines of an output, except the keys: a copy has one more."""
     return [line for line in output.splitlines() if not line.startswith("registry_key")]
 
 
-def test_a_later_copy_brings_what_has_changed_and_takes_away_what_is_gone(
-    ctxr: Ctxr, file: Path, empty_database_url: str
-) -> None:
+def test_a_later_copy_updates_and_deletes_rows(ctxr: Ctxr, file: Path, empty_database_url: str) -> None:
     assert ctxr("db", "copy", str(file), empty_database_url).exit_code == 0
     log(ctxr, "basket 3", "Does the basket keep what was bought?")
     assert ctxr("forget", "--channel", "basket 0", "--yes").exit_code == 0
@@ -82,9 +80,7 @@ def test_a_later_copy_brings_what_has_changed_and_takes_away_what_is_gone(
     assert damage_of(empty_database_url) == []
 
 
-def test_a_copy_that_was_stopped_leaves_the_earlier_one_as_it_was(
-    ctxr: Ctxr, file: Path, empty_database_url: str
-) -> None:
+def test_an_interrupted_copy_leaves_the_earlier_one_unchanged(ctxr: Ctxr, file: Path, empty_database_url: str) -> None:
     def stop(_connection: Connection, _cursor: Any, statement: str, *_: Any) -> None:
         if statement.startswith("INSERT INTO extract_result"):
             raise KeyboardInterrupt
@@ -100,7 +96,7 @@ def test_a_copy_that_was_stopped_leaves_the_earlier_one_as_it_was(
     assert "conversation: 42 rows" in ctxr("db", "copy", str(file), empty_database_url).output
 
 
-def test_what_is_said_afterwards_gets_numbers_of_its_own(
+def test_messages_stored_after_a_copy_get_new_numbers(
     ctxr: Ctxr, file: Path, empty_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert ctxr("db", "copy", str(file), empty_database_url).exit_code == 0
@@ -109,7 +105,7 @@ def test_what_is_said_afterwards_gets_numbers_of_its_own(
     assert damage_of(empty_database_url) == []
 
 
-def test_another_registry_is_never_written_over(ctxr: Ctxr, file: Path, tmp_path: Path) -> None:
+def test_another_registry_is_never_overwritten(ctxr: Ctxr, file: Path, tmp_path: Path) -> None:
     other = tmp_path / "other" / "registry.db"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CTXR_DATABASE_URL", f"sqlite:///{other}")
@@ -120,7 +116,7 @@ def test_another_registry_is_never_written_over(ctxr: Ctxr, file: Path, tmp_path
     assert "The two registries are the same." in ctxr("db", "copy", str(file), str(file)).output
 
 
-def test_a_registry_that_is_not_there_is_not_taken_for_an_empty_one(ctxr: Ctxr, file: Path, tmp_path: Path) -> None:
+def test_a_missing_registry_is_not_copied_as_an_empty_one(ctxr: Ctxr, file: Path, tmp_path: Path) -> None:
     done = ctxr("db", "copy", str(tmp_path / "no.db"), str(tmp_path / "new.db"))
     assert done.exit_code == 2
     assert "There is no registry to copy." in done.output

@@ -1,4 +1,4 @@
-"""`ctxr doctor` and `ctxr db upgrade`."""
+"""Test `ctxr doctor` and `ctxr db upgrade`."""
 
 import json
 import sqlite3
@@ -16,7 +16,7 @@ from tests.cli.conftest import FIBONACCI, Ctxr, bare_ctxr
 
 
 def report(**expected: Any) -> dict[str, Any]:
-    """What doctor finds, by the name of what it looked at."""
+    """Return doctor's findings by name."""
     result = bare_ctxr("doctor", "--json")
     body: dict[str, Any] = json.loads(result.stdout)
     assert result.exit_code == (0 if body["ok"] else 1)
@@ -28,21 +28,21 @@ def nobody_listens(monkeypatch: pytest.MonkeyPatch, port: int) -> None:
     monkeypatch.setenv("CTXR_PORT", str(port))
 
 
-def test_a_fresh_machine_is_healthy_and_nothing_is_made_by_looking(empty_home: Path) -> None:
+def test_a_new_machine_is_healthy_and_doctor_creates_nothing(empty_home: Path) -> None:
     seen = report()
     assert seen["ok"]
     assert seen["folder"]["state"] == seen["database"]["state"] == seen["server"]["state"] == "note"
     assert list(empty_home.iterdir()) == []
 
 
-def test_a_registry_in_use_is_counted(ctxr: Ctxr) -> None:
+def test_doctor_counts_the_messages_of_a_registry(ctxr: Ctxr) -> None:
     ctxr("log", "-", given=FIBONACCI)
     seen = report()
     assert seen["database"]["state"] == "ok"
     assert seen["database"]["found"].endswith(f"revision {HEAD}, channels: 1, messages: 2")
 
 
-def test_a_registry_on_postgresql_is_looked_at_too(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_checks_a_registry_on_postgresql(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CTXR_DATABASE_URL", postgres_url)
     bare_ctxr("log", "-", given=FIBONACCI)
     seen = report()["database"]
@@ -51,9 +51,7 @@ def test_a_registry_on_postgresql_is_looked_at_too(postgres_url: str, monkeypatc
     assert seen["found"].endswith("channels: 1, messages: 2")
 
 
-def test_a_setting_whose_name_is_misspelt_is_told(
-    ctxr: Ctxr, empty_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_misspelt_setting_is_reported(ctxr: Ctxr, empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = empty_home / "ctxr" / "config.toml"
     file.write_text('tmieout_s = 5\nquux = 1\nhost = "::1"\n', encoding="utf-8")
     monkeypatch.setenv("CTXR_DB_URL", "sqlite:///elsewhere.db")
@@ -66,7 +64,7 @@ def test_a_setting_whose_name_is_misspelt_is_told(
     ]
 
 
-def test_a_setting_is_one_in_whatever_case_it_is_written(ctxr: Ctxr, empty_home: Path) -> None:
+def test_a_setting_is_read_in_any_case(ctxr: Ctxr, empty_home: Path) -> None:
     file = empty_home / "ctxr" / "config.toml"
     file.write_text('LOG_FORMAT = "json"\nTmieout_S = 5\n', encoding="utf-8")
     seen = report()
@@ -75,14 +73,14 @@ def test_a_setting_is_one_in_whatever_case_it_is_written(ctxr: Ctxr, empty_home:
     assert seen["settings"]["log_format"] == {"value": "json", "from": "config.toml"}
 
 
-def test_a_registry_whose_file_is_damaged_can_be_saved(ctxr: Ctxr, empty_home: Path) -> None:
+def test_a_damaged_registry_file_can_be_salvaged(ctxr: Ctxr, empty_home: Path) -> None:
     (empty_home / "ctxr" / "registry.db").write_bytes(b"no database" * 100)
     seen = report()["database"]
     assert seen["state"] == "broken"
     assert "ctxr db salvage" in seen["remedy"]
 
 
-def test_each_setting_says_where_it_comes_from(ctxr: Ctxr, empty_home: Path, port: int) -> None:
+def test_each_setting_has_its_origin(ctxr: Ctxr, empty_home: Path, port: int) -> None:
     (empty_home / "ctxr" / "config.toml").write_text('timeout_s = 5\nhost = "::1"\n', encoding="utf-8")
     settings = report()["settings"]
     assert settings["port"] == {"value": port, "from": "CTXR_PORT"}
@@ -90,7 +88,7 @@ def test_each_setting_says_where_it_comes_from(ctxr: Ctxr, empty_home: Path, por
     assert settings["keep_executions_days"] == {"value": 90, "from": "default"}
 
 
-def test_a_reader_sees_what_is_set_and_can_copy_what_to_do(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_shows_what_is_set_and_commands_to_copy(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CTXR_NEVER_KEEP", "project:/home/me/diary,project:/home/me/letters")
     monkeypatch.setenv("COLUMNS", "60")
     lines = [" ".join(line.split()) for line in bare_ctxr("doctor").stdout.splitlines()]
@@ -108,7 +106,7 @@ def test_a_wrong_setting_is_a_finding(setting: str, named: str, monkeypatch: pyt
     assert named in seen["configuration"]["remedy"]
 
 
-def test_a_wrong_setting_of_several_parts_is_named_without_what_is_in_it(empty_home: Path) -> None:
+def test_a_wrong_setting_of_several_parts_is_named_without_its_contents(empty_home: Path) -> None:
     action = '[[actions]]\nname = "chat"\ncommand = ["post"]\nurl = "https://example.org"\nenv = {KEY = "xoxb-abc"}\n'
     (empty_home / "ctxr").mkdir()
     (empty_home / "ctxr" / "config.toml").write_text(action, encoding="utf-8")
@@ -117,7 +115,7 @@ def test_a_wrong_setting_of_several_parts_is_named_without_what_is_in_it(empty_h
     assert "xoxb-abc" not in remedy
 
 
-def test_a_database_from_a_newer_version_is_broken_and_stays_as_it_is(ctxr: Ctxr, empty_home: Path) -> None:
+def test_a_database_of_a_newer_version_is_broken_and_stays_unchanged(ctxr: Ctxr, empty_home: Path) -> None:
     make_newer(empty_home / "ctxr" / "registry.db")
     seen = report()
     assert seen["database"]["state"] == "broken"
@@ -128,7 +126,7 @@ def test_a_database_from_a_newer_version_is_broken_and_stays_as_it_is(ctxr: Ctxr
 
 
 def make_newer(file: Path) -> None:
-    """Say in a registry that a later release has changed its tables."""
+    """Mark a registry as changed by a later release."""
     with sqlite3.connect(file) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     connection.close()
@@ -145,7 +143,7 @@ def test_a_folder_that_cannot_be_written_is_broken(tmp_path: Path) -> None:
     assert found.state == "broken"
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_folder_on_a_full_disk_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = Path("/dev/full").open
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda dir: opened("wb"))
@@ -163,7 +161,7 @@ def test_a_password_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown_address("postgresql://me:s:e@host/db") == "postgresql://me:***@host/db"
 
 
-def test_of_other_servers_nothing_is_shown_but_what_names_them(ctxr: Ctxr, empty_home: Path) -> None:
+def test_other_servers_in_a_clients_file_are_shown_only_by_name(ctxr: Ctxr, empty_home: Path) -> None:
     (empty_home / "ctxr" / "config.toml").write_text(SERVERS, encoding="utf-8")
     shown = {name: setting["value"] for name, setting in report()["settings"].items()}
     assert (shown["actions"], shown["notion"]) == ("team channel, board", "npx")
@@ -196,12 +194,12 @@ env = {NOTION_TOKEN = "hunter2"}
     ("url", "shown"),
     [("https://me:hunter2@mcp.example.org/hunter2?key=hunter2", "mcp.example.org"), ("https://me:hunter2[@mcp", "")],
 )
-def test_a_server_that_is_elsewhere_is_named_by_its_host(ctxr: Ctxr, empty_home: Path, url: str, shown: str) -> None:
+def test_a_server_elsewhere_is_shown_by_its_host(ctxr: Ctxr, empty_home: Path, url: str, shown: str) -> None:
     (empty_home / "ctxr" / "config.toml").write_text(f'[notion]\nurl = "{url}"\n', encoding="utf-8")
     assert report()["settings"]["notion"]["value"] == shown
 
 
-def test_clients_on_this_machine_are_found_connected_or_not(empty_home: Path) -> None:
+def test_clients_of_this_machine_are_listed_as_connected_or_not(empty_home: Path) -> None:
     (empty_home / ".cursor").mkdir()
     (empty_home / ".codex").mkdir()
     (empty_home / ".cursor" / "mcp.json").write_text('{"mcpServers": {"context-registry": {}}}', encoding="utf-8")
@@ -216,13 +214,13 @@ def test_a_port_used_by_another_program_is_broken(taken_port: int, monkeypatch: 
     assert report()["server"]["state"] == "broken"
 
 
-def test_the_report_is_readable_in_80_columns(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_report_fits_80_columns(ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CTXR_HOME", "/data")
     lines = bare_ctxr("doctor").output.splitlines()
     assert max(len(line) for line in lines if not line.lstrip().startswith("to do: ")) <= 80
     assert any(line.startswith("note    folder") for line in lines)
 
 
-def test_upgrading_says_what_was_done(empty_home: Path) -> None:
+def test_an_upgrade_says_what_it_did(empty_home: Path) -> None:
     assert bare_ctxr("db", "upgrade").output == f"The registry was created, at revision {HEAD}.\n"
     assert bare_ctxr("db", "upgrade").output == f"The registry is at revision {HEAD} already.\n"

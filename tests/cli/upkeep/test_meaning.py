@@ -1,4 +1,4 @@
-"""Meaning from the terminal: `ctxr db embed`, and searches that explain themselves."""
+"""Test search by meaning: `ctxr db embed`, and explained searches."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FENCE = {"channel": "fence", "messages": [{"role": "user", "text": "Paint the fe
 
 @pytest.fixture
 def endpoint(ctxr: Ctxr, embedding_server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch) -> EmbeddingServer:
-    """A registry with two conversations and a configured endpoint."""
+    """Return an embedding endpoint that is configured for a registry with two conversations."""
     monkeypatch.setenv("CTXR_EMBED_BASE_URL", embedding_server.url)
     monkeypatch.setenv("CTXR_EMBED_MODEL", "toy")
     monkeypatch.setenv("CTXR_EMBED_API_KEY", "sesame")
@@ -34,7 +34,7 @@ def endpoint(ctxr: Ctxr, embedding_server: EmbeddingServer, monkeypatch: pytest.
     return embedding_server
 
 
-def test_a_search_finds_other_words_once_the_messages_are_embedded(ctxr: Ctxr, endpoint: EmbeddingServer) -> None:
+def test_a_search_finds_other_words_after_embedding(ctxr: Ctxr, endpoint: EmbeddingServer) -> None:
     assert ctxr("search", "cat food").exit_code == 3
     done = ctxr("db", "embed")
     assert done.exit_code == 0, done.output
@@ -59,7 +59,7 @@ def test_a_search_explains_what_words_and_meaning_found(ctxr: Ctxr, endpoint: Em
     assert "answered 500" in " ".join(shown.stderr.split())
 
 
-def test_a_message_that_is_hardly_similar_was_not_said_on_a_date(ctxr: Ctxr, endpoint: EmbeddingServer) -> None:
+def test_a_date_does_not_find_a_weakly_similar_message(ctxr: Ctxr, endpoint: EmbeddingServer) -> None:
     others = [{"role": "user", "text": f"The gate {number} is slow"} for number in range(20)]
     ctxr("log", "-", given={**FIBONACCI, "messages": others})
     ctxr("db", "embed")
@@ -82,9 +82,7 @@ def test_a_search_explains_what_was_kept_and_left_out_and_why(ctxr: Ctxr) -> Non
     assert "words: quantum, chromodynamics" in nothing.stderr
 
 
-def test_an_endpoint_that_does_not_answer_fails_the_command_and_nothing_else(
-    ctxr: Ctxr, endpoint: EmbeddingServer
-) -> None:
+def test_an_endpoint_that_does_not_answer_fails_only_the_command(ctxr: Ctxr, endpoint: EmbeddingServer) -> None:
     endpoint.status = 401
     failed = ctxr("db", "embed")
     assert failed.exit_code == 1
@@ -94,7 +92,7 @@ def test_an_endpoint_that_does_not_answer_fails_the_command_and_nothing_else(
     assert ctxr("search", "feline").exit_code == 0
 
 
-def test_without_a_model_there_is_nothing_to_embed_with(ctxr: Ctxr) -> None:
+def test_without_a_model_embedding_is_refused(ctxr: Ctxr) -> None:
     failed = ctxr("db", "embed")
     assert failed.exit_code == 2
     assert "CTXR_EMBED_MODEL" in failed.stderr
@@ -124,7 +122,7 @@ def test_doctor_says_that_the_model_answers(ctxr: Ctxr, endpoint: EmbeddingServe
 
 @pytest.fixture
 def tiny_model(ctxr: Ctxr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A registry with two conversations and a model in a folder."""
+    """Return the folder of a model, with a registry of two conversations."""
     folder = str(make_tiny_onnx(tmp_path / "tiny"))
     monkeypatch.setenv("CTXR_EMBED_MODEL", folder)
     ctxr("log", "-", given=PET)
@@ -144,7 +142,7 @@ def test_a_model_in_a_folder_needs_no_endpoint(ctxr: Ctxr, tiny_model: str) -> N
     assert "3 of 3 messages are embedded" in " ".join(ctxr("doctor").output.split())
 
 
-def test_a_model_that_cannot_be_loaded_keeps_no_search(ctxr: Ctxr, tiny_model: str) -> None:
+def test_a_model_that_cannot_be_loaded_does_not_stop_a_search(ctxr: Ctxr, tiny_model: str) -> None:
     ctxr("db", "embed")
     shutil.rmtree(tiny_model)
     Path(tiny_model).mkdir()

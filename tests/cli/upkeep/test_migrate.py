@@ -1,4 +1,4 @@
-"""A project's folder was renamed: its history goes with it."""
+"""Test `ctxr migrate` and `ctxr project move`: a renamed folder keeps its history."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_renamed_folder_keeps_its_history(ctxr: Ctxr, words: tuple[str, str]) 
     assert FIBONACCI["channel"] in {session["channel"] for session in listed}
 
 
-def test_a_client_that_goes_on_naming_the_old_folder_does_not_undo_it(ctxr: Ctxr) -> None:
+def test_a_client_that_still_sends_the_old_folder_does_not_undo_the_move(ctxr: Ctxr) -> None:
     ctxr("log", "-", given=FIBONACCI)
     ctxr("project", "move", "/home/me/agent", "/home/me/robot")
     more = [*FIBONACCI["messages"], {"role": "user", "text": "and then?", "timestamp": "2025-09-29T14:40:00Z"}]
@@ -46,7 +46,7 @@ def test_one_session_moves_alone(ctxr: Ctxr) -> None:
     assert project_of(ctxr) == "/home/me/other"
 
 
-def test_an_unknown_project_names_those_there_are(ctxr: Ctxr) -> None:
+def test_an_unknown_project_is_answered_with_the_known_ones(ctxr: Ctxr) -> None:
     ctxr("log", "-", given=FIBONACCI)
     result = ctxr("project", "move", "/home/me/nowhere", "/home/me/robot")
     assert result.exit_code == 3

@@ -1,4 +1,4 @@
-"""A project that was renamed goes with its history in Cursor's own list, too, and comes back."""
+"""Test that a renamed project is also renamed in Cursor's own list."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def project_in(cursor: CursorFiles) -> str | None:
     return cursor.sessions()["c1"].project
 
 
-def test_it_moves_in_cursor_and_here_and_comes_back(ctxr: Ctxr, cursor: CursorFiles, running: list[str]) -> None:
+def test_a_project_moves_in_cursor_and_here_and_back(ctxr: Ctxr, cursor: CursorFiles, running: list[str]) -> None:
     move = ("migrate", "workspace", OLD, NEW, "--in-cursor", "--json")
     would = json.loads(ctxr(*move, "--dry-run").stdout)
     assert (would["in_cursor"], project_in(cursor)) == ({"values": 1}, OLD)
@@ -59,7 +59,7 @@ def test_nothing_moves_while_cursor_runs(ctxr: Ctxr, cursor: CursorFiles, runnin
     assert json.loads(ctxr("show", "c1", "--json").stdout)["session"]["project_path"] == OLD
 
 
-def test_a_copy_is_a_conversation_of_its_own_in_cursor_and_here(
+def test_a_copy_is_a_separate_conversation_in_cursor_and_here(
     ctxr: Ctxr, cursor: CursorFiles, running: list[str]
 ) -> None:
     copy = ("migrate", "session", "c1", NEW, "--in-cursor", "--copy", "--json")
@@ -73,7 +73,7 @@ def test_a_copy_is_a_conversation_of_its_own_in_cursor_and_here(
     assert list(cursor.sessions()) == ["c1"]
 
 
-def test_a_copy_is_made_in_cursor_or_nowhere(ctxr: Ctxr, cursor: CursorFiles, running: list[str]) -> None:
+def test_a_copy_is_made_in_cursor_or_not_at_all(ctxr: Ctxr, cursor: CursorFiles, running: list[str]) -> None:
     refused = ctxr("migrate", "session", "c1", NEW, "--copy")
     assert refused.exit_code == 2
     assert "in_cursor" in refused.stderr

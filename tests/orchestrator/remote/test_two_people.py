@@ -337,9 +337,9 @@ async def test_a_chat_that_is_shared_after_a_machine_read_past_it_comes_whole(
         assert (await kims.orchestrator.run(shared))["success"]
         await kims.push()
         await lees.exchange()
-        assert await said(lees.orchestrator) == {"lees": ["hello"], **expected}
+        assert await texts_by_channel(lees.orchestrator) == {"lees": ["hello"], **expected}
     await lees.exchange()
-    assert (await said(elsewhere)).keys() == {"harbour", "plans", "lees"}
+    assert (await texts_by_channel(elsewhere)).keys() == {"harbour", "plans", "lees"}
 
 
 async def test_a_copy_of_a_chat_that_is_shared_no_more_is_not_sent_as_ones_own(
