@@ -1,7 +1,7 @@
-"""The backoffice over an orchestrator, without making its routes and their document anew for every test.
+"""The backoffice over an orchestrator, without building its routes and OpenAPI document for every test.
 
-FastAPI works a route out when it is first asked for: 0.1 s for all of ours, and in each application again; to describe
-them takes a second, to add them 20 ms. They hold nothing of the application they belong to.
+FastAPI resolves each route at its first request, in each application again: 0.1 s for all routes. Describing them takes
+a second, adding them 20 ms. Routes hold no state of their application.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def application(
 
 
 def with_known_routes(make: Callable[[], FastAPI]) -> FastAPI:
-    """The application that is made, with the routes that are worked out and described already."""
+    """Return the application that `make` builds, with routes and a document that are built once."""
     known = _routes()
     with patch.multiple(FastAPI, include_router=_add_nothing, add_api_route=_add_nothing, mount=_add_nothing):
         app = make()
@@ -40,7 +40,7 @@ def with_known_routes(make: Callable[[], FastAPI]) -> FastAPI:
 
 
 def _add_nothing(*_: object, **__: object) -> None:
-    """They are known already."""
+    """Skip a route that the application has already."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""A backoffice in memory over a fresh registry, on each database in turn."""
+"""Fixtures: the backoffice in memory over an empty registry, on each database in turn."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def app(orchestrator: Orchestrator) -> FastAPI:
 
 @pytest.fixture
 async def http(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the whole application; an unexpected exception reaches it as the answer, as in real life."""
+    """Return a client of the whole application; an unexpected exception is answered as in production."""
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as client:
         yield client
@@ -43,7 +43,7 @@ async def http(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest.fixture
 def log(http: httpx.AsyncClient) -> Log:
-    """Store some texts by the API, a second apart from 14:30:00 on; returns their ids."""
+    """Return a function that stores texts by the API, a second apart from 14:30:00, and returns their ids."""
 
     async def store(channel: str, *texts: str, start: str = "2025-09-29T14:30", **meta: Any) -> list[str]:
         messages = [
@@ -59,7 +59,7 @@ def log(http: httpx.AsyncClient) -> Log:
 
 
 class Person:
-    """Somebody with a token, and what they do over HTTP."""
+    """A person with a token, and their requests."""
 
     def __init__(self, http: httpx.AsyncClient, secret: str) -> None:
         self._http, self.headers = http, {"authorization": f"Bearer {secret}"}
@@ -88,7 +88,7 @@ Hire = Callable[..., Awaitable[Person]]
 
 @pytest.fixture
 def hire(http: httpx.AsyncClient, orchestrator: Orchestrator) -> Hire:
-    """Give somebody a token."""
+    """Return a function that gives a person a token."""
 
     async def hired(name: str, level: Level = Level.WRITE, **given: Any) -> Person:
         made = await orchestrator.registry.write(lambda tx: create_token(tx, name, level, **given))
@@ -99,7 +99,7 @@ def hire(http: httpx.AsyncClient, orchestrator: Orchestrator) -> Hire:
 
 @pytest.fixture
 def listening(app: FastAPI) -> Open:
-    """`async with listening() as stream`: connected at the begin, gone at the end."""
+    """Return a function that opens the event stream: `async with listening() as stream`."""
 
     @asynccontextmanager
     async def connected(last_event_id: str | None = None, query: str = "") -> AsyncIterator[Stream]:
@@ -115,7 +115,7 @@ def listening(app: FastAPI) -> Open:
 
 
 def problem_of(answer: httpx.Response, status: int = 400) -> dict[str, str]:
-    """The error of an answer that must be a failure envelope, and nothing but that."""
+    """Return the error of an answer, after checking that it is a failure envelope and nothing else."""
     assert answer.status_code == status, answer.text
     body = answer.json()
     assert (body.keys(), body["ok"], body["error"].keys()) == ({"ok", "error"}, False, {"code", "message", "details"})

@@ -1,4 +1,4 @@
-"""An event stream as a browser holds it open."""
+"""An event stream, as a browser keeps it open."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Message = MutableMapping[str, Any]
 
 
 class Stream:
-    """A browser's open event stream, over the ASGI interface: httpx's own would wait for the end of it."""
+    """An open event stream over the ASGI interface; httpx would wait for its end."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Stream:
         return int(start["status"])
 
     async def next(self) -> tuple[str, str, dict[str, Any]]:
-        """Kind, id and item of the next event."""
+        """Return the kind, id and item of the next event."""
         block = await self.block()
         while block.startswith(":"):
             block = await self.block()
@@ -56,7 +56,7 @@ class Stream:
         return fields["event"], fields["id"], json.loads(fields["data"])
 
     async def block(self) -> str:
-        """The next event or comment as it is written."""
+        """Return the next event or comment as written."""
         while "\n\n" not in self._lines:
             self._lines += (await self._receiver.receive()).get("body", b"").decode()
         block, _, self._lines = self._lines.partition("\n\n")

@@ -1,4 +1,4 @@
-"""The application as a whole: health, metrics, documentation, opening and closing."""
+"""Test the application as a whole: health, metrics, documentation, startup and shutdown."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def database_url(sqlite_url: str) -> str:
-    """Nothing here depends on the database."""
+    """Use SQLite only: nothing here depends on the database."""
     return sqlite_url
 
 
@@ -52,7 +52,7 @@ async def test_metrics_count_operations_and_requests(http: httpx.AsyncClient, lo
     assert "커서" not in answer.text
 
 
-async def test_labels_have_a_few_values_whatever_callers_say(http: httpx.AsyncClient) -> None:
+async def test_metric_labels_have_few_values_for_any_callers(http: httpx.AsyncClient) -> None:
     for number in range(30):
         log = {"channel": f"c{number}", "messages": [{"role": "user", "text": f"said {number}"}]}
         await http.post("/bo/conversations", json={**log, "meta": {"source": f"heron-{number}"}})
@@ -63,7 +63,7 @@ async def test_labels_have_a_few_values_whatever_callers_say(http: httpx.AsyncCl
 
 
 class Elements(HTMLParser):
-    """Which elements a page has, and where its links and sources lead."""
+    """Collect a page's elements and the addresses of its links and sources."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -76,14 +76,14 @@ class Elements(HTMLParser):
         self.addresses += [value for name, value in attrs if name in ("href", "src") and value]
 
 
-async def test_the_index_leads_to_pages_that_exist(http: httpx.AsyncClient) -> None:
+async def test_the_index_links_to_pages_that_exist(http: httpx.AsyncClient) -> None:
     addresses = [one for one in Elements((await http.get("/")).text).addresses if not one.startswith("#")]
     assert "/insights" in addresses
     for address in addresses:
         assert (await http.get(address)).status_code == 200
 
 
-async def test_the_documentation_loads_nothing_from_elsewhere(http: httpx.AsyncClient) -> None:
+async def test_the_documentation_loads_nothing_from_other_sites(http: httpx.AsyncClient) -> None:
     page = (await http.get("/docs")).text
     elements = Elements(page)
     assert "script" not in elements.tags
@@ -94,7 +94,7 @@ async def test_the_documentation_loads_nothing_from_elsewhere(http: httpx.AsyncC
     assert "seconds of one point of the series" in page, "a field of an answer"
 
 
-def described(document: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+def operations_of(document: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     return [
         (f"{method} {path}", operation)
         for path, operations in document["paths"].items()
@@ -102,21 +102,21 @@ def described(document: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-async def test_every_route_is_described_and_without_422(http: httpx.AsyncClient) -> None:
+async def test_every_route_is_described_and_none_answers_422(http: httpx.AsyncClient) -> None:
     document = (await http.get("/openapi.json")).json()
     page = (await http.get("/docs")).text
-    for name, operation in described(document):
+    for name, operation in operations_of(document):
         assert operation["description"], name
         assert "422" not in operation["responses"], name
         assert "4XX" in operation["responses"], name
         if "requestBody" in operation:
             assert operation["requestBody"]["content"]["application/json"], name
-    assert len({operation["operationId"] for _, operation in described(document)}) == len(described(document))
+    assert len({operation["operationId"] for _, operation in operations_of(document)}) == len(operations_of(document))
     for path in document["paths"]:
         assert f"<code>GET {path}</code>" in page or f"<code>POST {path}</code>" in page
 
 
-async def test_the_document_describes_every_parameter_and_how_to_show_a_token(http: httpx.AsyncClient) -> None:
+async def test_the_document_describes_every_parameter_and_how_to_send_a_token(http: httpx.AsyncClient) -> None:
     document = (await http.get("/openapi.json")).json()
     operations = [operation for path in document["paths"].values() for operation in path.values()]
     parameters = [parameter for operation in operations for parameter in operation.get("parameters", [])]
@@ -126,14 +126,14 @@ async def test_the_document_describes_every_parameter_and_how_to_show_a_token(ht
     assert {"token": []} in document["security"]
 
 
-async def test_every_reference_in_the_document_leads_somewhere(http: httpx.AsyncClient) -> None:
+async def test_every_reference_in_the_document_resolves(http: httpx.AsyncClient) -> None:
     text = (await http.get("/openapi.json")).text
     shapes = (await http.get("/openapi.json")).json()["components"]["schemas"]
     referenced = {part.partition('"')[0] for part in text.split("#/components/schemas/")[1:]}
     assert referenced <= shapes.keys()
 
 
-def test_the_registry_is_open_while_the_server_runs_and_what_runs_beside_it_too(sqlite_url: str) -> None:
+def test_the_registry_and_background_work_are_open_while_the_server_runs(sqlite_url: str) -> None:
     stages = []
 
     @asynccontextmanager
@@ -149,7 +149,7 @@ def test_the_registry_is_open_while_the_server_runs_and_what_runs_beside_it_too(
     assert stages == ["entered", "left"]
 
 
-async def test_every_answer_says_what_it_is_and_head_answers_as_get(http: httpx.AsyncClient) -> None:
+async def test_every_answer_has_a_content_type_and_head_answers_as_get(http: httpx.AsyncClient) -> None:
     for address in ("/bo/channels", "/health", "/docs", "/", "/openapi.json", "/bo/channels/nothing"):
         got, head = await http.get(address), await http.head(address)
         assert got.headers["X-Content-Type-Options"] == "nosniff"
@@ -157,7 +157,7 @@ async def test_every_answer_says_what_it_is_and_head_answers_as_get(http: httpx.
     assert (await http.head("/bo/events")).status_code == 405
 
 
-async def test_what_is_long_comes_compressed(http: httpx.AsyncClient) -> None:
+async def test_a_long_answer_is_compressed(http: httpx.AsyncClient) -> None:
     assert (await http.get("/openapi.json")).headers["Content-Encoding"] == "gzip"
     assert "Content-Encoding" not in (await http.get("/health")).headers
 

@@ -1,4 +1,4 @@
-"""/bo/channels: finding, naming and deleting channels."""
+"""Test /bo/channels: finding, naming and deleting channels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def names(http: httpx.AsyncClient, **query: Any) -> list[str]:
     return [item["channel"] for item in answer.json()["items"]]
 
 
-async def test_a_channel_shows_what_is_known_of_it(http: httpx.AsyncClient, log: Log) -> None:
+async def test_a_channel_shows_its_details(http: httpx.AsyncClient, log: Log) -> None:
     await log("c", "how do I memoize fibonacci?", "lru_cache", source="cursor", project="/home/me/numbers", title="Fib")
     assert (await http.get("/bo/channels/c")).json() == {
         "session_id": "c",
@@ -58,7 +58,7 @@ async def test_channels_are_listed_by_last_activity_newest_first(http: httpx.Asy
     assert await names(http, order="asc") == ["old", "middle", "new"]
 
 
-async def test_each_filter_keeps_only_what_it_names(http: httpx.AsyncClient, log: Log) -> None:
+async def test_each_filter_narrows_the_list(http: httpx.AsyncClient, log: Log) -> None:
     await log("a", "about fibonacci", source="cursor", project="/home/me/numbers", start="2025-09-01T10:00")
     await log("b", "about sailing boats", source="claude", project="/home/me/sea", start="2025-09-02T10:00")
     await http.patch("/bo/channels/b", json={"tags": ["holiday"]})
@@ -94,7 +94,7 @@ async def test_naming_sets_what_is_given_and_null_clears(http: httpx.AsyncClient
     assert (cleared["title"], cleared["nickname"], cleared["tags"]) == (None, None, [])
 
 
-async def test_a_channel_is_found_by_the_title_it_was_given(http: httpx.AsyncClient, log: Log) -> None:
+async def test_a_channel_is_found_by_its_title(http: httpx.AsyncClient, log: Log) -> None:
     await log("c", "hello")
     await http.patch("/bo/channels/c", json={"title": "Kubernetes ingress"})
     assert await names(http, q="kubernetes") == ["c"]

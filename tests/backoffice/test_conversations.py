@@ -1,4 +1,4 @@
-"""/bo/conversations, /bo/search, /bo/extracts: storing, showing, finding and deleting messages."""
+"""Test /bo/conversations, /bo/search and /bo/extracts: storing, showing, finding and deleting messages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def texts(http: httpx.AsyncClient, **query: Any) -> list[str]:
     return [item["text"] for item in answer.json()["items"]]
 
 
-async def test_a_logged_turn_is_stored_once_however_often_it_is_sent(http: httpx.AsyncClient) -> None:
+async def test_a_logged_turn_is_stored_once_although_it_is_sent_repeatedly(http: httpx.AsyncClient) -> None:
     first = await http.post("/bo/conversations", json=TURN)
     again = await http.post("/bo/conversations", json=TURN)
     assert first.status_code == again.status_code == 201
@@ -49,7 +49,7 @@ async def test_a_logged_turn_is_stored_once_however_often_it_is_sent(http: httpx
     assert (again.json()["new_count"], again.json()["duplicate_count"]) == (0, 2)
 
 
-async def test_a_message_is_shown_with_all_it_carries(http: httpx.AsyncClient) -> None:
+async def test_a_message_is_shown_with_all_its_fields(http: httpx.AsyncClient) -> None:
     ids = (await http.post("/bo/conversations", json=TURN)).json()["stored_ids"]
     question, answer = [(await http.get(f"/bo/conversations/{id}")).json() for id in ids]
     assert (question["timestamp"], question["context"]) == ("2025-09-29T14:30:15.123Z", None)
@@ -70,7 +70,7 @@ async def test_a_message_is_shown_with_all_it_carries(http: httpx.AsyncClient) -
     }
 
 
-async def test_the_source_is_the_one_named_or_the_one_in_the_channels_name(http: httpx.AsyncClient) -> None:
+async def test_the_source_is_the_given_one_or_that_in_the_channels_name(http: httpx.AsyncClient) -> None:
     messages = [{"role": "user", "text": "hello"}]
     for channel, meta in (("a", {"source": "gemini"}), ("claude_session_7", None), ("b", {})):
         await http.post("/bo/conversations", json={"channel": channel, "messages": messages, "meta": meta})
@@ -78,7 +78,7 @@ async def test_the_source_is_the_one_named_or_the_one_in_the_channels_name(http:
     assert [item["source"] for item in items] == ["gemini", "claude", "unknown"]
 
 
-async def test_each_filter_keeps_only_what_it_names(http: httpx.AsyncClient, log: Log) -> None:
+async def test_each_filter_narrows_the_list(http: httpx.AsyncClient, log: Log) -> None:
     await log("a", "question one", "answer one", start="2025-09-01T10:00", source="cursor")
     await log("b", "question two", "answer two", start="2025-09-02T10:00", source="claude")
     assert await texts(http) == ["answer two", "question two", "answer one", "question one"]
@@ -91,7 +91,7 @@ async def test_each_filter_keeps_only_what_it_names(http: httpx.AsyncClient, log
     assert await texts(http, channel="nobody") == []
 
 
-async def test_words_are_looked_for_within_the_channel_however_many_others_say_them(
+async def test_a_search_in_a_channel_finds_its_message_although_many_others_match(
     http: httpx.AsyncClient, log: Log
 ) -> None:
     await log("small", "alpha in a long sentence of many other words", "no")
@@ -103,7 +103,7 @@ async def test_words_are_looked_for_within_the_channel_however_many_others_say_t
 async def test_words_find_messages_in_either_language(http: httpx.AsyncClient, log: Log) -> None:
     await log("a", "피보나치는 재귀로", "a long answer about sailing boats " * 30 + "and useDebouncedValue")
     assert await texts(http, q="피보나치") == ["피보나치는 재귀로"]
-    assert len(await texts(http, q="useDebouncedValue")) == 1, "a long text is not dropped for its length"
+    assert len(await texts(http, q="useDebouncedValue")) == 1, "a long text is found"
     assert await texts(http, q="?!") == []
 
 
@@ -121,7 +121,9 @@ async def test_paging_neither_repeats_nor_skips_while_messages_arrive(http: http
     assert cursor is None
 
 
-async def test_a_deleted_message_is_gone_at_once_and_comes_back_restored(http: httpx.AsyncClient, log: Log) -> None:
+async def test_a_deleted_message_is_gone_at_once_and_comes_back_when_it_is_restored(
+    http: httpx.AsyncClient, log: Log
+) -> None:
     kept, gone = await log("c", "about boats", "about fibonacci")
     deleted = await http.delete(f"/bo/conversations/{gone}")
     assert (deleted.status_code, deleted.json()["deleted"]) == (200, True)
@@ -140,7 +142,7 @@ async def test_a_deleted_message_is_gone_at_once_and_comes_back_restored(http: h
     assert kept != gone
 
 
-async def test_a_message_deleted_and_restored_is_a_run_of_its_channel(http: httpx.AsyncClient, log: Log) -> None:
+async def test_a_message_deleted_and_restored_has_both_runs_in_its_channel(http: httpx.AsyncClient, log: Log) -> None:
     [message_id] = await log("fibonacci", "How do I memoise it?")
     address = f"/bo/conversations/{message_id}"
     await http.delete(address)
@@ -157,7 +159,7 @@ async def test_a_message_deleted_for_good_cannot_be_restored(http: httpx.AsyncCl
     assert await texts(http, include_deleted="true") == []
 
 
-async def test_search_answers_best_first_page_by_page(http: httpx.AsyncClient, log: Log) -> None:
+async def test_search_answers_best_first_and_page_by_page(http: httpx.AsyncClient, log: Log) -> None:
     await log("a", "fibonacci numbers", source="cursor", project="/p/numbers")
     await log("b", "fibonacci in python", source="claude")
     await log("c", "sailing boats")
@@ -169,7 +171,7 @@ async def test_search_answers_best_first_page_by_page(http: httpx.AsyncClient, l
     assert first["items"][0]["words"] == ["fibonacci"]
 
 
-async def test_a_time_or_a_client_alone_lists_what_was_said_then_and_there(http: httpx.AsyncClient, log: Log) -> None:
+async def test_a_time_or_a_client_alone_lists_its_messages(http: httpx.AsyncClient, log: Log) -> None:
     await log("a", "fibonacci numbers", "fibonacci answer", start="2025-10-01T10:00", source="cursor")
     await log("b", "sailing boats", start="2025-10-01T12:00", source="claude")
     await log("c", "sailing again", start="2025-11-05T12:00", source="claude")
@@ -186,10 +188,10 @@ async def test_a_time_or_a_client_alone_lists_what_was_said_then_and_there(http:
     assert (await found("클로드에서 한 작업"))[0] == ["sailing again", "sailing boats"]
     assert await found("on October 1, 2025", channel="b") == (["sailing boats"], 1)
     assert await found("sailing on October 1, 2025 we talked") == (["sailing boats"], 1)
-    assert await found("what did we talk about?") == ([], 0)  # no time, no place
+    assert await found("what did we talk about?") == ([], 0)  # no time and no client
 
 
-async def test_search_stays_where_it_is_told_to_look(http: httpx.AsyncClient, log: Log) -> None:
+async def test_a_search_keeps_to_its_channel_project_source_role_and_time(http: httpx.AsyncClient, log: Log) -> None:
     await log("a", "fibonacci numbers", "fibonacci answer", source="cursor", project="/p/numbers")
     await log("b", "fibonacci in python", start="2025-10-01T10:00", source="claude")
     await http.patch("/bo/channels/b", json={"tags": ["x"]})
@@ -205,7 +207,7 @@ async def test_search_stays_where_it_is_told_to_look(http: httpx.AsyncClient, lo
     assert (await http.get("/bo/search?q=fibonacci&channel=nobody")).status_code == 404
 
 
-async def test_what_was_extracted_for_whom_can_be_looked_up(http: httpx.AsyncClient, log: Log) -> None:
+async def test_the_results_of_an_extraction_are_stored_for_its_channel(http: httpx.AsyncClient, log: Log) -> None:
     ids = await log("c", "about fibonacci", "lru_cache")
     request = {"operation": "extract", "channel": "c", "query": {"text": "fibonacci"}, "source": "claude"}
     await http.post("/bo/ao/run", json=request, headers={"User-Agent": "claude-ai 1.0"})
@@ -216,7 +218,7 @@ async def test_what_was_extracted_for_whom_can_be_looked_up(http: httpx.AsyncCli
     assert (await http.get("/bo/extracts?channel=other")).json()["items"] == []
 
 
-async def test_a_message_without_a_text_is_refused_with_its_place(http: httpx.AsyncClient) -> None:
+async def test_a_message_without_a_text_is_refused_with_its_position(http: httpx.AsyncClient) -> None:
     messages = [{"role": "user", "text": "fibonacci"}, {"role": "assistant", "text": " \n"}]
     answer = await http.post("/bo/conversations", json={"channel": "c", "messages": messages})
     assert answer.status_code == 400

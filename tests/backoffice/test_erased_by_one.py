@@ -1,4 +1,4 @@
-"""What one person erased is forgotten for that person, and nobody else loses anything by it."""
+"""Test that words erased by one person are refused for that person only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ASKED = ("why does the parser drop the last line of a file?", "where is the pars
 
 
 async def run(orchestrator: Orchestrator, folder: Path, operation: str, **query: Any) -> dict[str, Any]:
-    """Run an operation where backups are kept in this folder."""
+    """Run an operation with backups in this folder."""
     local_files = LocalFiles(folder / "backups", [], Paths(folder, {}), folder / "resume")
     answer = await Orchestrator(orchestrator.registry, local_files=local_files).run(
         {"operation": operation, "query": query}
@@ -30,7 +30,7 @@ async def run(orchestrator: Orchestrator, folder: Path, operation: str, **query:
     return answer
 
 
-async def test_erased_words_that_come_for_nobody_in_particular_take_no_name_from_others(
+async def test_erased_words_without_an_owner_are_refused_and_the_channel_name_stays_free_for_others(
     hire: Hire, orchestrator: Orchestrator
 ) -> None:
     kim, lee = await hire("kim"), await hire("lee")
@@ -38,12 +38,12 @@ async def test_erased_words_that_come_for_nobody_in_particular_take_no_name_from
     await erase(kim, owner="kim")
     messages = [{"role": "user", "text": text} for text in ASKED]
     said = {"operation": "conversation_log", "channel": "general", "messages": messages}
-    assert (await orchestrator.run(said))["not_kept"]  # as an import at the server's terminal
+    assert (await orchestrator.run(said))["not_kept"]  # as an import in the server's terminal
     assert (await orchestrator.run({**said, "messages": messages[:1]}))["not_kept"]
     assert (await lee.log("general", "hello"))["stored_ids"]
 
 
-async def test_a_session_that_one_person_erased_is_another_persons_still_also_in_a_restored_backup(
+async def test_a_session_erased_by_one_person_stays_anothers_also_after_a_restore(
     hire: Hire, orchestrator: Orchestrator, tmp_path: Path
 ) -> None:
     kim, lee, pat = await hire("kim"), await hire("lee"), await hire("pat")
@@ -57,9 +57,7 @@ async def test_a_session_that_one_person_erased_is_another_persons_still_also_in
     assert (await pat.log("pats", "hello", session_id="s-1"))["stored_ids"]
 
 
-async def test_a_session_on_the_pages_that_was_ended_stays_ended_when_a_backup_is_restored(
-    orchestrator: Orchestrator, tmp_path: Path
-) -> None:
+async def test_an_ended_browser_session_stays_ended_after_a_restore(orchestrator: Orchestrator, tmp_path: Path) -> None:
     registry = orchestrator.registry
     access = Access("oauth:kim", Level.WRITE, owner="oauth:kim")
     ended, kept = [await registry.write(lambda tx: begin_session(tx, None, access, 3600)) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""Every failure leaves in the envelope, says which field was wrong, and tells nothing that is ours alone."""
+"""Test errors: each has the envelope, names the wrong field, and reveals no internals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def database_url(sqlite_url: str) -> str:
-    """Nothing here depends on the database."""
+    """Use SQLite only: nothing here depends on the database."""
     return sqlite_url
 
 
@@ -86,7 +86,7 @@ async def test_a_wrong_field_of_a_body_is_named(http: httpx.AsyncClient, subtest
             assert error["details"].startswith(f"{field}: "), error
 
 
-async def test_what_is_not_json_is_refused(http: httpx.AsyncClient) -> None:
+async def test_a_body_that_is_not_json_is_refused(http: httpx.AsyncClient) -> None:
     cases: list[tuple[bytes, str, str]] = [
         (b'{"channel": ', "application/json", "body: at character 12"),
         (b'{"channel": "\xff"}', "application/json", ""),
@@ -105,7 +105,7 @@ async def test_an_unknown_address_is_not_found(http: httpx.AsyncClient) -> None:
         assert problem_of(await http.request(method, path), 404)["code"] == "NOT_FOUND"
 
 
-async def test_a_wrong_method_keeps_its_status_and_says_which_are_allowed(http: httpx.AsyncClient) -> None:
+async def test_a_wrong_method_is_refused_with_the_allowed_ones(http: httpx.AsyncClient) -> None:
     cases: list[tuple[str, str]] = [("PUT", "/bo/channels"), ("DELETE", "/bo/ao/run"), ("POST", "/health")]
     for method, path in cases:
         answer = await http.request(method, path)
@@ -128,7 +128,7 @@ async def test_a_body_too_large_is_refused_before_it_is_read(
     assert problem_of(announced, 413)["code"] == problem_of(silent, 413)["code"] == "INVALID_REQUEST"
 
 
-async def test_a_registry_out_of_reach_is_a_storage_error(
+async def test_an_unreachable_registry_is_a_storage_error(
     http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def lost(*_: Any, **_of: object) -> Any:
@@ -157,7 +157,7 @@ async def test_a_timeout_keeps_its_code(
     assert problem_of(await http.get("/bo/search?q=x"), 504)["code"] == "TIMEOUT"
 
 
-async def test_a_bug_tells_the_caller_nothing(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_bug_reveals_nothing_to_the_caller(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> Any:
         raise RuntimeError("the password is hunter2")
 

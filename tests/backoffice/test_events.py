@@ -1,4 +1,4 @@
-"""/bo/events: what happens, as it happens, and after a listener was away."""
+"""Test /bo/events: events as they happen, and those that a listener missed."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def fast_polling(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(change_feed, "POLL_S", 0.01)
     monkeypatch.setattr(events, "RETRY_S", 0.01)
     monkeypatch.setattr(backoffice.events, "KEEP_ALIVE_S", 0.02)
 
 
-async def test_a_stored_message_and_its_execution_arrive_as_the_lists_show_them(
+async def test_a_stored_message_and_its_execution_are_sent_as_the_lists_show_them(
     http: httpx.AsyncClient, log: Log, listening: Open
 ) -> None:
     async with listening() as stream:
@@ -39,7 +39,7 @@ async def test_a_stored_message_and_its_execution_arrive_as_the_lists_show_them(
         assert execution == (await http.get("/bo/ao/executions")).json()["items"][0]
 
 
-async def test_a_new_listener_sees_only_what_happens_from_now_on(log: Log, listening: Open) -> None:
+async def test_a_new_listener_gets_only_new_events(log: Log, listening: Open) -> None:
     await log("c", "before")
     async with listening() as stream:
         await log("c", "after", start="2025-09-30T00:00")
@@ -47,7 +47,7 @@ async def test_a_new_listener_sees_only_what_happens_from_now_on(log: Log, liste
 
 
 @pytest.mark.parametrize("told", [lambda place: {"last_event_id": place}, lambda place: {"query": f"after={place}"}])
-async def test_a_listener_that_was_away_gets_just_what_it_missed(
+async def test_a_listener_that_reconnects_gets_just_the_events_it_missed(
     log: Log, listening: Open, told: Callable[[str], dict[str, str]]
 ) -> None:
     async with listening() as stream:
@@ -64,7 +64,7 @@ async def test_a_listener_that_was_away_gets_just_what_it_missed(
         assert (await stream.next())[2]["text"] == "four"
 
 
-async def test_a_listener_cut_off_between_two_events_misses_neither_kind(log: Log, listening: Open) -> None:
+async def test_a_listener_disconnected_between_two_events_misses_neither_kind(log: Log, listening: Open) -> None:
     async with listening() as stream:
         await log("c", "one", "two")
         _, after_the_first, item = await stream.next()
@@ -74,7 +74,7 @@ async def test_a_listener_cut_off_between_two_events_misses_neither_kind(log: Lo
         assert [kind for kind, _, _ in rest] == ["message", "execution"]
 
 
-async def test_what_another_process_stores_arrives_too(database_url: str, listening: Open) -> None:
+async def test_messages_that_another_process_stores_are_sent_too(database_url: str, listening: Open) -> None:
     other = Registry(database_url)
     async with listening() as stream:
         await other.save_conversation("c", [{"role": "user", "text": "from elsewhere"}], "cursor")
@@ -100,18 +100,18 @@ async def test_an_outage_of_the_registry_does_not_end_the_stream(
         assert (await stream.next())[2]["text"] == "after the outage"
 
 
-async def test_a_silent_stream_shows_signs_of_life(listening: Open) -> None:
+async def test_an_idle_stream_sends_comments(listening: Open) -> None:
     async with listening() as stream:
         assert (await stream.block()).startswith(":")
 
 
-async def test_a_stream_ends_when_its_client_goes(listening: Open) -> None:
+async def test_a_stream_ends_when_its_client_disconnects(listening: Open) -> None:
     async with listening() as stream:
         stream.leave()
         await stream.ended.wait()
 
 
-async def test_a_last_event_id_that_is_not_ours_is_refused(http: httpx.AsyncClient) -> None:
+async def test_an_invalid_last_event_id_is_refused(http: httpx.AsyncClient) -> None:
     for given in ["x", "1", "1.", "-1.2", "1.2.3", "1.99999999999999999999"]:
         answer = await http.get("/bo/events", headers={"Last-Event-ID": given})
         assert answer.status_code == 400

@@ -1,4 +1,4 @@
-"""Every address, asked with a restricted token: it answers whole, and tells and changes nothing of other people's."""
+"""Test every address with a restricted token: it answers, and neither shows nor changes what belongs to others."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.backoffice.conftest import Hire
 
 pytestmark = pytest.mark.anyio
 
-THEIRS = "wombat"  # is in whatever lee stores, and in nothing that is asked
+THEIRS = "wombat"  # in all that lee stores, and in no request
 ASKED = {"q": "report", "words": "wo", "text": "report", "channel": "lee_1", "project": "/srv/lee", "date": "today"}
 ENDLESS = "/bo/events"
 
 
 def addresses(app: FastAPI, named: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Each method and path of the application; the names in a path are those given."""
+    """Yield each method and path of the application, with `named` as the values of its parameters."""
     for route in app.routes:
         for one in getattr(route, "effective_route_contexts", lambda route=route: [route])():
             methods = getattr(one, "methods", None) or getattr(getattr(one, "route", None), "methods", None) or ()
@@ -29,7 +29,7 @@ def addresses(app: FastAPI, named: Mapping[str, str]) -> Iterator[tuple[str, str
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_restricted_token_gets_whole_answers_without_a_word_of_others(app: FastAPI, hire: Hire) -> None:
+async def test_a_restricted_token_gets_complete_answers_without_a_word_of_others(app: FastAPI, hire: Hire) -> None:
     lee = await hire("lee")
     [said] = (await lee.log("lee_1", f"the {THEIRS} report", title=f"A {THEIRS}", project="/srv/lee"))["stored_ids"]
     await lee.run("tag", "lee_1", nickname=THEIRS, tags=[THEIRS])

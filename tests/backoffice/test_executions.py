@@ -1,4 +1,4 @@
-"""/bo/ao: runs, statistics, the graph, and running operations."""
+"""Test /bo/ao: runs, statistics, the graph, and running operations."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def listed(http: httpx.AsyncClient, **query: Any) -> list[str]:
     return [item["operation"] for item in answer.json()["items"]]
 
 
-async def test_everything_done_is_listed_with_who_asked(http: httpx.AsyncClient, log: Log) -> None:
+async def test_every_run_is_listed_with_its_caller(http: httpx.AsyncClient, log: Log) -> None:
     http.headers["User-Agent"] = "hook/" + "9" * 300
     [id] = await log("c", "about fibonacci", source="cursor")
     await http.get("/bo/search?q=fibonacci")
@@ -78,7 +78,7 @@ async def test_showing_is_no_execution_but_searching_is(http: httpx.AsyncClient,
     assert sorted(await listed(http)) == ["conversation_log", "search", "search", "search_sessions"]
 
 
-async def test_one_execution_explains_itself_step_by_step(http: httpx.AsyncClient, log: Log) -> None:
+async def test_one_execution_has_its_steps(http: httpx.AsyncClient, log: Log) -> None:
     await log("c", "about fibonacci", "lru_cache")
     await http.post("/bo/ao/run", json={"operation": "retrieve", "query": {"text": "fibonacci"}})
     [item] = (await http.get("/bo/ao/executions?operation=retrieve")).json()["items"]
@@ -97,9 +97,7 @@ async def test_a_refused_request_is_recorded_with_its_error(http: httpx.AsyncCli
     assert item["error"] == refused.json()["error"]
 
 
-async def test_executions_are_filtered_by_each_of_their_features(
-    http: httpx.AsyncClient, orchestrator: Orchestrator
-) -> None:
+async def test_executions_are_filtered_by_each_field(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     await record(
         orchestrator,
         execution("conversation_log", timedelta(0), 1),
@@ -131,7 +129,7 @@ async def test_paging_neither_repeats_nor_skips_while_executions_arrive(
         seen += [item["id"] for item in page["items"]]
         cursor = page["next_cursor"]
         await record(orchestrator, execution("tag", timedelta(hours=1), 0))
-    assert seen == [run.id for run in reversed(runs)], "the same instant: by order of arrival"
+    assert seen == [run.id for run in reversed(runs)], "equal times are in order of arrival"
 
 
 def outcomes(count: int, succeeded: int, not_found: int = 0, failed: int = 0) -> dict[str, int]:
@@ -142,7 +140,7 @@ def p(*shares: float) -> dict[str, float]:
     return dict(zip(("p50_ms", "p95_ms", "p99_ms"), shares, strict=True))
 
 
-async def test_statistics_equal_what_is_counted_by_hand(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+async def test_statistics_equal_counts_made_by_hand(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     saves = [execution("conversation_log", timedelta(seconds=i), i) for i in range(1, 101)]
     extracts = [
         execution("extract", timedelta(minutes=5), 10, client="cursor-vscode 1.9.0"),
@@ -170,13 +168,13 @@ async def test_statistics_equal_what_is_counted_by_hand(http: httpx.AsyncClient,
     }
 
 
-async def test_statistics_of_nothing_are_zeros_and_nulls(http: httpx.AsyncClient) -> None:
+async def test_statistics_without_runs_are_zeros_and_nulls(http: httpx.AsyncClient) -> None:
     figures = (await http.get("/bo/ao/statistics")).json()
     assert (figures["total"]["count"], figures["total"]["success_rate"], figures["total"]["p50_ms"]) == (0, None, None)
     assert (figures["operations"], figures["errors"], figures["series"]) == ([], {}, [])
 
 
-async def test_the_series_is_divided_as_asked_or_as_fits_the_period(http: httpx.AsyncClient) -> None:
+async def test_the_series_is_divided_as_asked_or_to_fit_the_period(http: httpx.AsyncClient) -> None:
     cases: list[tuple[str, int]] = [
         ("", 86_400),
         ("from=2025-09-29T10:00&to=2025-09-29T13:00", 60),
@@ -196,7 +194,7 @@ async def test_the_graph_has_its_nodes_and_every_operations_path(http: httpx.Asy
     assert {"from": "plan", "to": "cr_query"} in graph["edges"]
 
 
-async def test_an_operation_runs_and_answers_in_the_orchestrators_shape(http: httpx.AsyncClient) -> None:
+async def test_an_operation_runs_and_answers_in_the_orchestrators_format(http: httpx.AsyncClient) -> None:
     saved = await http.post(
         "/bo/ao/run", json={"operation": "save", "channel": "c", "messages": [{"role": "user", "text": "fibonacci"}]}
     )

@@ -1,4 +1,4 @@
-"""Channels found by words: best first, with the passages; deleted ones on request."""
+"""Test channels found by words: best first, with passages; deleted ones on request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def names(http: httpx.AsyncClient, **query: Any) -> list[str]:
     return [item["channel"] for item in (await found(http, **query))["items"]]
 
 
-async def test_words_find_the_best_channel_first_and_the_newest_on_request(http: httpx.AsyncClient, log: Log) -> None:
+async def test_words_find_the_best_channel_first_or_the_newest_on_request(http: httpx.AsyncClient, log: Log) -> None:
     await log("best", "Why does the redis timeout come?", "The redis timeout is 5 s: raise it.", "redis again")
     await log(
         "newer",
@@ -34,13 +34,11 @@ async def test_words_find_the_best_channel_first_and_the_newest_on_request(http:
     assert await names(http, q="redis timeout") == ["best", "newer"]
     assert await names(http, q="redis timeout", order="newest") == ["newer", "best"]
     assert await names(http, q="redis timeout", order="asc") == ["best", "newer"]
-    assert await names(http, q="after:2020", order="asc") == ["best", "newer"], "also without words"
+    assert await names(http, q="after:2020", order="asc") == ["best", "newer"], "without a query, too"
     assert await names(http, q="after:2020") == ["newer", "best"]
 
 
-async def test_a_found_channel_shows_its_passages_and_how_many_messages_match(
-    http: httpx.AsyncClient, log: Log
-) -> None:
+async def test_a_found_channel_shows_its_passages_and_its_number_of_matches(http: httpx.AsyncClient, log: Log) -> None:
     ids = await log("c", "Why does the redis timeout come?", "no idea", "the redis timeout is 5 s")
     [item] = (await found(http, q="redis timeout"))["items"]
     assert item["match_count"] == 2
@@ -52,7 +50,7 @@ async def test_a_found_channel_shows_its_passages_and_how_many_messages_match(
     assert "passages" not in (await found(http))["items"][0]
 
 
-async def test_a_page_asks_for_the_one_passage_that_its_row_shows(
+async def test_the_list_loads_only_the_passage_of_each_row(
     http: httpx.AsyncClient, log: Log, orchestrator: Orchestrator
 ) -> None:
     await log("c", "Why does the redis timeout come?", "no idea", "the redis timeout is 5 s")
@@ -92,7 +90,7 @@ async def test_deleted_channels_are_listed_with_the_number_of_their_messages(htt
     assert await names(http, deleted=True, q="gon") == ["gone"]
 
 
-async def test_rows_of_a_search_are_complete_however_many_match(
+async def test_rows_of_a_search_are_complete_for_any_number_of_matches(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     words = "the error is in the database of the shop, and some more words to read here. " * 12
@@ -108,4 +106,4 @@ async def test_rows_of_a_search_are_complete_however_many_match(
         assert item["updated_at"]
         assert item["passages"]
     page = (await http.get("/", params={"q": "error"}, headers={"Accept": "text/html"})).text
-    assert page.count('href="/channels/c') >= 50, "a whole page, though more match"
+    assert page.count('href="/channels/c') >= 50, "a full page"

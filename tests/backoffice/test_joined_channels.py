@@ -1,4 +1,4 @@
-"""A channel that turned out to be another one, and one that may be: found under every name and id it was ever given."""
+"""Test channels that were merged, or may be the same: both are found under every name and id they had."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def log(http: AsyncClient, *texts: str) -> list[str]:
     return list(answer.json()["stored_ids"])
 
 
-async def test_what_was_named_and_numbered_before_is_still_found_after_two_channels_became_one(
+async def test_after_a_merge_old_names_ids_and_tags_are_still_found(
     http: AsyncClient, orchestrator: Orchestrator
 ) -> None:
     first = await log(http, "continue", "Where were we?")
@@ -61,9 +61,7 @@ async def test_what_was_named_and_numbered_before_is_still_found_after_two_chann
     assert extracted["success"]
 
 
-async def test_a_session_that_was_deleted_takes_its_other_names_along(
-    http: AsyncClient, orchestrator: Orchestrator
-) -> None:
+async def test_a_deleted_session_deletes_its_other_names(http: AsyncClient, orchestrator: Orchestrator) -> None:
     said = [text for pair in zip(QUESTIONS, ANSWERS, strict=True) for text in pair]
     await hear(orchestrator, *said)
     [id_, *_] = await log(http, *said)

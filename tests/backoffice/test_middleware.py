@@ -1,4 +1,4 @@
-"""Pages of other sites, in a browser on this machine, get nothing done here."""
+"""Test that pages of other sites in a browser on this machine can do nothing here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def database_url(sqlite_url: str) -> str:
-    """Nothing here depends on the database."""
+    """Use SQLite only: nothing here depends on the database."""
     return sqlite_url
 
 
@@ -66,7 +66,7 @@ async def test_only_this_servers_own_names_are_answered(inner: FastAPI) -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
-async def test_a_foreign_page_may_not_change_anything(inner: FastAPI, method: str) -> None:
+async def test_a_page_of_another_site_may_not_change_anything(inner: FastAPI, method: str) -> None:
     assert await status(inner, method) == 200, "no browser, no origin"
     assert await status(inner, method, Origin="http://localhost:8765") == 200
     assert await status(inner, method, Origin="http://localhost:3000") == 400
@@ -76,14 +76,14 @@ async def test_a_foreign_page_may_not_change_anything(inner: FastAPI, method: st
     assert await status(inner, "GET", Origin="https://evil.example") == 200, "it cannot read the answer"
 
 
-async def test_the_whole_application_is_guarded(http: httpx.AsyncClient) -> None:
+async def test_the_whole_application_is_protected(http: httpx.AsyncClient) -> None:
     for path in ("/", "/docs", "/bo/channels", "/bo/events", "/health", "/nowhere"):
         assert (await http.get(path, headers={"Host": "evil.example"})).status_code == 400
     foreign = {"Origin": "https://evil.example"}
     assert (await http.delete("/bo/channels/c", headers=foreign)).status_code == 400
 
 
-async def test_scripts_of_an_allowed_origin_read_and_change_what_is_kept_and_no_others(
+async def test_only_scripts_of_an_allowed_origin_read_and_change_data(
     orchestrator: Orchestrator,
 ) -> None:
     rules = AdmissionRules(
@@ -112,7 +112,7 @@ async def test_scripts_of_an_allowed_origin_read_and_change_what_is_kept_and_no_
                 assert "access-control-allow-credentials" not in answer.headers
 
 
-async def test_what_is_no_origin_is_not_allowed_by_a_setting() -> None:
+async def test_an_invalid_origin_cannot_be_allowed() -> None:
     for wrong in ("*", "editor.example", "https://editor.example/", "file://"):
         with pytest.raises(ValueError, match="not an origin"):
             Settings(allowed_origins=(wrong,))

@@ -1,4 +1,4 @@
-"""A database that is away for a while: what probes are told, and what the server's log says."""
+"""Test a database that is unavailable for a while: answers to probes, and the server's log."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tests.backoffice.event_stream import Open
 
 pytestmark = pytest.mark.anyio
 on_a_server = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-"""A file that was open is read on, wherever it is: only a database server is away for everybody."""
+"""An SQLite file that is open stays readable after it is moved."""
 
 LISTENERS = 3
 
 
 @contextmanager
-def away(url: str) -> Iterator[None]:
-    """Meanwhile nobody reaches the database."""
+def unreachable_database(url: str) -> Iterator[None]:
+    """Make the database unreachable."""
     if url.startswith("sqlite"):
         file = Path(url.removeprefix("sqlite:///"))
         elsewhere = file.rename(file.with_suffix(".away"))
@@ -49,33 +49,31 @@ def away(url: str) -> Iterator[None]:
         connection.execute(allow.format(Identifier(str(name)), SQL("true")))
 
 
-def said_of_it(caplog: pytest.LogCaptureFixture) -> list[str]:
+def log_subjects(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.message.partition(":")[0] for record in caplog.records]
 
 
-async def test_who_asks_whether_it_is_ready_is_told_503_and_the_process_stays_alive(
-    http: httpx.AsyncClient, database_url: str
-) -> None:
+async def test_during_an_outage_ready_answers_503_and_health_200(http: httpx.AsyncClient, database_url: str) -> None:
     assert (await http.get("/ready")).json() == {"status": "ready"}
-    with away(database_url):
+    with unreachable_database(database_url):
         problem = problem_of(await http.get("/ready"), 503)
         assert (await http.get("/health")).json() == {"status": "ok"}
     assert (await http.get("/ready")).json() == {"status": "ready"}
     assert problem["code"] == "STORAGE_ERROR"
 
 
-async def test_who_may_come_without_a_token_does_not_hear_where_the_database_is(
+async def test_an_anonymous_caller_does_not_see_where_the_database_is(
     http: httpx.AsyncClient, database_url: str
 ) -> None:
     await http.get("/ready")
-    with away(database_url):
+    with unreachable_database(database_url):
         problem = problem_of(await http.get("/ready"), 503)
     place = database_url.partition("host=")[2] or database_url.removeprefix("sqlite:///")
     assert place not in " ".join(problem.values())
 
 
 @on_a_server
-async def test_who_comes_from_another_machine_does_not_hear_it_either(
+async def test_an_unknown_caller_on_another_machine_does_not_see_where_the_database_is(
     orchestrator: Orchestrator, database_url: str
 ) -> None:
     place = database_url.partition("host=")[2]
@@ -83,12 +81,12 @@ async def test_who_comes_from_another_machine_does_not_hear_it_either(
         app = application(orchestrator, rules=AdmissionRules(is_open=is_open))
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as http:
-            with away(database_url):
+            with unreachable_database(database_url):
                 problem = problem_of(await http.get("/bo/channels", headers={"Authorization": "Bearer guessed"}), 500)
         assert (problem["code"], place in problem["details"]) == ("STORAGE_ERROR", is_open)
 
 
-async def test_why_nobody_is_let_in_is_in_the_log_once(
+async def test_the_reason_why_tokens_cannot_be_checked_is_logged_once(
     orchestrator: Orchestrator, caplog: pytest.LogCaptureFixture
 ) -> None:
     transport = httpx.ASGITransport(application(orchestrator, rules=AdmissionRules(is_open=False)))
@@ -100,14 +98,14 @@ async def test_why_nobody_is_let_in_is_in_the_log_once(
                 problem = problem_of(await http.get("/bo/channels", headers=shown), 500)
                 assert problem["details"] == "The server's log says why."
         assert (await http.get("/bo/channels", headers=shown)).status_code == 200
-    assert said_of_it(caplog) == [
+    assert log_subjects(caplog) == [
         "Tokens cannot be checked, because the registry does not answer",
         "Tokens can be checked again",
     ]
     assert "token" in caplog.messages[0]
 
 
-async def test_an_issuer_of_tokens_that_cannot_be_reached_is_in_the_log_once(
+async def test_an_unreachable_token_issuer_is_logged_once(
     orchestrator: Orchestrator, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def verify(token: str) -> Access | None:
@@ -130,13 +128,13 @@ async def test_an_issuer_of_tokens_that_cannot_be_reached_is_in_the_log_once(
 
 @asynccontextmanager
 async def without_tokens(orchestrator: Orchestrator) -> AsyncIterator[None]:
-    """A database that is there, and refuses to say who may come in."""
+    """Keep the database reachable, but let its table of tokens fail."""
     await orchestrator.registry.write(lambda tx: tx.exec_driver_sql("ALTER TABLE token RENAME TO hidden"))
     yield
     await orchestrator.registry.write(lambda tx: tx.exec_driver_sql("ALTER TABLE hidden RENAME TO token"))
 
 
-async def test_what_only_begins_like_the_address_of_mcp_is_answered_as_elsewhere(
+async def test_an_address_that_only_begins_like_that_of_mcp_is_answered_as_json(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     for path, is_mcp in [("/mcp", True), ("/mcp/x", True), ("/mcpx", False)]:
@@ -146,8 +144,8 @@ async def test_what_only_begins_like_the_address_of_mcp_is_answered_as_elsewhere
 
 
 @on_a_server
-async def test_an_mcp_client_is_told_what_is_wrong(http: httpx.AsyncClient, database_url: str) -> None:
-    with away(database_url):
+async def test_an_mcp_client_gets_the_reason_of_an_outage(http: httpx.AsyncClient, database_url: str) -> None:
+    with unreachable_database(database_url):
         answer = await http.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
     assert answer.status_code == 500
     told = jsonrpc_message_adapter.validate_json(answer.content, by_name=False)
@@ -155,7 +153,7 @@ async def test_an_mcp_client_is_told_what_is_wrong(http: httpx.AsyncClient, data
     assert told.error.message.startswith("STORAGE_ERROR: Could not read the registry. ")
 
 
-async def test_who_watches_the_server_goes_on_watching_and_sees_what_fails(
+async def test_a_known_metrics_token_still_reads_the_metrics_during_an_outage(
     http: httpx.AsyncClient, orchestrator: Orchestrator, database_url: str
 ) -> None:
     shown = {}
@@ -163,7 +161,7 @@ async def test_who_watches_the_server_goes_on_watching_and_sees_what_fails(
         made = await orchestrator.registry.write(lambda tx, name=name: create_token(tx, name, Level.METRICS))  # type: ignore[misc]
         shown[name] = {"Authorization": f"Bearer {made.secret}"}
     assert (await http.get("/metrics", headers=shown["watching"])).status_code == 200
-    with away(database_url):
+    with unreachable_database(database_url):
         assert (await http.get("/ready")).status_code == 503
         assert (await http.get("/bo/channels", headers=shown["watching"])).status_code == 500
         assert (await http.get("/metrics", headers=shown["new"])).status_code == 500
@@ -172,19 +170,19 @@ async def test_who_watches_the_server_goes_on_watching_and_sees_what_fails(
     assert 'ctxr_http_requests_total{route="/ready",status="503"} 1.0' in figures
 
 
-async def test_a_browser_that_has_signed_in_opens_the_figures_to_nobody_else(
+async def test_during_an_outage_no_one_reads_the_metrics_by_another_persons_sign_in(
     http: httpx.AsyncClient, orchestrator: Orchestrator, database_url: str
 ) -> None:
     made = await orchestrator.registry.write(lambda tx: create_token(tx, "browser", Level.ADMIN))
     await http.post("/login", data={"token": made.secret})
     assert (await http.get("/metrics")).status_code == 200
     http.cookies.clear()
-    with away(database_url):
+    with unreachable_database(database_url):
         assert (await http.get("/metrics")).status_code == 500
 
 
 @on_a_server
-async def test_the_log_says_once_that_it_is_away_and_once_that_it_is_back(
+async def test_an_outage_and_its_end_are_each_logged_once(
     log: Log,
     http: httpx.AsyncClient,
     listening: Open,
@@ -196,18 +194,18 @@ async def test_the_log_says_once_that_it_is_away_and_once_that_it_is_back(
         monkeypatch.setattr(module, name, 0.01)
     async with AsyncExitStack() as stack:
         streams = [await stack.enter_async_context(listening()) for _ in range(LISTENERS)]
-        with away(database_url):
+        with unreachable_database(database_url):
             for _ in range(LISTENERS):
                 assert (await http.get("/ready")).status_code == 503
         await log("c", "after the outage")
         for stream in streams:
             assert (await stream.next())[2]["text"] == "after the outage"
-    assert said_of_it(caplog) == ["The registry's database does not answer", "The registry's database answers again"]
+    assert log_subjects(caplog) == ["The registry's database does not answer", "The registry's database answers again"]
 
 
 @contextmanager
-def only_reading(url: str) -> Iterator[None]:
-    """Meanwhile the database is what a replica is, or a primary that another one has followed."""
+def read_only_database(url: str) -> Iterator[None]:
+    """Make the database refuse writes, as a replica or a former primary does."""
     name = Identifier(str(psycopg.conninfo.conninfo_to_dict(url)["dbname"]))
     ended = (
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
@@ -223,19 +221,22 @@ def only_reading(url: str) -> Iterator[None]:
 
 
 @on_a_server
-async def test_a_write_during_a_failover_is_told_when_to_come_again(
+async def test_a_write_during_a_failover_is_told_when_to_retry(
     http: httpx.AsyncClient, orchestrator: Orchestrator, database_url: str
 ) -> None:
     said = {"channel": "c", "messages": [{"role": "user", "text": "hello"}]}
     made = await orchestrator.registry.write(lambda tx: create_token(tx, "kim", Level.WRITE))
     headers = {"Authorization": f"Bearer {made.secret}"}
-    for outage in (away, only_reading):
+    for outage in (unreachable_database, read_only_database):
         with outage(database_url):
             answer = await http.post("/bo/conversations", json=said, headers=headers)
             problem = problem_of(answer, 503)
             assert (problem["code"], answer.headers["Retry-After"]) == ("STORAGE_ERROR", "5")
             listed = await http.get("/bo/channels", headers=headers)
-            assert (listed.status_code, "Retry-After" in listed.headers) == (500 if outage is away else 200, False)
+            assert (listed.status_code, "Retry-After" in listed.headers) == (
+                500 if outage is unreachable_database else 200,
+                False,
+            )
     assert problem["message"] == "The registry cannot store anything at the moment."
     stored = await http.post("/bo/conversations", json=said, headers=headers)
     assert (stored.status_code, stored.json()["new_count"]) == (201, 1)

@@ -1,4 +1,4 @@
-"""On a registry that several people share each one's chats are their own, until they share them."""
+"""Test owners in a shared registry: chats are private until they are shared."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def test_a_chat_is_seen_by_its_owner_an_admin_and_this_machine(
     assert everything["pagination"]["total"] == 2
 
 
-async def test_what_was_stored_without_a_token_is_seen_by_all(hire: Hire, log: Log) -> None:
+async def test_chats_stored_without_a_token_are_seen_by_all(hire: Hire, log: Log) -> None:
     await log("ours", "hello")
     kim = await hire("kim")
     assert await kim.sees() == ["ours"]
@@ -48,11 +48,11 @@ async def test_all_tokens_of_a_person_see_the_persons_chats(hire: Hire) -> None:
     assert await phone.sees() == ["kims"]
 
 
-async def test_the_words_of_two_people_never_meet_in_one_channel(hire: Hire) -> None:
+async def test_chats_of_two_people_never_meet_in_one_channel(hire: Hire) -> None:
     kim, lee, boss = await hire("kim"), await hire("lee"), await hire("boss", Level.ADMIN)
     said = ["how do we deploy the shop?", "and roll it back?", "and who is on call?"]
     for person in (kim, lee, boss):
-        for _ in range(2):  # what is sent again is recognised in its own channel
+        for _ in range(2):  # sent again, it is recognised in its own channel
             logged = await person.log("design", *said, session_id="s-1", project="/srv/shop")
         assert logged["duplicate_count"] == 3
     names = await boss.sees()
@@ -61,17 +61,17 @@ async def test_the_words_of_two_people_never_meet_in_one_channel(hire: Hire) -> 
     assert [(await lee.log("design", "new"))["channel"]] == await lee.sees() != ["design"]
 
 
-async def test_people_who_begin_a_chat_of_one_name_at_two_servers_at_once_never_meet(database_url: str) -> None:
+async def test_people_who_begin_a_chat_of_one_name_on_two_servers_at_once_never_meet(database_url: str) -> None:
     people = [Access(name, Level.WRITE, owner=name) for name in ("kim", "lee", "ann", "bob")]
     servers = [Orchestrator(Registry(database_url)) for _ in people]
-    told = set()
+    channels = set()
 
     async def begin(server: Orchestrator, person: Access, topic: str) -> None:
         said = [{"role": "user", "text": f"what is new in the {topic}?"}]
         given = {"operation": "conversation_log", "channel": topic, "messages": said, "source": person.name}
         answer = await server.run(given, access=person)
         assert answer["success"], answer["error"]
-        told.add(answer["channel"])
+        channels.add(answer["channel"])
 
     for topic in ("standup", "review", "retro", "plan", "budget"):
         async with anyio.create_task_group() as tasks:
@@ -81,19 +81,19 @@ async def test_people_who_begin_a_chat_of_one_name_at_two_servers_at_once_never_
         listed = await server.run({"operation": "list", "query": {}}, access=person)
         assert listed["pagination"]["total"] == 5
         server.registry.close()
-    assert len(told) == 5 * len(people)
+    assert len(channels) == 5 * len(people)
 
 
-async def test_what_is_remembered_holds_for_the_person_who_asked(hire: Hire) -> None:
+async def test_a_remembered_sentence_holds_for_its_person(hire: Hire) -> None:
     people = {name: await hire(name, level) for name, level in (("kim", Level.WRITE), ("boss", Level.ADMIN))}
     for name, person in people.items():
         asked = {"operation": "remember", "query": {"text": f"{name} likes tabs"}}
         for given in (asked, {"operation": "remember", "query": {}}):
-            told = (await person.ask("POST", "/bo/ao/run", json=given)).json()
-            assert [one["text"] for one in told["remembered"]] == [f"{name} likes tabs"]
+            answer = (await person.ask("POST", "/bo/ao/run", json=given)).json()
+            assert [one["text"] for one in answer["remembered"]] == [f"{name} likes tabs"]
 
 
-async def test_another_persons_chat_is_not_there_to_change(hire: Hire) -> None:
+async def test_another_persons_chat_is_not_found_and_not_changed(hire: Hire) -> None:
     kim, lee = await hire("kim"), await hire("lee")
     logged = await kim.log("kims", "hello")
     [said] = logged["stored_ids"]
@@ -110,7 +110,7 @@ async def test_another_persons_chat_is_not_there_to_change(hire: Hire) -> None:
     assert (kept["title"], kept["message_count"]) == (None, 1)
 
 
-async def test_pages_of_the_machine_are_an_admins(hire: Hire) -> None:
+async def test_settings_and_metrics_are_open_only_to_an_admin(hire: Hire) -> None:
     kim, watcher = await hire("kim"), await hire("prometheus", Level.METRICS)
     for path in ("/settings", "/metrics"):
         assert problem_of(await kim.ask("GET", path), 401)["message"] == "This token may not see that."
@@ -120,13 +120,13 @@ async def test_pages_of_the_machine_are_an_admins(hire: Hire) -> None:
     assert "prometheus</th>" not in access
 
 
-async def test_what_is_shared_is_read_by_others_and_changed_by_its_owner_alone(hire: Hire) -> None:
+async def test_a_chat_that_is_shared_is_read_by_others_and_changed_only_by_its_owner(hire: Hire) -> None:
     kim, lee = await hire("kim"), await hire("lee")
     await kim.log("kims", "the harbour report")
     shared = (await kim.run("share", "kims", **{"with": "team"})).json()
     assert (shared["channel"]["owner"], shared["channel"]["shared_with"]) == ("kim", "team")
-    told = (await lee.run("extract", "kims")).json()
-    assert [one["text"] for one in told["messages"]] == ["the harbour report"]
+    extracted = (await lee.run("extract", "kims")).json()
+    assert [one["text"] for one in extracted["messages"]] == ["the harbour report"]
     for answer in (
         await lee.ask("PATCH", "/bo/channels/kims", json={"title": "mine"}),
         await lee.ask("DELETE", "/bo/channels/kims"),
@@ -140,7 +140,7 @@ async def test_what_is_shared_is_read_by_others_and_changed_by_its_owner_alone(h
     assert problem_of(await lee.run("extract", "kims"), 404)
 
 
-async def test_what_is_shared_with_a_project_is_read_by_tokens_for_it(hire: Hire) -> None:
+async def test_a_chat_that_is_shared_with_a_project_is_read_by_tokens_for_it(hire: Hire) -> None:
     kim = await hire("kim")
     await kim.log("kims", "hello", project="/srv/shop/web")
     await kim.log("elsewhere", "hello")
@@ -158,7 +158,7 @@ async def test_what_is_shared_with_a_project_is_read_by_tokens_for_it(hire: Hire
     assert refused["message"] == "The conversation belongs to no project."
 
 
-async def test_sharing_ends_when_it_was_said_to(hire: Hire) -> None:
+async def test_sharing_ends_at_its_time(hire: Hire) -> None:
     kim, lee = await hire("kim"), await hire("lee")
     await kim.log("kims", "hello")
     shared = (await kim.run("share", "kims", **{"with": "team", "until": "2101-01-01"})).json()["channel"]
@@ -166,15 +166,15 @@ async def test_sharing_ends_when_it_was_said_to(hire: Hire) -> None:
     assert await lee.sees() == ["kims"]
     until = {"with": "team", "until": "2025-01-01T00:00:00Z"}
     said = {"field": "shared", "value": until, "done_at": "2100-01-01T00:00:00Z", "names": ["kims"]}
-    told = await kim.ask("POST", "/bo/edits", json={"items": [said]})
-    assert told.json() == {"items": [{"why": None}]}
+    edited = await kim.ask("POST", "/bo/edits", json={"items": [said]})
+    assert edited.json() == {"items": [{"why": None}]}
     assert await lee.sees() == []
     assert "shared_with" not in (await kim.ask("GET", "/bo/channels/kims")).json()
     assert problem_of(await kim.run("share", "kims", **until))["message"] == "That time is in the past."
     problem_of(await kim.run("share", "kims", **{"with": "nobody", "until": "2101-01-01"}))
 
 
-async def test_sharing_is_a_run_and_stands_on_the_page(hire: Hire) -> None:
+async def test_sharing_is_a_run_and_is_shown_on_the_page(hire: Hire) -> None:
     kim, lee = await hire("kim"), await hire("lee")
     await kim.log("kims", "hello")
     form = {"channel": "kims", "with": "team", "until": "2101-01-01"}
@@ -224,7 +224,7 @@ async def test_an_owner_sees_who_else_read_a_chat(hire: Hire) -> None:
     assert "boss ·" not in (await lee.ask("GET", "/margin/kims")).text
 
 
-async def test_the_trash_is_emptied_by_an_admin_alone(hire: Hire) -> None:
+async def test_only_an_admin_empties_the_trash(hire: Hire) -> None:
     kim, lee = await hire("kim"), await hire("lee")
     await lee.log("lees", "hello")
     await lee.ask("POST", "/deletions", data={"channel": "lees"})
@@ -240,7 +240,9 @@ async def erase(person: Person, **named: Any) -> httpx.Response:
     )
 
 
-async def test_a_person_erases_own_chats_with_all_that_was_made_of_them(hire: Hire, orchestrator: Orchestrator) -> None:
+async def test_a_person_erases_own_chats_with_everything_derived_from_them(
+    hire: Hire, orchestrator: Orchestrator
+) -> None:
     kim, lee, boss = await hire("kim"), await hire("lee"), await hire("boss", Level.ADMIN)
     await kim.log("kims", "the quokkalike report", project="/srv/shop")
     await kim.log("more", "more of the quokkalike")
@@ -264,7 +266,7 @@ async def test_a_person_erases_own_chats_with_all_that_was_made_of_them(hire: Hi
     assert again["message"] == "Nothing to forget."
 
 
-async def test_a_chat_that_another_person_erases_as_well_goes_on_for_its_other_owner(hire: Hire) -> None:
+async def test_a_chat_that_one_person_erases_stays_another_persons(hire: Hire) -> None:
     kim, lee = await hire("kim"), await hire("lee")
     await kim.log("basket", "why does it lose items?", "the session expires")
     await lee.log("basket", "why does it lose items?", "the session expires")
@@ -275,9 +277,7 @@ async def test_a_chat_that_another_person_erases_as_well_goes_on_for_its_other_o
     assert await lee.sees() == [own]
 
 
-async def test_a_record_that_names_one_of_many_erased_messages_loses_its_words(
-    hire: Hire, orchestrator: Orchestrator
-) -> None:
+async def test_a_record_of_one_of_many_erased_messages_loses_its_words(hire: Hire, orchestrator: Orchestrator) -> None:
     kim, lee, boss = await hire("kim"), await hire("lee"), await hire("boss", Level.ADMIN)
     await kim.log("kims", *(f"report {number} of the harbour" for number in range(201)))
     await lee.log("lees", "the wombat report")
@@ -289,7 +289,7 @@ async def test_a_record_that_names_one_of_many_erased_messages_loses_its_words(
     assert "harbour" not in "\n".join(rows_of(orchestrator.registry))
 
 
-async def test_a_person_erases_nothing_that_is_only_shared_or_anybodys(hire: Hire, log: Log) -> None:
+async def test_a_person_erases_nothing_that_is_only_shared_or_has_no_owner(hire: Hire, log: Log) -> None:
     await log("ours", "hello")
     kim, lee = await hire("kim"), await hire("lee")
     await kim.log("kims", "hello")
@@ -303,7 +303,7 @@ async def test_a_person_erases_nothing_that_is_only_shared_or_anybodys(hire: Hir
     assert await lee.sees() == ["lees", "ours"]
 
 
-async def test_nobody_but_an_admin_erases_chats_of_another_person(hire: Hire) -> None:
+async def test_only_an_admin_erases_chats_of_another_person(hire: Hire) -> None:
     kim, lee, boss = await hire("kim"), await hire("lee"), await hire("boss", Level.ADMIN)
     phone = await hire("kim-phone", Level.READ, owner="kim")
     limited = await hire("kim-shop", owner="kim", projects=["/srv/shop"])
@@ -324,7 +324,7 @@ async def test_nobody_but_an_admin_erases_chats_of_another_person(hire: Hire) ->
     assert await boss.sees() == ["lees"]
 
 
-async def test_a_person_whose_chat_has_a_common_name_takes_no_words_from_records_of_others(hire: Hire) -> None:
+async def test_erasing_a_chat_with_a_common_name_changes_no_records_of_others(hire: Hire) -> None:
     kim, lee = await hire("kim"), await hire("lee")
     await kim.log("e", "hello")
     await lee.log("lees", "the wombat report")
@@ -370,7 +370,7 @@ async def test_a_person_gets_exactly_own_chats_in_a_zip(hire: Hire, log: Log) ->
     assert "kim-phone" not in margin
 
 
-async def test_an_admin_sees_everybody_and_ends_a_token_on_the_page(hire: Hire, orchestrator: Orchestrator) -> None:
+async def test_an_admin_sees_everybody_and_revokes_a_token_on_the_page(hire: Hire, orchestrator: Orchestrator) -> None:
     kim, lee, boss = await hire("kim"), await hire("lee"), await hire("boss", Level.ADMIN)
     await kim.log("kims", "the harbour report", "is done")
     await kim.ask("POST", "/login", data={"token": kim.headers["authorization"].removeprefix("Bearer ")})
@@ -394,7 +394,7 @@ async def _people(person: Person) -> list[list[str]]:
     return [re.findall(r"<t[hd][^>]*>([^<]*)", row) for row in table]
 
 
-async def test_what_a_person_erased_is_forgotten_for_that_person_and_takes_no_name_from_others(
+async def test_words_that_a_person_erased_are_refused_for_that_person_and_the_channel_name_stays_free(
     hire: Hire, orchestrator: Orchestrator
 ) -> None:
     kim, lee, boss = await hire("kim"), await hire("lee"), await hire("boss", Level.ADMIN)
@@ -405,18 +405,18 @@ async def test_what_a_person_erased_is_forgotten_for_that_person_and_takes_no_na
     await kim.log("parser", *together)
     await erase(kim, owner="kim")
     assert (await kim.log("parser again", *together))["not_kept"]
-    for _ in range(2):  # a name of its own, when the name is another person's
+    for _ in range(2):  # stored under a name of its own if the name is another person's
         again = await kim.log("general", "hello again")
         assert again["not_kept"] == "This conversation is not stored: it was forgotten."
-        kept = await lee.log("general", *asked)  # that kim asked this in two conversations forgets no third one
+        kept = await lee.log("general", *asked)  # erased from two of kim's conversations, kept in others
         assert (kept["channel"], len(kept["stored_ids"])) == ("general", 2)
         kept = await lee.log("tuesday", *together)
         assert (kept["channel"], len(kept["stored_ids"])) == ("tuesday", 2)
     said = {"operation": "conversation_log", "channel": "notes", "messages": [{"role": "user", "text": "hi"}]}
-    assert (await orchestrator.run(said))["not_kept"]  # as when kim's own zip is imported at the server's terminal
+    assert (await orchestrator.run(said))["not_kept"]  # as when kim's own zip is imported in the server's terminal
     assert await boss.sees() == ["general", "tuesday"]
     await kim.log("ours", "where do the herons sleep?")
     await lee.log("ours", "where do the otters sleep?")
     await erase(lee, owner="lee")
     await erase(kim, owner="kim")
-    assert (await lee.log("ours", "and in winter?"))["not_kept"]  # it had another name, for kim had this one
+    assert (await lee.log("ours", "and in winter?"))["not_kept"]  # the name was kim's, so it had another one

@@ -1,4 +1,4 @@
-"""Recurring problems are shown with the conversations that met them."""
+"""Test that recurring problems are shown with their conversations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.anyio
 FAULT = "npm run build says\nTypeError: Cannot read properties of undefined (reading '{}')"
 
 
-async def test_what_two_conversations_met_is_shown_with_both(http: httpx.AsyncClient, log: Log) -> None:
+async def test_a_problem_of_two_conversations_is_shown_with_both(http: httpx.AsyncClient, log: Log) -> None:
     [first, _] = await log("shop", FAULT.format("map"), "Guard the list.", project="/home/me/shop")
     await log("blog", FAULT.format("id"), "It is not loaded yet.", project="/home/me/blog")
     await log("alone", "RuntimeError: only here and once", "Hm.")
@@ -23,12 +23,12 @@ async def test_what_two_conversations_met_is_shown_with_both(http: httpx.AsyncCl
     assert "only here and once" not in page
 
 
-async def test_a_registry_without_any_says_so(http: httpx.AsyncClient) -> None:
+async def test_a_registry_without_any_problem_says_so(http: httpx.AsyncClient) -> None:
     page = (await http.get("/insights/problems", headers={"Accept": "text/html"})).text
     assert "No matches" in page
     assert "recurring" not in page
 
 
-async def test_insights_lead_to_them_without_scripts(http: httpx.AsyncClient) -> None:
+async def test_insights_link_to_problems_without_scripts(http: httpx.AsyncClient) -> None:
     page = (await http.get("/insights", headers={"Accept": "text/html"})).text
     assert '<noscript><a href="/insights/problems">Recurring problems</a></noscript>' in page

@@ -1,4 +1,4 @@
-"""A token that asks more often than it may is told so, and when to ask again; others are not held up."""
+"""Test rate limits: a token over its limit gets the time to retry, and delays no others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECRET = "this-users-secret"
 
 
 class Clock:
-    """Seconds that pass only when a test says so."""
+    """A clock that a test sets."""
 
     now = 1000.0
 
@@ -67,7 +67,7 @@ async def test_each_token_has_its_own_minute_and_may_have_its_own_limit(
     assert {(await http.get("/bo/channels", headers=this_user)).status_code for _ in range(9)} == {200}
 
 
-async def test_what_is_written_too_often_is_refused_and_not_stored(hire: Hire, clock: Clock) -> None:
+async def test_a_write_over_the_limit_is_refused_and_not_stored(hire: Hire, clock: Clock) -> None:
     robot = await hire("robot", per_minute=1)
     await robot.log("notes", "one")
     said = {"channel": "notes", "messages": [{"role": "user", "text": "two"}]}
@@ -76,7 +76,7 @@ async def test_what_is_written_too_often_is_refused_and_not_stored(hire: Hire, c
     assert (await robot.ask("GET", "/bo/channels/notes")).json()["message_count"] == 1
 
 
-async def test_a_page_and_an_mcp_client_are_told_in_their_own_shape(
+async def test_a_page_and_an_mcp_client_get_the_limit_in_their_own_format(
     hire: Hire, http: httpx.AsyncClient, clock: Clock
 ) -> None:
     kim = await hire("kim", Level.ADMIN, per_minute=1)

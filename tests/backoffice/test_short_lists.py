@@ -1,4 +1,4 @@
-"""GET /bo/pins, views, briefings, cases, backups: the short lists of records that are not conversations."""
+"""Test GET /bo/pins, views, briefings, cases, and backups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.backoffice.conftest import Log
 pytestmark = pytest.mark.anyio
 
 
-async def test_what_is_kept_is_listed(http: httpx.AsyncClient, orchestrator: Orchestrator, log: Log) -> None:
+async def test_stored_records_are_listed(http: httpx.AsyncClient, orchestrator: Orchestrator, log: Log) -> None:
     [first, _] = await log("fib", "Why is it slow?", "It computes everything twice.")
     pages = {"Accept": "text/html", "Origin": "http://127.0.0.1:8765"}
     await http.post("/pins", data={"channel": "fib"}, headers=pages)

@@ -1,4 +1,4 @@
-"""The clients on this machine: their own stores, how they are connected, and bringing in what is new."""
+"""Test the clients of this machine: their stores, connections, and a sync."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 def app(orchestrator: Orchestrator, empty_home: Path) -> FastAPI:
-    """A backoffice that knows the clients, as `ctxr serve` puts it together."""
+    """Return a backoffice that knows the clients, as in `ctxr serve`."""
     return application(orchestrator, connections=connections_from(empty_home))
 
 
 @pytest.fixture
 def claude(empty_home: Path) -> Path:
-    """Claude Code's folder with one session, in which there is something no reader knows."""
+    """Return Claude Code's folder with one session that has something unknown in it."""
     talk = Dialogue(session_id(7))
     talk.user("Why does the basket lose its items?")
     talk.says("It makes a new list each time.", "msg_1")
@@ -38,17 +38,17 @@ def claude(empty_home: Path) -> Path:
     return empty_home / ".claude"
 
 
-async def seen(app: FastAPI) -> dict[str, Any]:
-    """What the settings show."""
+async def sources_of(app: FastAPI) -> dict[str, Any]:
+    """Return the sources that the settings page shows."""
     found: dict[str, Any] = await app.state.machine.describe()
     return found
 
 
-async def synced(http: httpx.AsyncClient, app: FastAPI) -> dict[str, Any]:
-    """What there is after a sync that was started by the page's button."""
+async def sync_on_page(http: httpx.AsyncClient, app: FastAPI) -> dict[str, Any]:
+    """Sync by the page's button; return the sources afterwards."""
     answer = await http.post("/settings/sync")
     assert (answer.status_code, answer.headers["location"]) == (303, "/settings")
-    while (found := await seen(app))["sync"]["state"] == "running":
+    while (found := await sources_of(app))["sync"]["state"] == "running":
         pass
     return found
 
@@ -59,13 +59,13 @@ def parts_of_client(found: dict[str, Any], name: str) -> dict[tuple[str, str], A
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_store_is_known_before_it_is_read_and_explained_after(
+async def test_a_store_is_listed_before_it_is_read_and_reported_after(
     http: httpx.AsyncClient, app: FastAPI, claude: Path
 ) -> None:
-    [store] = (await seen(app))["stores"]
+    [store] = (await sources_of(app))["stores"]
     assert (store["source"], store["path"], store["is_here"]) == ("claude-code", str(claude), True)
     assert (store["synced_at"], store["seen"]) == (None, 0)
-    found = await synced(http, app)
+    found = await sync_on_page(http, app)
     [store] = found["stores"]
     assert (store["seen"], store["parsed"], store["skipped"]) == (1, 1, [])
     [drift] = store["drift"]
@@ -78,33 +78,35 @@ async def test_a_store_is_known_before_it_is_read_and_explained_after(
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_sync_without_news_has_looked_all_the_same(http: httpx.AsyncClient, app: FastAPI, claude: Path) -> None:
-    assert (await seen(app))["stores"][0]["looked_at"] is None
-    [first] = (await synced(http, app))["stores"]
-    again = await synced(http, app)
+async def test_a_sync_without_news_updates_the_time_of_the_check(
+    http: httpx.AsyncClient, app: FastAPI, claude: Path
+) -> None:
+    assert (await sources_of(app))["stores"][0]["looked_at"] is None
+    [first] = (await sync_on_page(http, app))["stores"]
+    again = await sync_on_page(http, app)
     [second] = again["stores"]
     assert second["synced_at"] == first["synced_at"]
     assert first["synced_at"] <= first["looked_at"] < second["looked_at"] == again["sync"]["finished_at"]
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_client_whose_history_is_here_is_on_this_machine(
+async def test_a_client_with_a_history_is_on_this_machine(
     app: FastAPI, empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(empty_home / "elsewhere", Dialogue(session_id(7)))
     monkeypatch.setenv("CTXR_CLAUDE_CODE_DIR", str(empty_home / "elsewhere"))
-    found = await seen(app)
+    found = await sources_of(app)
     assert [store["source"] for store in found["stores"]] == ["claude-code"]
     assert "ctxr install claude-code" in parts_of_client(found, "Claude Code").values()
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_store_that_is_gone_stays_known_and_is_no_deletion(
+async def test_a_store_that_is_gone_stays_listed_and_deletes_nothing(
     http: httpx.AsyncClient, app: FastAPI, claude: Path
 ) -> None:
-    await synced(http, app)
+    await sync_on_page(http, app)
     os.rename(claude, claude.with_name("elsewhere"))
-    [store] = (await seen(app))["stores"]
+    [store] = (await sources_of(app))["stores"]
     assert (store["is_here"], store["seen"]) == (False, 1)
     assert (await http.get("/bo/channels")).json()["total"] == 1
 
@@ -116,7 +118,7 @@ async def test_an_accounts_export_is_uploaded(
     export = write_zip(tmp_path / "export.zip", chatgpt_files(chatgpt_chat()))
     sent = await http.post("/settings/imports", files={"file": ("export.zip", export.read_bytes())})
     assert (sent.status_code, sent.headers["location"]) == (303, "/settings#stores")
-    while (found := await seen(app))["sync"]["state"] == "running":
+    while (found := await sources_of(app))["sync"]["state"] == "running":
         pass
     assert [one.source for one in found["sync"]["stores"]] == ["chatgpt"]
     [channel] = (await http.get("/bo/channels")).json()["items"]
@@ -133,13 +135,13 @@ async def test_a_sync_that_fails_says_why(
         raise ValueError("a bug")
 
     monkeypatch.setattr("backoffice.machine.sync", broken)
-    found = await synced(http, app)
+    found = await sync_on_page(http, app)
     assert (found["sync"]["state"], found["sync"]["error"]["code"]) == ("failed", "INTERNAL_ERROR")
     assert "a bug" not in found["sync"]["error"]["details"]
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_each_client_says_what_of_us_it_has_and_how_to_get_the_rest(
+async def test_each_client_shows_which_parts_are_installed_and_how_to_get_the_rest(
     app: FastAPI, log: Log, empty_home: Path, tmp_path: Path
 ) -> None:
     (empty_home / ".cursor").mkdir()
@@ -148,7 +150,7 @@ async def test_each_client_says_what_of_us_it_has_and_how_to_get_the_rest(
     project.mkdir()
     await log("cursor_session_1", "Hello", source="cursor", project=str(project))
     with_rule = f"ctxr install cursor --project '{project}'"
-    found = await seen(app)
+    found = await sources_of(app)
     assert parts_of_client(found, "Cursor") == {
         ("server", "missing"): "ctxr install cursor",
         ("hooks", "missing"): "ctxr install cursor",
@@ -160,25 +162,27 @@ async def test_each_client_says_what_of_us_it_has_and_how_to_get_the_rest(
     }
     assert not next(one for one in found["clients"] if one.client == "Codex").is_here
     assert bare_ctxr("install", "cursor", "--project", str(project), "--yes").exit_code == 0
-    states = {state for _, state in parts_of_client(await seen(app), "Cursor")}
+    states = {state for _, state in parts_of_client(await sources_of(app), "Cursor")}
     assert states == {"installed"}
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_what_starts_another_program_or_cannot_be_read_is_told_apart(app: FastAPI, empty_home: Path) -> None:
+async def test_an_entry_of_another_program_and_an_unreadable_file_are_shown_as_such(
+    app: FastAPI, empty_home: Path
+) -> None:
     folder = empty_home / ".cursor"
     folder.mkdir()
     old = '{"mcpServers": {"context-registry": {"command": "/old/ctxr", "args": ["mcp"]}}}'
     (folder / "mcp.json").write_text(old, encoding="utf-8")
     (folder / "hooks.json").write_text("{oops", encoding="utf-8")
-    states = parts_of_client(await seen(app), "Cursor").keys()
+    states = parts_of_client(await sources_of(app), "Cursor").keys()
     assert states == {("server", "differs"), ("hooks", "unreadable")}
-    assert (folder / "mcp.json").read_text(encoding="utf-8") == old, "looking changes nothing"
+    assert (folder / "mcp.json").read_text(encoding="utf-8") == old, "the file is unchanged"
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-async def test_a_shared_registry_looks_at_nobodys_files(http: httpx.AsyncClient, app: FastAPI, claude: Path) -> None:
-    found = await seen(app)
+async def test_a_shared_registry_reads_no_ones_files(http: httpx.AsyncClient, app: FastAPI, claude: Path) -> None:
+    found = await sources_of(app)
     assert found == {"is_shared": True, "stores": [], "clients": (), "sync": None}
     assert "ctxr sync" in problem_of(await http.post("/settings/sync"))["details"]
     answer = await http.post("/settings/clients/cursor", data={"connects": "true"})

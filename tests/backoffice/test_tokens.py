@@ -1,4 +1,4 @@
-"""Who shows no token, or one that is not good, gets nothing; who does gets what the token allows."""
+"""Test tokens: without a valid one nothing is answered; with one, what it allows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Make = Callable[..., Awaitable[dict[str, str]]]
 
 @pytest.fixture
 def make(orchestrator: Orchestrator) -> Make:
-    """Make a token; returns the header that shows it."""
+    """Return a function that makes a token and returns its header."""
 
     async def made(name: str, level: Level = Level.READ, *channels: str, **given: Any) -> dict[str, str]:
         token = await orchestrator.registry.write(lambda tx: create_token(tx, name, level, channels, **given))
@@ -44,11 +44,11 @@ def browser_at(app: FastAPI) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8765")
 
 
-async def test_without_tokens_this_machine_is_let_in(http: httpx.AsyncClient) -> None:
+async def test_without_tokens_this_machine_has_access(http: httpx.AsyncClient) -> None:
     assert (await http.get("/bo/channels")).status_code == 200
 
 
-async def test_with_tokens_nobody_is_let_in_without_a_good_one(http: httpx.AsyncClient, make: Make) -> None:
+async def test_with_tokens_a_valid_one_is_needed(http: httpx.AsyncClient, make: Make) -> None:
     expired = await make("old", expires_at=now() - timedelta(seconds=1))
     for headers in ({}, {"authorization": "Bearer ctxr_guess"}, {"authorization": "Basic eDp5"}, expired):
         for path in ("/bo/channels", "/bo/ao/executions", "/metrics", "/docs", "/nonsense", "/bo/events"):
@@ -59,7 +59,7 @@ async def test_with_tokens_nobody_is_let_in_without_a_good_one(http: httpx.Async
         assert (await http.get(path)).status_code == 200
 
 
-async def test_a_revoked_token_opens_nothing_from_then_on(
+async def test_a_revoked_token_is_refused_at_once(
     http: httpx.AsyncClient, make: Make, orchestrator: Orchestrator
 ) -> None:
     await make("other")
@@ -69,7 +69,7 @@ async def test_a_revoked_token_opens_nothing_from_then_on(
     assert (await http.get("/bo/channels", headers=shown)).status_code == 401
 
 
-async def test_of_a_token_only_a_digest_is_kept_and_when_it_was_used(
+async def test_only_a_digest_of_a_token_is_stored_and_its_last_use(
     http: httpx.AsyncClient, make: Make, orchestrator: Orchestrator
 ) -> None:
     shown = await make("phone")
@@ -86,7 +86,7 @@ async def test_of_a_token_only_a_digest_is_kept_and_when_it_was_used(
     assert secret not in str(rows)
 
 
-async def test_a_token_may_do_what_its_scope_says(http: httpx.AsyncClient, make: Make) -> None:
+async def test_a_token_has_the_rights_of_its_scope(http: httpx.AsyncClient, make: Make) -> None:
     _, read, write, admin = [await make(level.value, level) for level in Level]
     log = {"channel": "cursor_1", "messages": [{"role": "user", "text": "hello"}]}
     assert problem_of(await http.post("/bo/conversations", json=log, headers=read), 401)["code"] == "UNAUTHORIZED"
@@ -99,7 +99,7 @@ async def test_a_token_may_do_what_its_scope_says(http: httpx.AsyncClient, make:
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_token_may_do_no_more_in_the_playground(http: httpx.AsyncClient, make: Make, log: Log) -> None:
+async def test_a_token_has_the_same_rights_in_the_playground(http: httpx.AsyncClient, make: Make, log: Log) -> None:
     await log("cursor_1", "Hello")
     read = await make("reader", Level.READ, "codex_*")
     found = (await http.post("/flow/try", data={"operation": "search", "text": "hello"}, headers=read)).headers[
@@ -114,7 +114,7 @@ async def test_a_token_may_do_no_more_in_the_playground(http: httpx.AsyncClient,
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-async def test_a_token_runs_the_test_cases_of_its_own_conversations_alone(
+async def test_a_token_runs_only_the_test_cases_of_its_own_conversations(
     http: httpx.AsyncClient, make: Make, log: Log
 ) -> None:
     [message_id] = await log("cursor_1", "The kettle whistles")
@@ -125,13 +125,13 @@ async def test_a_token_runs_the_test_cases_of_its_own_conversations_alone(
     assert "kettle" in (await http.post("/flow/cases/run", headers=everything)).text
 
 
-async def test_the_settings_page_says_what_each_token_is_for(http: httpx.AsyncClient, make: Make) -> None:
+async def test_the_settings_page_shows_the_scope_of_each_token(http: httpx.AsyncClient, make: Make) -> None:
     await make("prometheus", Level.METRICS)
     page = await http.get("/settings/access", headers=await make("me", Level.ADMIN))
     assert re.findall(r'data-label="Level">(\w*)<', page.text) == ["admin", "metrics"]
 
 
-async def test_what_a_token_may_not_touch_is_refused_and_not_changed(
+async def test_a_channel_that_a_token_may_not_touch_is_refused_and_not_changed(
     http: httpx.AsyncClient, make: Make, log: Log
 ) -> None:
     await log("codex_1", "theirs", title="Theirs")
@@ -156,7 +156,7 @@ async def test_what_a_token_may_not_touch_is_refused_and_not_changed(
 
 
 @pytest.mark.parametrize("what", ["channel", "message"])
-async def test_what_was_forgotten_is_told_to_tokens_that_let_see_it(
+async def test_a_forgotten_channel_is_announced_to_tokens_that_could_see_it(
     http: httpx.AsyncClient, make: Make, log: Log, what: str
 ) -> None:
     said, _ = await log("cursor_1", "hello", "again", project="/home/me/shop")
@@ -179,7 +179,7 @@ async def test_what_was_forgotten_is_told_to_tokens_that_let_see_it(
     assert told == dict.fromkeys(shown, 0) | {"all": count, "its channel": count, "its project": count}
 
 
-async def test_a_project_token_writes_into_its_project_alone(http: httpx.AsyncClient, make: Make, log: Log) -> None:
+async def test_a_project_token_writes_only_into_its_project(http: httpx.AsyncClient, make: Make, log: Log) -> None:
     await log("theirs", "hello", project="/home/me/other")
     shown = await make("a", Level.WRITE, projects=["/home/me/mine"])
 
@@ -194,7 +194,7 @@ async def test_a_project_token_writes_into_its_project_alone(http: httpx.AsyncCl
     assert await written("theirs", project="/home/me/mine") == 401
 
 
-async def test_a_nickname_of_others_is_taken_without_saying_whose_it_is(
+async def test_a_nickname_of_others_is_taken_without_naming_its_channel(
     http: httpx.AsyncClient, make: Make, log: Log
 ) -> None:
     await log("codex_1", "theirs")
@@ -217,7 +217,7 @@ async def test_executions_say_which_token_read_what(http: httpx.AsyncClient, mak
     assert [one["id"] for one in own["items"]] == [run["id"]]
 
 
-async def test_events_tell_of_what_the_token_may_see(app: FastAPI, make: Make, log: Log) -> None:
+async def test_events_tell_only_what_the_token_may_see(app: FastAPI, make: Make, log: Log) -> None:
     await log("codex_1", "theirs", "theirs too")
     await log("cursor_1", "mine")
     shown = await make("a", Level.READ, "cursor_*")
@@ -244,7 +244,7 @@ async def test_an_event_stream_ends_when_its_token_is_revoked(
             await stream.ended.wait()
 
 
-async def test_an_event_stream_ends_when_its_session_gets_another_access(
+async def test_an_event_stream_ends_when_its_session_gets_other_rights(
     app: FastAPI, make: Make, orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(admission, "RECHECK_S", 0.01)
@@ -292,7 +292,7 @@ async def test_signing_in_leads_to_no_other_site(http: httpx.AsyncClient, make: 
         assert answer.headers["location"] == "/"
 
 
-async def test_a_session_ends_when_its_token_is_revoked(
+async def test_a_browser_session_ends_when_its_token_is_revoked(
     http: httpx.AsyncClient, make: Make, orchestrator: Orchestrator
 ) -> None:
     await make("other")
@@ -303,8 +303,8 @@ async def test_a_session_ends_when_its_token_is_revoked(
     assert (await http.get("/bo/channels")).status_code == 401
 
 
-async def test_a_session_is_known_to_another_process_until_it_ends(orchestrator: Orchestrator) -> None:
-    """Two servers of one registry, or one before and after a restart."""
+async def test_a_browser_session_is_valid_in_another_process_until_it_ends(orchestrator: Orchestrator) -> None:
+    """Two servers of one registry, or one server restarted."""
     rules = AdmissionRules(is_open=False, secret="ours")
 
     async def signed_in(browser: httpx.AsyncClient) -> bool:
@@ -318,7 +318,7 @@ async def test_a_session_is_known_to_another_process_until_it_ends(orchestrator:
             key = there.cookies["ctxr_session"]
             await there.post("/logout", headers={"origin": "http://127.0.0.1:8765"})
             here.cookies.set("ctxr_session", key)
-            assert not await signed_in(here), "a key that somebody copied opens nothing after that"
+            assert not await signed_in(here), "a copied key is invalid then"
             here.cookies.clear()
             await here.post("/login", data={"code": sign_in_code("ours")})
             assert await signed_in(here)
@@ -327,7 +327,9 @@ async def test_a_session_is_known_to_another_process_until_it_ends(orchestrator:
             assert not await signed_in(here)
 
 
-async def test_a_session_lasts_twelve_hours(orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_browser_session_lasts_twelve_hours(
+    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with browser_at(application(orchestrator, rules=AdmissionRules(is_open=False, secret="ours"))) as browser:
         await browser.post("/login", data={"code": sign_in_code("ours")})
         for hours, status in ((11.9, 200), (12.1, 401)):
@@ -336,7 +338,7 @@ async def test_a_session_lasts_twelve_hours(orchestrator: Orchestrator, monkeypa
             assert (await browser.get("/bo/channels")).status_code == status
 
 
-async def test_a_browser_signs_in_to_a_registry_that_is_read_only(
+async def test_a_browser_signs_in_to_a_read_only_registry(
     orchestrator: Orchestrator, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = (await make("me"))["authorization"].removeprefix("Bearer ")

@@ -1,4 +1,4 @@
-"""GET /bo/usage: tokens and their list price."""
+"""Test GET /bo/usage: tokens and their list price."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def spent(orchestrator: Orchestrator) -> None:
 
 
 @pytest.mark.usefixtures("spent")
-async def test_tokens_and_their_price_are_summed_by_what_is_asked_for(http: httpx.AsyncClient) -> None:
+async def test_tokens_and_their_price_are_grouped_as_asked(http: httpx.AsyncClient) -> None:
     found = (await http.get("/bo/usage", params={"by": "session"})).json()
     assert [(row["name"], row["output_tokens"]) for row in found["rows"]] == [("baskets", 4000), ("login", 1000)]
     assert found["total"]["cost_usd"] == pytest.approx((20 * 5 + 5000 * 25) / 1e6)
@@ -28,6 +28,6 @@ async def test_tokens_and_their_price_are_summed_by_what_is_asked_for(http: http
     assert [(row["name"], row["output_tokens"]) for row in one["rows"]] == [("claude-opus-4-5", 1000)]
 
 
-async def test_what_it_cannot_be_summed_by_is_refused(http: httpx.AsyncClient) -> None:
+async def test_an_unknown_grouping_is_refused(http: httpx.AsyncClient) -> None:
     assert "by" in problem_of(await http.get("/bo/usage", params={"by": "week"}), 400)["details"]
     assert problem_of(await http.get("/bo/usage", params={"channel": "nowhere"}), 404)["code"] == "NOT_FOUND"

@@ -1,4 +1,4 @@
-"""What a person brings in is the person's own, and what a person changes is what was meant."""
+"""Test that imports belong to their person, and that a change never applies to another chat of the same name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize("meant", ["basket", "plans", "#1"])
-async def test_what_shall_change_a_shared_chat_changes_none_of_ones_own(hire: Hire, meant: str) -> None:
+async def test_an_edit_of_a_shared_chat_does_not_change_ones_own(hire: Hire, meant: str) -> None:
     kim, lee = await hire("kim"), await hire("lee")
     await lee.log("basket-two", "mine")
     await lee.log("plans-two", "mine, too")
@@ -34,7 +34,7 @@ async def test_what_shall_change_a_shared_chat_changes_none_of_ones_own(hire: Hi
     assert [(one["title"], one.get("shared_with")) for one in own] == [(None, None)] * 2
 
 
-async def test_an_export_that_is_uploaded_belongs_to_who_uploaded_it(hire: Hire) -> None:
+async def test_an_uploaded_export_belongs_to_its_uploader(hire: Hire) -> None:
     boss, kim = await hire("boss", Level.ADMIN), await hire("kim")
     said = {"uuid": "a", "sender": "human", "text": "my salary", "created_at": "2026-03-02T10:00:00Z"}
     chat = {"uuid": "b", "name": "Pay", "created_at": said["created_at"], "updated_at": said["created_at"]}
@@ -51,7 +51,7 @@ async def test_an_export_that_is_uploaded_belongs_to_who_uploaded_it(hire: Hire)
     assert await kim.sees() == []
 
 
-async def test_who_may_not_have_the_machine_read_is_told_what_to_do_on_ones_own(hire: Hire) -> None:
+async def test_a_person_without_access_to_the_machine_is_told_what_to_run(hire: Hire) -> None:
     page = (await (await hire("kim")).ask("GET", "/")).text
     assert ("ctxr sync" in page, "ctxr install" in page, 'href="/settings"' in page.split("<main")[1]) == (
         True,
@@ -60,7 +60,7 @@ async def test_who_may_not_have_the_machine_read_is_told_what_to_do_on_ones_own(
     )
 
 
-async def test_the_settings_of_a_person_lead_to_no_page_that_is_refused(hire: Hire) -> None:
+async def test_no_link_on_the_settings_page_of_a_person_is_refused(hire: Hire) -> None:
     kim, seen = await hire("kim"), set[str]()
     to_see = {"/"}
     while to_see - seen:
