@@ -1,7 +1,7 @@
-"""The README's moving picture shows what the program answers."""
+"""Test that the README's animation shows the program's answers."""
 
 from benchmarks.demo import PICTURE, draw
 
 
-def test_the_picture_is_of_this_program() -> None:
+def test_the_animation_shows_this_programs_answers() -> None:
     assert draw() == PICTURE.read_text(encoding="utf-8"), "run: python -m benchmarks.demo"

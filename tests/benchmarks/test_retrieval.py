@@ -1,4 +1,4 @@
-"""The evaluation itself: it reads public benchmarks as they are published, and measures what it says it measures."""
+"""Test the retrieval evaluation: reading of public benchmarks, and its figures."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ BEAM_QUESTIONS = {
 }
 
 
-def test_locomo_names_the_turns_that_answer_however_they_are_written(files: tuple[Path, Path]) -> None:
+def test_locomo_questions_name_their_answering_turns_in_every_notation(files: tuple[Path, Path]) -> None:
     found, sessions, dialogues = locomo(files[0])
     assert (sessions.sessions, sessions.questions) == (found.sessions, found.questions)  # there is only one dialogue
     assert [session.id for session in found.sessions] == ["0_session_1", "0_session_2"]
@@ -150,7 +150,7 @@ def test_locomo_names_the_turns_that_answer_however_they_are_written(files: tupl
     assert dialogues.questions[1].sessions == ("0",)
 
 
-def test_locomos_halves_share_no_dialogue_and_each_is_asked_what_another_of_its_half_answers(
+def test_locomos_halves_share_no_dialogue_and_ask_each_dialogue_the_questions_of_the_other(
     files: tuple[Path, Path],
 ) -> None:
     files[0].write_text(json.dumps(4 * json.loads(files[0].read_text(encoding="utf-8"))), encoding="utf-8")
@@ -165,7 +165,7 @@ def test_locomos_halves_share_no_dialogue_and_each_is_asked_what_another_of_its_
         }
 
 
-def test_longmemeval_has_a_registry_for_each_question_and_questions_without_answer(files: tuple[Path, Path]) -> None:
+def test_longmemeval_has_a_registry_for_each_question_and_questions_without_an_answer(files: tuple[Path, Path]) -> None:
     first, second = longmemeval(files[1])
     assert first.questions[0].evidence == {"answer_1-1"}
     assert first.questions[0].sessions == ("answer_1",)
@@ -188,7 +188,7 @@ def test_beam_is_one_long_channel_with_its_questions(tmp_path: Path) -> None:
 
 
 def figures(folder: Path, *options: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What the command finds, by set, way of asking and kind of question."""
+    """Return the figures of the command, by set, method and kind of question."""
     file = folder / "figures.json"
     monkeypatch.setattr(sys, "argv", ["retrieval", "--published", str(folder), "--json", str(file), *options])
     monkeypatch.setattr(command, "own_sets", list)
@@ -197,7 +197,7 @@ def figures(folder: Path, *options: str, monkeypatch: pytest.MonkeyPatch) -> dic
     return found
 
 
-def test_both_files_come_to_figures_from_the_command_line(
+def test_both_files_give_figures_on_the_command_line(
     files: tuple[Path, Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = figures(files[0].parent, "--misses", monkeypatch=monkeypatch)
@@ -216,7 +216,7 @@ def test_both_files_come_to_figures_from_the_command_line(
     assert "== longmemeval_s" in printed
 
 
-def test_meaning_is_measured_too_with_the_configured_model(
+def test_search_by_meaning_is_measured_with_the_configured_model(
     files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, embedding_server: EmbeddingServer
 ) -> None:
     monkeypatch.setenv("CTXR_EMBED_BASE_URL", embedding_server.url)
@@ -244,7 +244,7 @@ async def asked_of(life: QuestionSet) -> dict[str, Outcome]:
         return {one.way: one async for one in ask_all(product, life.questions)}
 
 
-def test_questions_are_asked_at_the_hour_of_their_set_and_in_its_zone() -> None:
+def test_questions_are_asked_at_the_hour_and_in_the_zone_of_their_set() -> None:
     before = now()
     assert asyncio.run(asked_of(LIFE))["search_sessions"].sessions == ["yesterday"]
     a_day_earlier = replace(LIFE, now=LIFE.now - timedelta(days=1))
@@ -254,27 +254,27 @@ def test_questions_are_asked_at_the_hour_of_their_set_and_in_its_zone() -> None:
     assert before <= now() < before + timedelta(minutes=5)
 
 
-def test_a_question_of_another_life_is_asked_but_has_no_answer_here() -> None:
+def test_questions_of_another_set_are_asked_without_an_expected_answer() -> None:
     foreign = with_foreign(LIFE, own_sets()).questions[1:]
     assert {one.kind for one in foreign} == {"foreign"}
     assert not any(one.is_answerable for one in foreign)
     assert {one.sessions for one in foreign} == {("yesterday",), ("before",)}
 
 
-def test_what_calls_itself_a_guess_is_no_answer() -> None:
+def test_a_guess_does_not_count_as_an_answer() -> None:
     outcome = asyncio.run(asked_of(LIFE))["extract"]
     assert outcome.is_answered
     assert not replace(outcome, confidence="low").is_answered
     assert replace(outcome, confidence="medium").is_answered
 
 
-def test_tokens_to_the_fact_end_with_the_message_that_answers() -> None:
+def test_tokens_to_the_fact_end_with_the_answering_message() -> None:
     outcome = asyncio.run(asked_of(LIFE))["extract, of its channel"]
     assert outcome.until_fact is not None
     assert 0 < outcome.until_fact < outcome.tokens
 
 
-def test_other_wordings_are_sent_where_a_tool_takes_them() -> None:
+def test_other_wordings_are_sent_to_tools_that_take_them() -> None:
     question = replace(LIFE.questions[0], also=("when", "언제"))
     [extract, search] = [way for way in WAYS if way.with_also and not way.in_channel]
     assert extract.arguments(question, "") == {"query": {"text": question.text, "also": ["when", "언제"]}}
@@ -289,5 +289,5 @@ CUT = {"message": 7, "reason": "too little"}
     ("verdict", "fate"),
     [(CUT, "cut: too little"), ({"message": 7, "reason": None}, RANKED_LOW), (None, NO_CANDIDATE)],
 )
-def test_a_lost_message_was_cut_ranked_low_or_no_candidate(verdict: dict[str, Any] | None, fate: str) -> None:
+def test_a_lost_message_is_classified_by_the_step_that_lost_it(verdict: dict[str, Any] | None, fate: str) -> None:
     assert fate_of(verdict, NO_CANDIDATE) == fate

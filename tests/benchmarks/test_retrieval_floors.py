@@ -1,6 +1,6 @@
-"""What an AI finds in a slice of the evaluation's sets, through the tools: no change may find less.
+"""Test that retrieval on a slice of the evaluation's sets stays above its floors and below its ceilings.
 
-A floor is a little below what was found when it was last raised; whoever finds more raises it. A ceiling likewise.
+A floor is a little below the last measurement, a ceiling a little above: tighten them after an improvement.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from benchmarks.retrieval.question_sets import QuestionSet, own_sets, with_forei
 
 SETS = ("developers_en", "developers_ko", "long_dialogues")
 EACH = 10
-"""One question of so many is asked here; `python -m benchmarks.retrieval` asks all of them."""
+"""Every tenth question is asked; `python -m benchmarks.retrieval` asks all."""
 CHANNEL, EXTRACT, SEARCH = "extract, of its channel", "extract", "search_sessions"
 HELD = [way for way in WAYS if way.name in (CHANNEL, EXTRACT, SEARCH)]
-"""The ways that have a floor."""
+"""Methods that have a floor."""
 FLOORS = {
     (EXTRACT, "session_1"): 0.63,
     (EXTRACT, "session_5"): 0.8,
@@ -31,22 +31,22 @@ FLOORS = {
     (CHANNEL, "answered"): 0.45,
     (EXTRACT, "answered"): 0.4,
 }
-"""Of questions that have an answer, in one wording."""
+"""Share of questions with an answer, in one wording, that find it."""
 CEILINGS = {
     (CHANNEL, "answered"): 0.1,
     (EXTRACT, "answered"): 0.15,
     (SEARCH, "answered"): 0.15,
 }
-"""Of questions that have none: false answers."""
+"""Share of questions without an answer that get one."""
 
-pytestmark = pytest.mark.timeout(300)  # three sets are stored and asked, also on a busy machine
+pytestmark = pytest.mark.timeout(300)  # stores and asks three sets, also on a busy machine
 
 Found = dict[str, list[Outcome]]
 
 
 @pytest.fixture(scope="module")
 def found() -> Found:
-    """The outcomes of all sets by way of asking."""
+    """Return the outcomes of all sets, by method."""
     own = own_sets()
     slices = [with_foreign(one, own) for one in own if one.name in SETS]
     return by_way(one for asked in slices for one in asyncio.run(_outcomes(asked)))
@@ -57,13 +57,13 @@ async def _outcomes(asked: QuestionSet) -> list[Outcome]:
         return [one async for one in ask_all(product, asked.questions[::EACH], HELD)]
 
 
-def test_no_less_is_found(found: Found) -> None:
+def test_retrieval_finds_no_less_than_its_floors(found: Found) -> None:
     answerable = {way: figures([one for one in some if one.question.is_answerable]) for way, some in found.items()}
     reached = {(way, name): answerable[way][name] for way, name in FLOORS}
     assert not {key: figure for key, figure in reached.items() if (figure or 0) < FLOORS[key]}
 
 
-def test_no_more_is_answered_that_was_never_said(found: Found) -> None:
+def test_retrieval_gives_no_more_false_answers_than_its_ceilings(found: Found) -> None:
     others = {way: figures([one for one in some if not one.question.is_answerable]) for way, some in found.items()}
     reached = {(way, name): others[way][name] for way, name in CEILINGS}
     assert not {key: figure for key, figure in reached.items() if (figure or 0) > CEILINGS[key]}

@@ -1,4 +1,4 @@
-"""The scoreboard: its figures are those of the sets, and a loss is shown as one."""
+"""Test the scoreboard: its figures come from the sets, and a loss is shown."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TINY = QuestionSet(
 )
 
 
-def test_a_table_says_of_each_program_how_often_it_finds_the_right_conversation() -> None:
+def test_a_table_shows_how_often_each_program_finds_the_right_conversation() -> None:
     one_wording, with_wordings = conversations("tiny", [TINY])
     assert one_wording.figures == dict.fromkeys(("ctxr", "FTS5", "BM25"), (0.5, 0.5))
     assert with_wordings.figures == dict.fromkeys(("ctxr", "FTS5", "BM25"), (1.0, 1.0))
@@ -39,7 +39,7 @@ def test_a_table_says_of_each_program_how_often_it_finds_the_right_conversation(
     assert " | – | – | 0.000 | `python -m benchmarks.retrieval --file " in line
 
 
-def test_what_holds_now_is_asked_of_the_baselines_too(tmp_path: Path) -> None:
+def test_baselines_are_asked_for_the_current_state_too(tmp_path: Path) -> None:
     said = {"old": "Deploys go through Jenkins.", "new": "We moved: deploys go through Buildkite now, not Jenkins."}
     sessions = [
         {
@@ -68,11 +68,11 @@ def test_what_holds_now_is_asked_of_the_baselines_too(tmp_path: Path) -> None:
         (True, "| rate | **150** | 500 | – | – | – | 50.0 | `make bench` |"),
     ],
 )
-def test_a_loss_is_printed_and_so_is_what_two_runs_differ_by(is_low_best: bool, line: str) -> None:
+def test_a_loss_and_the_noise_between_two_runs_are_printed(is_low_best: bool, line: str) -> None:
     runs = [Row("rate", {"ctxr": (ours,), "FTS5": (500.0,)}, "make bench", is_low_best) for ours in (100.0, 200.0)]
     assert markdown([[run] for run in runs]).splitlines()[-1] == line
 
 
-def test_a_figure_without_another_to_compare_is_not_called_the_best() -> None:
+def test_a_single_figure_is_not_called_the_best() -> None:
     row = Row("memory", {"ctxr": (10.8,)}, "make bench", is_low_best=True)
     assert markdown([[row], [row]]).splitlines()[-1] == "| memory | 10.8 | – | – | – | – | 0.000 | `make bench` |"

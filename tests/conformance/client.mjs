@@ -1,4 +1,4 @@
-// The official TypeScript clients as a user's program would use them. Evaluated (node --eval) with the arguments
+// Uses the official TypeScript clients as a user's program does. Evaluated (node --eval) with the arguments
 //   {v1|v2-legacy|v2-modern} http URL
 //   {v1|v2-legacy|v2-modern} stdio COMMAND ARGS...
 // Reads [{"method", "params"}] from standard input, prints
@@ -46,7 +46,7 @@ const [name, kind, ...target] = process.argv.slice(1);
 const sdk = await SDKS[name].load();
 const client = new sdk.Client({ name: `typescript-${name}`, version: "1.0.0" }, SDKS[name].options);
 const transport = transportTo(sdk, kind, target);
-transport.setProtocolVersion ??= (version) => (transport.protocolVersion = version); // v1 over stdio tells nobody
+transport.setProtocolVersion ??= (version) => (transport.protocolVersion = version); // v1 over stdio does not report it
 await client.connect(transport);
 
 const answers = [];

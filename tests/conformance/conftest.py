@@ -1,4 +1,4 @@
-"""Node and the servers the official clients are pointed at."""
+"""Fixtures: Node, and the server for the official clients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.conformance.servers import HTTP, http_server
 
 @pytest.fixture(scope="session")
 def node() -> Node:
-    """Node with the official packages; the tests are skipped where it cannot be had."""
+    """Return Node with the official packages; skip the tests if it cannot be installed."""
     try:
         return install()
     except Unavailable as exc:
@@ -21,6 +21,6 @@ def node() -> Node:
 
 @pytest.fixture(scope="session")
 def product_url(node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The MCP endpoint of a running `ctxr serve`."""
+    """Return the MCP endpoint of a running `ctxr serve`."""
     with http_server(HTTP, tmp_path_factory.mktemp("home")) as url:
         yield url

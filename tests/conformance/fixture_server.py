@@ -14,9 +14,9 @@ from tests.conformance.suite_fixtures import add_suite_fixtures
 
 
 async def main(port: int) -> None:
-    """Serve until killed, as the product does.
+    """Serve until killed.
 
-    The registry is open before anybody is heard: the suite waits 10 s for an answer, however busy the machine is.
+    The registry is opened first: the suite waits only 10 s for an answer.
     """
     async with open_orchestrator(read_settings()) as orchestrator:
         server = create_server(orchestrator.run)

@@ -21,7 +21,7 @@ NPM_OPTIONS = (
     "--no-fund",
     "--no-package-lock",
     "--no-update-notifier",
-    "--fetch-retries=1",  # a machine without a network should be told from a slow one in seconds
+    "--fetch-retries=1",  # fail within seconds on a machine without a network
     "--fetch-retry-maxtimeout=2000",
     "--fetch-retry-mintimeout=1000",
 )
@@ -29,7 +29,7 @@ OUR_MISTAKES = ("E404", "ETARGET", "EJSONPARSE")
 
 
 class Unavailable(Exception):
-    """Node or the packages cannot be had on this machine; the text says why."""
+    """Node or the packages cannot be installed here; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Node:
     def run(
         self, *args: str, given: str = "", env: dict[str, str] | None = None, seconds: float = 60
     ) -> subprocess.CompletedProcess[str]:
-        """Run node inside the folder, where an evaluated script finds the packages."""
+        """Run node in the folder, where an evaluated script finds the packages."""
         return subprocess.run(
             [self.binary, *args],
             input=given,
@@ -57,12 +57,12 @@ class Node:
 
     @property
     def suite(self) -> str:
-        """The conformance suite's program."""
+        """Return the path of the conformance suite's program."""
         return str(self.folder / "node_modules/@modelcontextprotocol/conformance/dist/index.js")
 
 
 def install() -> Node:
-    """Give node with the pinned packages, installing them on first use.
+    """Return node with the pinned packages, installed on first use.
 
     Safe to call from several test processes at once. Raises `Unavailable` when node or npm is
     missing or the registry cannot be reached, `RuntimeError` when the pins themselves are wrong.
@@ -83,7 +83,7 @@ def install() -> Node:
 
 
 def fingerprint(own_node: bool) -> str:
-    """A name for the set of installed packages: it changes when a pin changes."""
+    """Return a name for the installed packages that changes with a pin."""
     return hashlib.sha256(PACKAGE.read_bytes() + bytes([own_node])).hexdigest()[:12]
 
 
@@ -103,7 +103,7 @@ def fill(folder: Path, command: list[str]) -> None:
 
 
 def major_version(binary: Path) -> int:
-    """The node release a binary belongs to (22 for v22.23.3), 0 when it does not start."""
+    """Return a node binary's major version (22 for v22.23.3), 0 if it does not start."""
     try:
         answer = subprocess.run([binary, "--version"], capture_output=True, text=True, check=False)
     except OSError:

@@ -1,4 +1,4 @@
-"""Servers under test, each a process of its own with an empty registry."""
+"""Servers under test, each a separate process with an empty registry."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ STDIO = (CTXR, "mcp")
 HTTP = (CTXR, "serve", "--port")
 START_SECONDS = 120
 LEAKING = ("CTXR_", "LANGSMITH_", "LANGCHAIN_", "CLAUDE_", "CODEX_", "CURSOR_", "GEMINI_", "COPILOT_")
-"""How settings begin that would show a test the developer's own histories and accounts."""
+"""Prefixes of settings that would let a test read the developer's own histories and accounts."""
 
 
 def environment(home: Path) -> dict[str, str]:
-    """This process's environment with an empty registry in `home` and no other setting of the product."""
+    """Return this process's environment with an empty registry in `home` and no other settings of the product."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith((*LEAKING, "XDG_"))}
     return inherited | {"HOME": str(home), "CTXR_HOME": str(home / "registry"), "CTXR_EMBED_MODEL": "off"}
 
 
 @contextmanager
 def http_server(command: Sequence[str], home: Path) -> Iterator[str]:
-    """Start a server whose command ends with its port; give the address of its MCP endpoint."""
+    """Start a server whose command ends with its port; yield the address of its MCP endpoint."""
     port = free_port()
     process = subprocess.Popen([*command, str(port)], cwd=ROOT, env=environment(home))
     try:
@@ -40,14 +40,14 @@ def http_server(command: Sequence[str], home: Path) -> Iterator[str]:
 
 
 def free_port() -> int:
-    """A port nobody listens on."""
+    """Return a port on which no program listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    """Return as soon as the process accepts connections."""
+    """Wait until the process accepts connections."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         with socket.socket() as probe:

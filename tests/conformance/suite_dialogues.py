@@ -1,7 +1,7 @@
-"""Fixtures of the conformance suite that ask the client something before they answer.
+"""Fixtures of the conformance suite that ask the client before they answer.
 
-This is the way of 2026-07-28: a tool answers with an `InputRequiredResult` and is called again with the
-responses. For the way of the handshake era see `suite_forms`.
+As in 2026-07-28, a tool answers with an `InputRequiredResult` and is called again with the responses. For the handshake
+era see `suite_forms`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Round = Mapping[str, InputRequest]
 
 
 def ask_user(message: str, **fields: str) -> ElicitRequest:
-    """A form with one required field per keyword, whose value is the JSON type."""
+    """Return a form with a required field for each keyword, whose value is the JSON type."""
     schema = {
         "type": "object",
         "properties": {name: {"type": kind} for name, kind in fields.items()},
@@ -42,7 +42,7 @@ def ask_user(message: str, **fields: str) -> ElicitRequest:
 
 
 def ask_model(prompt: str) -> CreateMessageRequest:
-    """A question to the client's language model."""
+    """Return a question to the client's language model."""
     message = SamplingMessage(role="user", content=TextContent(text=prompt))
     return CreateMessageRequest(params=CreateMessageRequestParams(messages=[message], max_tokens=100))
 
@@ -72,16 +72,16 @@ PROMPT_DIALOGUE: Sequence[Round] = [{"user_context": ask_user("What context shou
 
 
 def next_round(ctx: Context[Any], rounds: Sequence[Round]) -> InputRequiredResult | None:
-    """What to ask now, None when all rounds are answered. The state counts the answered rounds.
+    """Return what to ask now, None after the last round. The state counts the answered rounds.
 
-    Raises `MCPError` when the client can do nothing of what would have to be asked.
+    Raises `MCPError` if the client supports none of the requests.
     """
     answered = int(ctx.request_state or 0)
     if rounds[answered].keys() & (ctx.input_responses or {}).keys():
         answered += 1
     if answered == len(rounds):
         return None
-    possible = {key: ask for key, ask in rounds[answered].items() if can(ctx.client_capabilities, ask)}
+    possible = {key: ask for key, ask in rounds[answered].items() if is_supported(ctx.client_capabilities, ask)}
     if not possible:
         raise MCPError(
             MISSING_REQUIRED_CLIENT_CAPABILITY,
@@ -91,8 +91,8 @@ def next_round(ctx: Context[Any], rounds: Sequence[Round]) -> InputRequiredResul
     return InputRequiredResult(input_requests=possible, request_state=str(answered))
 
 
-def can(capabilities: ClientCapabilities | None, ask: InputRequest) -> bool:
-    """Whether the client said that it can answer this kind of request."""
+def is_supported(capabilities: ClientCapabilities | None, ask: InputRequest) -> bool:
+    """Return whether the client declares support for this kind of request."""
     if capabilities is None:
         return False
     needed = {
@@ -104,7 +104,7 @@ def can(capabilities: ClientCapabilities | None, ask: InputRequest) -> bool:
 
 
 def add_dialogues(server: MCPServer[Any]) -> None:
-    """Tools and a prompt that ask before they answer."""
+    """Add tools and a prompt that ask before they answer."""
     for name, rounds in DIALOGUES.items():
 
         async def ask(ctx: Context[Any], rounds: Sequence[Round] = rounds) -> CallToolResult | InputRequiredResult:
@@ -119,6 +119,6 @@ def add_dialogues(server: MCPServer[Any]) -> None:
 
 
 def report(ctx: Context[Any]) -> str:
-    """The answers of the last round, in words."""
+    """Return the answers of the last round as text."""
     responses = {key: value.model_dump(mode="json") for key, value in (ctx.input_responses or {}).items()}
     return f"state-ok {json.dumps(responses)}"

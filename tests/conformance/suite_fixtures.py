@@ -1,6 +1,6 @@
-"""What the conformance suite expects of a server beside the product: `test_*` tools, resources and prompts.
+"""Tools, resources and prompts named `test_*` that the conformance suite expects on the server.
 
-The names and the answers are the suite's own; each of its scenarios describes them.
+Names and answers are specified by the suite's scenarios.
 """
 
 from __future__ import annotations
@@ -44,12 +44,11 @@ PAUSE_S = 0.02
 
 
 def text(words: str) -> TextContent:
-    """A text block."""
     return TextContent(text=words)
 
 
 def document(uri: str, words: str, mime_type: str = "text/plain") -> EmbeddedResource:
-    """A resource carried inside an answer."""
+    """Return a resource embedded in an answer."""
     return EmbeddedResource(resource=TextResourceContents(uri=uri, mime_type=mime_type, text=words))
 
 
@@ -67,7 +66,7 @@ CONTENT_TOOLS: Mapping[str, Sequence[ContentBlock]] = {
 
 
 def add_suite_fixtures(product: Server[Any]) -> None:
-    """Let a server answer everything the suite asks for: what it does not know itself, an SDK server answers."""
+    """Add everything the suite asks for, answered by an SDK server."""
     fixtures: MCPServer[Any] = MCPServer("fixtures")
     add_content_tools(fixtures)
     add_talking_tools(fixtures)
@@ -100,7 +99,7 @@ PUBLIC_LABEL: Mapping[str, type[RequestParams]] = {
 
 
 def add_to_list(product: Server[Any], fixtures: MCPServer[Any], method: str, kind: str) -> None:
-    """Append the fixtures to a list of the product's."""
+    """Append the fixtures to one of the product's lists."""
     ours, theirs = product.get_request_handler(method), fixtures._lowlevel_server.get_request_handler(method)
     assert ours
     assert theirs
@@ -113,7 +112,7 @@ def add_to_list(product: Server[Any], fixtures: MCPServer[Any], method: str, kin
 
 
 def add_named(product: Server[Any], fixtures: MCPServer[Any], method: str, params: type[RequestParams]) -> None:
-    """Leave to the fixtures what begins as the suite's names do."""
+    """Pass names with the suite's prefixes to the fixtures."""
     ours, theirs = product.get_request_handler(method), fixtures._lowlevel_server.get_request_handler(method)
     assert ours
     assert theirs
@@ -126,7 +125,7 @@ def add_named(product: Server[Any], fixtures: MCPServer[Any], method: str, param
 
 
 def add_content_tools(server: MCPServer[Any]) -> None:
-    """Tools that always give the same content, and one that always fails."""
+    """Add tools with constant content, and one that always fails."""
     for name, content in CONTENT_TOOLS.items():
 
         def answer(content: Sequence[ContentBlock] = content) -> CallToolResult:
@@ -148,7 +147,7 @@ def add_content_tools(server: MCPServer[Any]) -> None:
 
 
 def add_talking_tools(server: MCPServer[Any]) -> None:
-    """Tools that send notifications while they run."""
+    """Add tools that send notifications while they run."""
 
     async def log_three_lines(ctx: Context[Any]) -> str:
         for line in ("Tool execution started", "Tool processing data", "Tool execution completed"):
@@ -181,7 +180,7 @@ def add_talking_tools(server: MCPServer[Any]) -> None:
 
 
 def add_resources(server: MCPServer[Any]) -> None:
-    """A text, a picture, a template and something to subscribe to."""
+    """Add a text, an image, a template, and a resource for subscriptions."""
 
     @server.resource("test://static-text", mime_type="text/plain")
     def static_text() -> str:
@@ -205,7 +204,7 @@ def add_resources(server: MCPServer[Any]) -> None:
 
 
 def add_prompts(server: MCPServer[Any]) -> None:
-    """Prompts with and without arguments, with a document and with a picture."""
+    """Add prompts with and without arguments, with a document, and with an image."""
 
     @server.prompt()
     def test_simple_prompt() -> str:
@@ -235,7 +234,7 @@ def add_prompts(server: MCPServer[Any]) -> None:
 
 
 def add_handshake_era_methods(server: Server[Any]) -> None:
-    """The methods of 2025-11-25 that the SDK serves only when someone registers them."""
+    """Add methods of 2025-11-25 that the SDK serves only if they are registered."""
 
     async def accept(ctx: ServerRequestContext[Any, Any], params: RequestParams) -> EmptyResult:
         return EmptyResult()

@@ -14,12 +14,12 @@ Properties = Mapping[str, Mapping[str, Any]]
 
 
 def titled(*values: str) -> list[dict[str, str]]:
-    """The choices of an enumeration that shows a title for each value."""
+    """Return the values of an enumeration with a title for each."""
     return [{"const": value, "title": value.title()} for value in values]
 
 
 def plain(*values: str) -> dict[str, Any]:
-    """An enumeration without titles."""
+    """Return an enumeration without titles."""
     return {"type": "string", "enum": list(values)}
 
 
@@ -43,7 +43,7 @@ FORMS: Mapping[str, Properties] = {
 
 
 def add_forms(server: MCPServer[Any]) -> None:
-    """Tools that ask the user or the model while the call is open."""
+    """Add tools that ask the user or the model during a call."""
 
     @server.tool()
     async def test_sampling(prompt: str, ctx: Context[Any]) -> str:
@@ -66,7 +66,7 @@ def add_forms(server: MCPServer[Any]) -> None:
 
 
 async def fill_form(ctx: Context[Any], message: str, properties: Properties, *, required: Sequence[str]) -> str:
-    """Show the user a form and tell what came back."""
+    """Show the user a form; return the answer as text."""
     schema = {"type": "object", "properties": properties, "required": list(required)}
     answer = await ctx.session.elicit_form(message, schema, related_request_id=ctx.request_id)
     return f"User response: action={answer.action}, content={json.dumps(answer.content)}"

@@ -1,4 +1,4 @@
-"""The official conformance suite against our MCP server over HTTP."""
+"""Test the MCP server over HTTP with the official conformance suite."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.conformance.servers import http_server
 pytestmark = pytest.mark.timeout(INSTALL_SECONDS + 60)
 
 HERE = Path(__file__).parent
-# What the suite can check without tools, resources or prompts of its own on the server.
+# The scenarios that need no fixture on the server.
 FIXTURE_FREE = (
     "server-stateless",
     "tools-list",
@@ -32,11 +32,11 @@ LATEST, HANDSHAKE_ERA = "2026-07-28", "2025-11-25"
 NEEDS_A_FIXTURE = (
     "does not list the diagnostic tool",
     "resources/read was not exercised",
-    "Server executed 'test_missing_capability'",  # a tool of the suite's: ours is told that there is none
+    "Server executed 'test_missing_capability'",  # one of the suite's tools; the product answers that it does not exist
 )
 
 
-def test_the_running_product_passes_every_scenario_that_needs_no_fixture(
+def test_the_product_passes_every_scenario_without_fixtures(
     product_url: str, node: Node, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     node.run(node.suite, "server", "--url", product_url, "--requirements", LATEST, "-o", str(tmp_path))
@@ -49,14 +49,14 @@ def test_the_running_product_passes_every_scenario_that_needs_no_fixture(
 
 @pytest.fixture(scope="module")
 def server_url(node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server with the suite's fixtures, for all revisions."""
+    """Return the address of a server with the suite's fixtures, for all revisions."""
     fixtures = (sys.executable, "-m", "tests.conformance.fixture_server")
     with http_server(fixtures, tmp_path_factory.mktemp("fixtures")) as url:
         yield url
 
 
 @pytest.mark.parametrize("revision", [LATEST, HANDSHAKE_ERA])
-def test_with_the_suites_fixtures_no_scored_scenario_fails(
+def test_no_scored_scenario_fails_with_the_suites_fixtures(
     server_url: str, revision: str, node: Node, tmp_path: Path
 ) -> None:
     options = ["--expected-failures", str(HERE / f"expected-{revision}.yml")]
@@ -66,12 +66,12 @@ def test_with_the_suites_fixtures_no_scored_scenario_fails(
 
 
 def checks_of(scenario: str, results: Path) -> list[dict[str, Any]]:
-    """Every check the suite made in one scenario."""
+    """Return every check of one scenario."""
     files = results.glob(f"server-{scenario}-????-??-??T*/checks.json")
     return [check for file in files for check in json.loads(file.read_text(encoding="utf-8"))]
 
 
 def is_our_fault(check: Mapping[str, Any]) -> bool:
-    """Whether a check failed for another reason than a missing fixture of the suite."""
+    """Return whether a check failed for another reason than a missing fixture."""
     message = str(check.get("errorMessage", ""))
     return check["status"] == "FAILURE" and not any(words in message for words in NEEDS_A_FIXTURE)

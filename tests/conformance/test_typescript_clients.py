@@ -1,4 +1,4 @@
-"""The official TypeScript clients talk to the product, over both transports and in both protocol eras."""
+"""Test the product with the official TypeScript clients, over both transports and in both protocol eras."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ ANSWERED = {"role": "assistant", "text": "Yes: add functools.cache.", "timestamp
 
 @pytest.fixture(params=PROTOCOLS)
 def sdk(request: pytest.FixtureRequest) -> str:
-    """The client library and the era it speaks."""
+    """Return the client library and its protocol era."""
     return str(request.param)
 
 
 @pytest.fixture(params=["stdio", "http"])
 def target(request: pytest.FixtureRequest) -> tuple[str, ...]:
-    """How the client reaches the product."""
+    """Return how the client reaches the product."""
     if request.param == "stdio":
         return ("stdio", *STDIO)
     return ("http", request.getfixturevalue("product_url"))
@@ -35,7 +35,7 @@ def target(request: pytest.FixtureRequest) -> tuple[str, ...]:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One home for all clients over stdio, so that one local process starts for them; each has its own channel."""
+    """Return one home for all clients over stdio, so that they share one local process; each has its own channel."""
     return tmp_path_factory.mktemp("home")
 
 
@@ -70,12 +70,12 @@ def test_a_typescript_client_logs_and_finds_a_conversation(
 
 
 def call(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """One step of a client: call a tool."""
+    """Return a client's step: a call of a tool."""
     return {"method": "callTool", "params": {"name": tool, "arguments": arguments}}
 
 
 def talk(node: Node, sdk: str, target: tuple[str, ...], home: Path, *steps: dict[str, Any]) -> list[dict[str, Any]]:
-    """Let a client take the steps one after the other; what came back, as {"result"} or {"error"}."""
+    """Run the steps in a client; return each answer as {"result"} or {"error"}."""
     script = ("--input-type=module", "--eval", CLIENT.read_text(encoding="utf-8"))
     run = node.run(*script, sdk, *target, given=json.dumps(steps), env=environment(home))
     assert run.returncode == 0, run.stderr
@@ -85,14 +85,14 @@ def talk(node: Node, sdk: str, target: tuple[str, ...], home: Path, *steps: dict
 
 
 def result_of(answer: dict[str, Any]) -> dict[str, Any]:
-    """The result of a successful tool call (contract 2: structured content and JSON text are the same)."""
+    """Return the result of a successful call, after checking that structured content and JSON text agree."""
     envelope = envelope_of(answer)
     assert envelope["ok"], envelope
     return dict(envelope["result"])
 
 
 def error_of(answer: dict[str, Any]) -> dict[str, Any]:
-    """The error of a failed tool call, which is a normal MCP result with `isError`."""
+    """Return the error of a failed call, which is a normal MCP result with `isError`."""
     envelope = envelope_of(answer)
     assert not envelope["ok"], envelope
     assert answer["result"]["isError"]
@@ -100,7 +100,7 @@ def error_of(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def envelope_of(answer: dict[str, Any]) -> dict[str, Any]:
-    """The envelope of a tool call, whatever its outcome."""
+    """Return the envelope of a call with any outcome."""
     result = answer["result"]
     assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
     return dict(result["structuredContent"])

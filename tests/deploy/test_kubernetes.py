@@ -1,4 +1,4 @@
-"""The manifests for Kubernetes: valid by the published schemas, and at one with the image and with each other."""
+"""Test the Kubernetes manifests: valid by the published schemas, and consistent with the image and each other."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.image import last_stage
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes"
 SCHEMAS: dict[str, Any] = json.loads((Path(__file__).parent / "custom_resources.json").read_text(encoding="utf-8"))
-"""Of what is no part of Kubernetes itself."""
+"""Schemas of custom resources."""
 CHART = {"Chart.yaml", "values.yaml", "templates"}
 Manifest = dict[str, Any]
 
@@ -41,12 +41,12 @@ def name_of(manifest: Manifest) -> str:
 
 @pytest.fixture(scope="module")
 def named() -> dict[str, Manifest]:
-    """All manifests, by kind and name."""
+    """Return all manifests by kind and name."""
     return {name_of(one): one for one in manifests()}
 
 
 def check(manifest: Manifest) -> None:
-    """An exception unless a schema allows it; nothing that no schema knows."""
+    """Raise unless a schema allows the manifest; a kind without a schema is refused."""
     own = SCHEMAS.get(f"{manifest['apiVersion']}/{manifest['kind']}")
     if own:
         jsonschema.validate(manifest, own)
@@ -54,7 +54,7 @@ def check(manifest: Manifest) -> None:
         kubernetes_validate.validate(manifest, "1.33", strict=True)
 
 
-def test_a_manifest_is_valid() -> None:
+def test_every_manifest_is_valid() -> None:
     for manifest in list(manifests()):
         check(manifest)
 
@@ -69,20 +69,20 @@ def test_a_manifest_is_valid() -> None:
         ("ServiceMonitor server", ("spec", "endpoint")),
     ],
 )
-def test_a_misspelt_field_would_be_found(named: dict[str, Manifest], name: str, path: tuple[str, str]) -> None:
+def test_a_misspelt_field_is_found(named: dict[str, Manifest], name: str, path: tuple[str, str]) -> None:
     wrong = json.loads(json.dumps(named[name]))
     wrong[path[0]][path[1]] = wrong[path[0]].pop(f"{path[1]}s")
     with pytest.raises((jsonschema.ValidationError, kubernetes_validate.ValidationError)):
         check(wrong)
 
 
-def test_every_file_is_applied() -> None:
+def test_every_file_is_in_the_kustomization() -> None:
     listed = {*kustomization()["resources"], "kustomization.yaml"}
     assert listed | CHART == {file.name for file in FOLDER.iterdir()}
 
 
 @pytest.mark.skipif(not shutil.which("kubectl"), reason="no kubectl")
-def test_kubectl_puts_them_together() -> None:
+def test_kubectl_builds_the_kustomization() -> None:
     done = subprocess.run(["kubectl", "kustomize", FOLDER], capture_output=True, text=True, check=True)
     built = list(yaml.safe_load_all(done.stdout))
     assert {one["metadata"].get("namespace", "context-registry") for one in built} == {"context-registry"}
@@ -102,14 +102,14 @@ print(json.dumps({"lint": lint, "rendered": "".join(rendered.values())}))
 
 
 def rendered(**values: Any) -> list[Manifest]:
-    """What Helm makes of the chart with these values, in a process of its own: its engine is in Go."""
+    """Render the chart with these values by Helm, in a separate process."""
     if importlib.util.find_spec("helm_python") is None:
         pytest.skip("helm-python-sdk is there for Linux on x86-64")
     command = [sys.executable, "-c", RENDER, str(FOLDER), json.dumps(values)]
-    told = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    assert told["lint"]["errors"] == []
-    assert [one["error"] for one in told["lint"]["messages"]] == ["icon is recommended"]
-    return [one for one in yaml.safe_load_all(told["rendered"]) if one]
+    output = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert output["lint"]["errors"] == []
+    assert [one["error"] for one in output["lint"]["messages"]] == ["icon is recommended"]
+    return [one for one in yaml.safe_load_all(output["rendered"]) if one]
 
 
 def test_helm_installs_the_same_objects(named: dict[str, Manifest]) -> None:
@@ -122,7 +122,7 @@ def test_helm_installs_the_same_objects(named: dict[str, Manifest]) -> None:
     assert rendered() == [one for one in expected if one["kind"] != "Namespace"]
 
 
-def test_helms_values_stand_wherever_a_manifest_says_yours() -> None:
+def test_every_line_marked_as_yours_is_a_value_of_the_chart() -> None:
     mine = {
         "host": "chats.team.test",
         "image": "images.team.test/registry:2",
@@ -150,7 +150,7 @@ def lines_marked_yours(name: str) -> list[str]:
     return [line for line in (FOLDER / name).read_text(encoding="utf-8").splitlines() if "# yours" in line]
 
 
-def test_the_server_runs_as_the_images_user_and_may_do_nothing_else(named: dict[str, Manifest]) -> None:
+def test_the_server_runs_as_the_images_user_without_other_rights(named: dict[str, Manifest]) -> None:
     pod = named["Deployment server"]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert "useradd --create-home --uid 10001 ctxr" in "\n".join(last_stage())
@@ -165,7 +165,7 @@ def test_the_server_runs_as_the_images_user_and_may_do_nothing_else(named: dict[
     assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/var/lib/ctxr", "/tmp"]
 
 
-def test_the_server_is_reached_and_asked_at_the_port_it_listens_on(named: dict[str, Manifest]) -> None:
+def test_the_server_is_reached_and_probed_at_its_port(named: dict[str, Manifest]) -> None:
     (container,) = named["Deployment server"]["spec"]["template"]["spec"]["containers"]
     assert container["ports"] == [{"name": "http", "containerPort": 8765}]
     probes = [container[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")]
@@ -185,7 +185,7 @@ def test_the_server_is_reached_and_asked_at_the_port_it_listens_on(named: dict[s
         assert route["parentRefs"] == [{"name": "server", "sectionName": listener}]
 
 
-def test_what_comes_over_tls_reaches_the_server_and_stays_as_long_as_it_wants(named: dict[str, Manifest]) -> None:
+def test_the_gateway_passes_tls_requests_to_the_server_without_a_timeout(named: dict[str, Manifest]) -> None:
     (plain, tls) = named["Gateway server"]["spec"]["listeners"]
     assert (plain["protocol"], tls["protocol"], tls["tls"]["mode"]) == ("HTTP", "HTTPS", "Terminate")
     (rule,) = named["HTTPRoute server"]["spec"]["rules"]
@@ -198,7 +198,7 @@ def test_what_comes_over_tls_reaches_the_server_and_stays_as_long_as_it_wants(na
     assert "backendRefs" not in rule
 
 
-def test_prometheus_finds_the_service_and_calls_it_as_the_alerts_do(named: dict[str, Manifest]) -> None:
+def test_prometheus_finds_the_service_under_the_name_in_the_alerts(named: dict[str, Manifest]) -> None:
     monitor, service = named["ServiceMonitor server"]["spec"], named["Service server"]
     labels = service["metadata"]["labels"]
     assert monitor["selector"]["matchLabels"].items() <= labels.items()
@@ -209,14 +209,14 @@ def test_prometheus_finds_the_service_and_calls_it_as_the_alerts_do(named: dict[
     assert endpoint["authorization"] == {"credentials": {"name": "metrics-token", "key": "token"}}
 
 
-def test_a_server_that_goes_still_answers_while_requests_are_on_their_way(named: dict[str, Manifest]) -> None:
+def test_a_stopping_server_finishes_requests_under_way(named: dict[str, Manifest]) -> None:
     pod = named["Deployment server"]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     program, seconds = container["lifecycle"]["preStop"]["exec"]["command"]
     assert (program, 0 < int(seconds) <= pod["terminationGracePeriodSeconds"] - 15) == ("sleep", True)
 
 
-def test_the_server_reads_the_databases_address_from_the_operators_secret(named: dict[str, Manifest]) -> None:
+def test_the_server_reads_the_database_address_from_the_operators_secret(named: dict[str, Manifest]) -> None:
     (container,) = named["Deployment server"]["spec"]["template"]["spec"]["containers"]
     (given,) = [one["valueFrom"] for one in container["env"] if one["name"] == "CTXR_DATABASE_URL"]
     database = named["Cluster database"]
@@ -227,13 +227,13 @@ def test_the_server_reads_the_databases_address_from_the_operators_secret(named:
     assert backups == [named["ObjectStore backups"]["metadata"]["name"]]
 
 
-def test_what_is_acknowledged_is_on_two_disks(named: dict[str, Manifest]) -> None:
+def test_an_acknowledged_write_is_on_two_disks(named: dict[str, Manifest]) -> None:
     spec = named["Cluster database"]["spec"]
     assert spec["instances"] == 3
     assert spec["postgresql"]["synchronous"] == {"method": "any", "number": 1, "dataDurability": "required"}
 
 
-def test_nobody_is_let_through_who_is_not_named(named: dict[str, Manifest]) -> None:
+def test_only_named_clients_have_network_access(named: dict[str, Manifest]) -> None:
     assert named["NetworkPolicy nothing"]["spec"] == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
     for name in ("server", "database"):
         spec = named[f"NetworkPolicy {name}"]["spec"]

@@ -1,4 +1,4 @@
-"""The example rules, dashboard and configuration for Prometheus: they ask for what `/metrics` has."""
+"""Test the example rules, dashboard and configuration for Prometheus: they use existing metrics."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def expressions() -> Iterator[str]:
     yield from (rule["expr"] for group in rules["groups"] for rule in group["rules"])
 
 
-def test_what_is_asked_for_is_there() -> None:
-    told = Metrics().text().decode()
+def test_every_queried_metric_exists() -> None:
+    metrics = Metrics().text().decode()
     rules = yaml.safe_load((MONITORING / "alerts.yaml").read_text(encoding="utf-8"))
     recorded = {rule["record"] for group in rules["groups"] for rule in group["rules"] if "record" in rule}
-    there = set(re.findall(r"# TYPE (\w+)", told)) | {"up"} | recorded
+    there = set(re.findall(r"# TYPE (\w+)", metrics)) | {"up"} | recorded
     for expression in expressions():
         for name in re.findall(r"\b((?:ctxr|process)[_:][\w:]+)\b(?=[{\[])", expression):
             family = re.sub(r"_(bucket|count|sum)$", "", name)
@@ -42,6 +42,6 @@ def test_what_is_asked_for_is_there() -> None:
     "check",
     ["check rules alerts.yaml", "test rules alerts_test.yaml", "check config --syntax-only prometheus.yaml"],
 )
-def test_prometheus_own_tool_agrees(check: str) -> None:
+def test_promtool_accepts_the_configuration(check: str) -> None:
     done = subprocess.run(["promtool", *check.split()], cwd=MONITORING, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""axe-core, which finds what keeps people out of a page: fetched once by npm, outside the source tree."""
+"""axe-core, the accessibility checker: fetched once by npm, outside the source tree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCRIPT = "async (tags) => (await axe.run(document, {runOnly: tags, resultTypes: 
 
 
 def axe_script() -> str:
-    """The script's text. Raises `Unavailable` where npm is missing or reaches nothing."""
+    """Return the script's text. Raise `Unavailable` if npm is missing or fails."""
     folder = CACHE / f"axe-{VERSION}"
     script = folder / "package" / "axe.min.js"
     with one_at_a_time(folder.with_suffix(".lock")):
@@ -40,8 +40,8 @@ def _fetch(folder: Path) -> None:
 
 
 async def violations(page: Page, script: str) -> list[str]:
-    """What axe finds wrong with the page as it is now: the rule, and where."""
-    # The page's own headers allow no script of ours; the debugger may put one in all the same.
+    """Return the accessibility violations of the page in its present state: the rule, and where."""
+    # The page's headers forbid other scripts, but the debugger may add one.
     await page.evaluate(script)
     found: list[dict[str, Any]] = await page.evaluate(SCRIPT, RULES)
     return [f"{one['id']}: {node['html'][:200]}" for one in found for node in one["nodes"]]

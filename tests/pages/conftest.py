@@ -1,4 +1,4 @@
-"""A real server over seeded conversations, and a real browser in front of it."""
+"""Fixtures: a real server over seeded conversations, and a real browser."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from tests.pages.axe import axe_script
 from tests.pages.seeds import seed
 from tests.seeded import Seeded, SeededFiles
 
-expect.set_options(timeout=60_000)  # a test must not depend on a quick machine
+expect.set_options(timeout=60_000)  # a test must not depend on a fast machine
 
-# The one without a window does the same at a third of the other's cost.
+# The headless shell costs a third of the full browser.
 CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 
 
@@ -36,7 +36,7 @@ Wrapped = Callable[[ASGIApp], ASGIApp]
 
 @contextmanager
 def serving(database_url: str, wrapped: Wrapped = lambda app: app) -> Iterator[str]:
-    """The backoffice over a registry; its address."""
+    """Serve the backoffice over a registry; yield its address."""
     settings, connections = Settings(database_url=database_url), connections_from(Path.home())
     app = with_known_routes(lambda: create_app(settings, connections=connections))
     with served(wrapped(app)) as address:
@@ -45,7 +45,7 @@ def serving(database_url: str, wrapped: Wrapped = lambda app: app) -> Iterator[s
 
 @contextmanager
 def served(app: ASGIApp, port: int = 0) -> Iterator[str]:
-    """An application on a port, by default a free one, in a thread; its address."""
+    """Serve an application in a thread, by default on a free port; yield its address."""
     config = uvicorn.Config(app, port=port, log_config=None, http="h11", ws="none", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     started = threading.Event()
@@ -68,7 +68,7 @@ def served(app: ASGIApp, port: int = 0) -> Iterator[str]:
 
 @pytest.fixture
 async def orchestrator(seeded: Seeded) -> AsyncIterator[Orchestrator]:
-    """Over the seeds, on each database in turn."""
+    """Return an orchestrator over the seeds, on each database in turn."""
     registry = Registry(await seeded(seed))
     yield Orchestrator(registry)
     registry.close()
@@ -76,7 +76,7 @@ async def orchestrator(seeded: Seeded) -> AsyncIterator[Orchestrator]:
 
 @pytest.fixture
 async def http(orchestrator: Orchestrator) -> AsyncIterator[httpx.AsyncClient]:
-    """What a browser without scripts is answered; an unexpected exception reaches it as the answer, as in real life."""
+    """Return a client without scripts; an unexpected exception is answered as in production."""
     transport = httpx.ASGITransport(application(orchestrator), raise_app_exceptions=False)
     headers = {"Accept": "text/html", "User-Agent": "test"}
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765", headers=headers) as client:
@@ -85,28 +85,28 @@ async def http(orchestrator: Orchestrator) -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest.fixture
 async def server(seeded_file: Seeded) -> AsyncIterator[str]:
-    """The address of a server over the seeds."""
+    """Return the address of a server over the seeds."""
     with serving(await seeded_file(seed)) as address:
         yield address
 
 
 @pytest.fixture
 def empty_server(sqlite_url: str) -> Iterator[str]:
-    """The address of a server over an empty registry."""
+    """Return the address of a server over an empty registry."""
     with serving(sqlite_url) as address:
         yield address
 
 
 @pytest.fixture(scope="module")
 async def server_to_read(seeded_files: SeededFiles, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
-    """The address of a server over the seeds, for tests that only look."""
+    """Return the address of a server over the seeds, for tests that only read."""
     with serving(await seeded_files.copy(seed, tmp_path_factory.mktemp("to-read"))) as address:
         yield address
 
 
 @pytest.fixture(scope="session")
 def axe() -> str:
-    """axe-core, as a script to be put into a page."""
+    """Return the script of axe-core."""
     try:
         return axe_script()
     except Unavailable as exc:
@@ -115,7 +115,7 @@ def axe() -> str:
 
 @pytest.fixture(scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    """Debian's Chromium, started once for each test process."""
+    """Start Debian's Chromium once for each test process."""
     if CHROMIUM is None:
         pytest.skip("needs chromium-headless-shell or chromium (Debian's packages) on the PATH")
     async with async_playwright() as playwright:
@@ -126,14 +126,14 @@ async def browser() -> AsyncIterator[Browser]:
 
 HURRY = """for (const name of ["setTimeout", "setInterval"]) {
   const wait = window[name]; window[name] = (act, ms, ...more) => wait(act, ms > 1600 ? ms / 10 : ms, ...more) }"""
-"""Pages ask again after seconds: here after tenths."""
+"""Let pages poll after tenths of a second instead of seconds."""
 
 
 @asynccontextmanager
 async def window(browser: Browser) -> AsyncIterator[Page]:
-    """A browser window: English, UTC+9 and the server knows it. What goes wrong in it fails the test.
+    """Open a browser window in English and UTC+9, known to the server. Errors in it fail the test.
 
-    A page that tells its zone for the first time loads itself again, and what is done meanwhile is lost.
+    A page reloads when it first reports its zone, which would lose earlier input.
     """
     context = await browser.new_context(
         locale="en-US",
@@ -154,7 +154,7 @@ async def window(browser: Browser) -> AsyncIterator[Page]:
 
 
 async def copied(page: Page, beginning: str) -> str:
-    """What the clipboard holds, as soon as it begins so."""
+    """Return the clipboard's text as soon as it begins with `beginning`."""
     await page.wait_for_function(
         "async (text) => (await navigator.clipboard.readText()).startsWith(text)", arg=beginning
     )
@@ -163,7 +163,7 @@ async def copied(page: Page, beginning: str) -> str:
 
 @pytest.fixture
 async def page(browser: Browser) -> AsyncIterator[Page]:
-    """A browser window of this test alone."""
+    """Open a browser window for this test."""
     async with window(browser) as opened:
         yield opened
 
@@ -175,11 +175,11 @@ SHOWN = "new Promise((done) => requestAnimationFrame(() => setTimeout(() => done
 
 
 async def watch_movement(page: Page) -> None:
-    """From now on each page that is opened notes how far its parts move while nobody touches it."""
+    """Record on each page that is opened from now on how far its parts move without input."""
     await page.add_init_script(WATCH)
 
 
 async def assert_still(page: Page, below: float = 0.01) -> None:
-    """Assert how far parts of the page have moved so far: the share of the window, times the share of the way."""
+    """Check the layout shift so far: the share of the window that moved, times the share of the distance."""
     moved = await page.evaluate(SHOWN)
     assert sum(share for share, *_ in moved) < below, (page.url, moved)

@@ -1,4 +1,4 @@
-"""Conversations as people have them, in Korean and English: what the pages are shown with."""
+"""Realistic conversations in Korean and English, for the tests of the pages."""
 
 from __future__ import annotations
 

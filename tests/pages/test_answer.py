@@ -1,4 +1,4 @@
-"""The MCP App in a chat: what a host of such apps is sent by the server, in a sandbox as hosts give it."""
+"""Test the MCP App in a chat, in a sandbox as hosts run it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ HOST = """([page, answer]) => new Promise((done) => {
 })"""
 
 
-async def asked(folder: Path) -> tuple[str, dict[str, Any]]:
-    """The app's page, and an answer with two conversations that may be meant."""
+async def app_page_and_answer(folder: Path) -> tuple[str, dict[str, Any]]:
+    """Return the app's page, and an answer with two candidates."""
     registry = Registry(f"sqlite:///{folder}/registry.db")
     orchestrator = Orchestrator(registry)
     for place in ("mailer", "printer"):
@@ -54,10 +54,10 @@ async def asked(folder: Path) -> tuple[str, dict[str, Any]]:
     return page.text, answer.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-async def test_the_app_shows_the_conversation_and_the_others_and_asks_for_the_one_that_is_chosen(
+async def test_the_app_shows_the_conversation_and_its_candidates_and_asks_for_the_chosen_one(
     browser: Browser, tmp_path: Path
 ) -> None:
-    page, answer = await asked(tmp_path)
+    page, answer = await app_page_and_answer(tmp_path)
     shown = await browser.new_page()
     await shown.evaluate(HOST, [page, answer])
     app = shown.frame_locator("iframe")

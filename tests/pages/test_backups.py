@@ -1,4 +1,4 @@
-"""The backups there are, on a page, and what is restored from them."""
+"""Test the page of backups: listed, and restored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.backoffice.application import application
 pytestmark = pytest.mark.anyio
 
 
-async def test_backups_are_listed_with_what_they_hold_damaged_ones_named_and_restored(
+async def test_backups_are_listed_with_their_contents_damaged_ones_named_and_restored(
     sqlite_url: str, tmp_path: Path
 ) -> None:
     registry = Registry(sqlite_url)
@@ -38,7 +38,7 @@ async def test_backups_are_listed_with_what_they_hold_damaged_ones_named_and_res
         assert (await orchestrator.run({**log, "messages": [{"role": "user", "text": "written since"}]}))["success"]
         restored = (await http.post(backup)).text
         assert "Restored from" in restored
-        assert "-before-restore" in restored, "the name of the copy of what was there"
+        assert "-before-restore" in restored, "the page names the backup made before the restore"
         messages = (await http.get("/bo/conversations", params={"channel": "a"})).json()["items"]
         assert [one["text"] for one in messages] == ["hi"]
         assert (await http.post("/settings/backups/nothing.zip/restoration")).status_code == 404

@@ -1,4 +1,4 @@
-"""The page of briefings: read by day, and made there."""
+"""Test the page of briefings: read by day, and made."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ pytestmark = pytest.mark.anyio
 DAY = "2026-01-05"
 
 
-class Outside:
-    """Something that takes briefings, or refuses them."""
+class BriefingTarget:
+    """An external system that accepts briefings or refuses them."""
 
     def __init__(self, name: str, error: str = "") -> None:
         self.name, self.error = name, error
@@ -34,7 +34,7 @@ class Outside:
 @pytest.fixture
 async def http(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
     registry = Registry(database_url)
-    orchestrator = Orchestrator(registry, actions=[Outside("wiki"), Outside("notes", "the disk is full")])
+    orchestrator = Orchestrator(registry, actions=[BriefingTarget("wiki"), BriefingTarget("notes", "the disk is full")])
     said = {"role": "user", "text": "Let's go with <b>Redis</b>.", "timestamp": f"{DAY}T12:00:00Z"}
     assert (await orchestrator.run({"operation": "save", "channel": "shop", "messages": [said]}))["success"]
     transport = httpx.ASGITransport(application(orchestrator), raise_app_exceptions=False)
@@ -44,7 +44,7 @@ async def http(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
     registry.close()
 
 
-async def test_a_briefing_is_made_and_read_there(http: httpx.AsyncClient) -> None:
+async def test_a_briefing_is_made_and_read_on_the_page(http: httpx.AsyncClient) -> None:
     today = (await http.get("/today")).text
     assert "No conversations on this day" in today
     assert "Make the briefing" not in today
@@ -60,7 +60,7 @@ async def test_a_briefing_is_made_and_read_there(http: httpx.AsyncClient) -> Non
     assert (await http.get("/today")).text.count(f">{DAY}</a>") == 1
 
 
-async def test_one_goes_from_day_to_day(http: httpx.AsyncClient) -> None:
+async def test_the_page_links_to_the_previous_and_next_day(http: httpx.AsyncClient) -> None:
     page = (await http.get("/today", params={"date": DAY})).text
     assert 'data-id="shop"' in page
     assert 'data-id="shop"' not in (await http.get("/today")).text
@@ -71,7 +71,7 @@ async def test_one_goes_from_day_to_day(http: httpx.AsyncClient) -> None:
     assert (await http.get("/today", params={"date": "someday"})).status_code == 400
 
 
-async def test_a_day_without_conversations_is_said_to_be_one(http: httpx.AsyncClient) -> None:
+async def test_a_day_without_conversations_says_so(http: httpx.AsyncClient) -> None:
     refused = await http.post("/today", data={"date": "2020-01-01"})
     assert refused.status_code == 404
     assert "No conversations on that day" in refused.text

@@ -1,4 +1,4 @@
-"""The flow monitor in a real browser."""
+"""Test the flow monitor in a real browser."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def ask(server: str, text: str) -> str:
-    """Search for some words; the id of that run."""
+    """Search for some words; return the id of that run."""
     async with httpx.AsyncClient(base_url=server, timeout=60) as http:
         await http.get("/bo/search", params={"q": text})
         item = (await http.get("/bo/ao/executions", params={"limit": 1})).json()["items"][0]
@@ -34,7 +34,7 @@ async def last_extract(server: str) -> str:
         return str(answer.json()["items"][0]["id"])
 
 
-async def test_a_run_comes_in_while_one_watches_and_waits_while_paused(server: str, page: Page) -> None:
+async def test_a_new_run_appears_in_the_open_list_and_waits_while_paused(server: str, page: Page) -> None:
     async with page.expect_request("**/bo/events*"):
         await page.goto(f"{server}/flow")
     rows = page.locator("[data-id]")
@@ -51,7 +51,7 @@ async def test_a_run_comes_in_while_one_watches_and_waits_while_paused(server: s
     await expect(rows.first).to_have_attribute("data-id", second)
 
 
-async def test_a_run_that_goes_on_shows_at_the_foot_of_the_window_and_moves_nothing(server: str, page: Page) -> None:
+async def test_a_running_run_is_shown_at_the_foot_of_the_window_and_moves_nothing(server: str, page: Page) -> None:
     await page.goto(f"{server}/flow")
     first = page.locator("#rows > li").first
     before = await first.bounding_box()
@@ -61,7 +61,7 @@ async def test_a_run_that_goes_on_shows_at_the_foot_of_the_window_and_moves_noth
     assert await first.bounding_box() == before
 
 
-async def test_a_filter_chosen_is_in_the_address_and_new_runs_obey_it(server: str, page: Page) -> None:
+async def test_a_chosen_filter_is_in_the_address_and_applies_to_new_runs(server: str, page: Page) -> None:
     await page.goto(f"{server}/flow")
     await page.click("summary[aria-label='Filters']")
     await page.select_option("[name=operation]", "extract")
@@ -73,13 +73,13 @@ async def test_a_filter_chosen_is_in_the_address_and_new_runs_obey_it(server: st
     await expect(page.locator("[data-id]")).to_have_count(1)
 
 
-async def test_older_runs_come_as_one_scrolls(server_to_read: str, page: Page) -> None:
+async def test_older_runs_load_while_scrolling(server_to_read: str, page: Page) -> None:
     await page.goto(f"{server_to_read}/flow")
     await page.locator("[data-id]").nth(49).scroll_into_view_if_needed()
     await expect(page.locator("[data-id]")).to_have_count(76)
 
 
-async def test_a_run_is_opened_by_keys_and_leads_to_the_message(server_to_read: str, page: Page) -> None:
+async def test_a_run_is_opened_by_keys_and_links_to_the_message(server_to_read: str, page: Page) -> None:
     await page.goto(f"{server_to_read}/flow?operation=extract")
     await page.keyboard.press("j")
     await page.keyboard.press("Enter")
@@ -90,9 +90,7 @@ async def test_a_run_is_opened_by_keys_and_leads_to_the_message(server_to_read: 
     await expect(page.locator(".message:target")).to_contain_text("피보나치")
 
 
-async def test_the_chart_covers_the_period_and_what_is_chosen_on_it_is_what_stands_there(
-    server: str, page: Page
-) -> None:
+async def test_the_chart_covers_the_period_and_a_selection_on_it_narrows_it(server: str, page: Page) -> None:
     await ask(server, "cache")
     before = datetime.now(UTC)
     await page.goto(f"{server}/insights?last=24h")
@@ -107,11 +105,11 @@ async def test_the_chart_covers_the_period_and_what_is_chosen_on_it_is_what_stan
     chosen = parse_qs(urlsplit(page.url).query)
     start, end = (datetime.fromisoformat(chosen[name][0]) for name in ("from", "to"))
     assert timedelta(hours=12) <= end - start <= timedelta(hours=13)
-    assert timedelta(0) <= end - before <= timedelta(hours=1), "the bucket of now is the last one, and chosen whole"
+    assert timedelta(0) <= end - before <= timedelta(hours=1), "the selection includes the whole last bucket"
     await expect(page.locator(".summary.figures")).to_be_visible()
 
 
-async def test_the_chart_follows_light_and_dark(server_to_read: str, page: Page) -> None:
+async def test_the_chart_follows_the_light_and_dark_scheme(server_to_read: str, page: Page) -> None:
     await page.goto(f"{server_to_read}/insights")
     await expect(page.locator(".chart canvas")).to_have_count(1)
     before = await page.evaluate("document.querySelector('canvas').toDataURL()")
@@ -119,7 +117,7 @@ async def test_the_chart_follows_light_and_dark(server_to_read: str, page: Page)
     await page.wait_for_function("before => document.querySelector('canvas').toDataURL() !== before", arg=before)
 
 
-async def test_problems_that_come_back_are_read_when_one_scrolls_to_them(server: str, page: Page) -> None:
+async def test_recurring_problems_load_when_one_scrolls_to_them(server: str, page: Page) -> None:
     for channel in ("shop", "blog"):
         await say(server, channel, "TypeError: Cannot read properties of undefined (reading 'map')")
     await page.goto(f"{server}/insights")
@@ -129,7 +127,7 @@ async def test_problems_that_come_back_are_read_when_one_scrolls_to_them(server:
 
 @pytest.fixture
 def clients(empty_home: Path) -> Path:
-    """A home folder with clients in it, one with a history that has something unknown in it."""
+    """Return a home folder with clients, one with a history that has something unknown in it."""
     for folder in (".cursor", ".gemini", ".codex/sessions"):
         (empty_home / folder).mkdir(parents=True)
     talk = Dialogue(session_id(7))
@@ -140,7 +138,7 @@ def clients(empty_home: Path) -> Path:
     return empty_home
 
 
-async def test_a_sync_is_started_and_its_outcome_shown(server: str, page: Page, clients: Path) -> None:
+async def test_a_sync_is_started_and_its_outcome_is_shown(server: str, page: Page, clients: Path) -> None:
     await page.goto(f"{server}/settings")
     store = page.locator(".store", has_text="Claude Code")
     await expect(store).to_contain_text("not read yet")
@@ -152,7 +150,7 @@ async def test_a_sync_is_started_and_its_outcome_shown(server: str, page: Page, 
     await expect(page.locator("button", has_text="Sync now")).to_be_enabled()
 
 
-async def test_a_client_is_connected_by_three_clicks_once_its_changes_were_shown(
+async def test_a_client_is_connected_by_three_clicks_after_its_changes_were_shown(
     server: str, page: Page, clients: Path
 ) -> None:
     settings = clients / ".cursor" / "mcp.json"
@@ -163,7 +161,7 @@ async def test_a_client_is_connected_by_three_clicks_once_its_changes_were_shown
     await expect(cursor.locator(".status.missing")).to_have_count(2)
     await cursor.get_by_role("button", name="Connect Cursor").click()
     await expect(page.locator(".gi", has_text='"context-registry"')).to_be_visible()
-    assert "context-registry" not in settings.read_text(encoding="utf-8"), "shown before it is written"
+    assert "context-registry" not in settings.read_text(encoding="utf-8"), "nothing is written before the preview"
     await page.get_by_role("button", name="Write the changes").click()
     await expect(cursor.locator(".status.installed")).to_have_count(2)
     assert json.loads(settings.read_text(encoding="utf-8"))["mcpServers"].keys() == {"other", "context-registry"}
@@ -189,7 +187,7 @@ async def test_an_empty_monitor_says_what_to_do(empty_server: str, page: Page) -
     await expect(page.locator("[data-id]")).to_have_count(1)
 
 
-async def test_anybody_can_use_the_monitor_it_fits_and_nothing_jumps(
+async def test_the_monitor_is_accessible_fits_the_window_and_nothing_moves(
     server: str, page: Page, clients: Path, axe: str
 ) -> None:
     await watch_movement(page)
@@ -214,7 +212,7 @@ async def test_anybody_can_use_the_monitor_it_fits_and_nothing_jumps(
         assert await violations(page, axe) == [], address
 
 
-async def test_enter_searches_without_a_script_too(server_to_read: str, browser: Browser) -> None:
+async def test_enter_searches_without_scripts_too(server_to_read: str, browser: Browser) -> None:
     context = await browser.new_context(java_script_enabled=False)
     page = await context.new_page()
     await page.goto(server_to_read)

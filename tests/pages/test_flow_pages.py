@@ -1,4 +1,4 @@
-"""The flow monitor as HTTP answers."""
+"""Test the flow monitor's HTTP answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def text_of(http: httpx.AsyncClient, address: str, status: int = 200) -> s
     return answer.text
 
 
-async def test_runs_are_listed_page_by_page_and_narrowed_down_in_the_address(http: httpx.AsyncClient) -> None:
+async def test_runs_are_listed_page_by_page_and_filtered_by_the_address(http: httpx.AsyncClient) -> None:
     first = await text_of(http, "/flow")
     seen = re.findall(r'data-id="(\w+)"', first)
     more = re.search(r'href="(/flow\?cursor=[^"]+)"', first)
@@ -47,13 +47,13 @@ async def test_a_machine_without_clients_says_where_to_look(http: httpx.AsyncCli
     assert "CTXR_CODEX_DIR" in await text_of(http, "/settings")
 
 
-async def test_what_the_filters_do_not_know_is_refused_in_words(http: httpx.AsyncClient) -> None:
+async def test_an_unknown_filter_value_is_refused_in_words(http: httpx.AsyncClient) -> None:
     for address in ("/flow?status=odd", "/insights?last=century", "/flow?cursor=x"):
         assert "allowed" in await text_of(http, address, 400)
     assert "exec_none" in await text_of(http, "/flow/exec_none", 404)
 
 
-async def test_one_run_shows_its_way_its_verdicts_and_what_it_delivered(http: httpx.AsyncClient) -> None:
+async def test_a_run_shows_its_path_verdicts_and_results(http: httpx.AsyncClient) -> None:
     run = await newest(http, operation="extract")
     shown = await text_of(http, f"/flow/{run['id']}")
     assert 'aria-label="plan → cr_query → filter → cr_write"' in shown
@@ -68,7 +68,7 @@ async def test_one_run_shows_its_way_its_verdicts_and_what_it_delivered(http: ht
     assert "tokens" in shown
 
 
-async def test_a_run_shows_what_each_wording_found_and_how_sure_the_answer_is(
+async def test_a_run_shows_the_matches_of_each_wording_and_the_confidence(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     query = {"text": "quokka", "also": ["<i>wombat</i>", "피보나치 함수"]}
@@ -90,11 +90,13 @@ async def test_a_run_that_found_nothing_says_what_was_missing(
     shown = await text_of(http, f"/flow/{run['id']}")
     assert run["status"] == "not_found"
     assert "these words occur nowhere: kubernetes, xyzzy" in shown
-    assert "Why nothing was delivered" not in shown, "that was all there is to say"
+    assert "Why nothing was delivered" not in shown, "the reason is shown once"
     assert 'class="kept"' not in shown
 
 
-async def test_a_verdict_says_what_became_of_the_message(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+async def test_a_verdict_says_whether_the_message_was_delivered(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
     await orchestrator.run({"operation": "extract", "channel": FIBONACCI, "query": {"text": "메모이제이션 xyzzy"}})
     shown = await text_of(http, f"/flow/{(await newest(http))['id']}")
     assert '<s class="small">xyzzy</s>' in shown
@@ -106,7 +108,7 @@ async def test_a_verdict_says_what_became_of_the_message(http: httpx.AsyncClient
     assert "kept, but no room in the answer" in shown
 
 
-async def test_the_time_of_a_run_is_accounted_for(http: httpx.AsyncClient) -> None:
+async def test_spans_cover_the_whole_time_of_a_run(http: httpx.AsyncClient) -> None:
     run = {"started_at": "2026-01-01T00:00:00.000Z", "duration_ms": 100.0}
     steps = [
         {"node": "plan", "started_at": "2026-01-01T00:00:00.020Z", "duration_ms": 10.0},
@@ -123,7 +125,7 @@ async def test_the_time_of_a_run_is_accounted_for(http: httpx.AsyncClient) -> No
     assert "Where the time went" in await text_of(http, f"/flow/{(await newest(http))['id']}")
 
 
-async def test_runs_are_listed_with_what_was_asked_and_how_much_came(
+async def test_runs_are_listed_with_their_question_and_number_of_results(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     await orchestrator.run({"operation": "search", "query": {"text": "Cache 테스트", "limit": 3}}, "cursor-vscode 1.7")
@@ -139,7 +141,7 @@ async def test_runs_are_listed_with_what_was_asked_and_how_much_came(
     assert f'href="/flow?channel={FIBONACCI}"' in await text_of(http, f"/channels/{FIBONACCI}")
 
 
-async def test_a_record_holds_nothing_that_a_deleted_message_said(
+async def test_a_record_holds_no_text_of_a_message_that_may_be_deleted(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     answer = await orchestrator.run({"operation": "extract", "channel": FIBONACCI})
@@ -150,7 +152,7 @@ async def test_a_record_holds_nothing_that_a_deleted_message_said(
     assert not [text for text in said if text[:40] in str(record)]
 
 
-async def test_an_extract_within_some_tokens_is_counted_as_it_was_delivered(
+async def test_an_extract_is_shown_with_the_tokens_it_delivered(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     counts = {}
@@ -169,9 +171,7 @@ async def test_every_edge_of_the_graph_is_drawn(http: httpx.AsyncClient) -> None
     assert drawn == {f"{edge['from']}-{edge['to']}" for edge in describe_graph()["edges"]}
 
 
-async def test_each_operation_has_a_page_whatever_it_recorded(
-    http: httpx.AsyncClient, orchestrator: Orchestrator
-) -> None:
+async def test_each_operation_has_a_page_for_any_outcome(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     requests: list[dict[str, Any]] = [
         {"operation": "search", "query": {"text": "retry cache"}},
         {"operation": "extract", "query": {"text": "retry", "mode": "summary"}},
@@ -192,7 +192,7 @@ async def test_each_operation_has_a_page_whatever_it_recorded(
         assert ("Run again" in shown) == (run["operation"] in reading())
 
 
-async def test_a_korean_page_says_in_korean_why(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+async def test_a_korean_page_gives_reasons_in_korean(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     http.headers["Accept-Language"] = "ko"
     await orchestrator.run({"operation": "search", "query": {"text": "피보나치 메모이제이션 재귀 retry"}})
     run = await newest(http)
@@ -207,7 +207,7 @@ async def test_a_korean_page_says_in_korean_why(http: httpx.AsyncClient, orchest
     assert "레지스트리에 &#39;nobody&#39; 채널이" in await text_of(http, "/channels/nobody", 404)
 
 
-async def test_a_korean_page_names_what_was_asked_and_answered_in_korean(
+async def test_a_korean_page_has_korean_labels_of_requests_and_results(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     http.headers["Accept-Language"] = "ko"
@@ -230,23 +230,23 @@ async def test_a_korean_page_names_what_was_asked_and_answered_in_korean(
 
 
 @pytest.mark.parametrize(
-    ("language", "told"),
+    ("language", "expected"),
     [
         ("en", "at most: given 0; allowed: greater than or equal to 1; messages around each match: given -1; allowed:"),
         ("ko", "최대 개수: 받은 값 0, 허용: 1 이상; 앞뒤 메시지 수: 받은 값 -1, 허용: 0 이상"),
     ],
 )
 async def test_a_refused_request_names_its_fields_in_words(
-    http: httpx.AsyncClient, orchestrator: Orchestrator, language: str, told: str
+    http: httpx.AsyncClient, orchestrator: Orchestrator, language: str, expected: str
 ) -> None:
     http.headers["Accept-Language"] = language
     await orchestrator.run({"operation": "search_sessions", "query": {"text": "x", "limit": 0, "context_window": -1}})
     for address in ("/flow", f"/flow/{(await newest(http))['id']}"):
-        assert told in await text_of(http, address)
+        assert expected in await text_of(http, address)
 
 
 @pytest.mark.parametrize(
-    ("language", "told"),
+    ("language", "expected"),
     [
         ("en", "messages › 1 › who speaks: missing; allowed: a value is required; messages › 2 › content: given &#34;"),
         (
@@ -255,17 +255,17 @@ async def test_a_refused_request_names_its_fields_in_words(
         ),
     ],
 )
-async def test_a_refused_message_is_named_by_its_place(
-    http: httpx.AsyncClient, orchestrator: Orchestrator, language: str, told: str
+async def test_a_refused_message_is_named_by_its_position(
+    http: httpx.AsyncClient, orchestrator: Orchestrator, language: str, expected: str
 ) -> None:
     http.headers["Accept-Language"] = language
     messages = [{"text": "hello"}, {"role": "user", "text": ""}]
     await orchestrator.run({"operation": "conversation_log", "channel": "c", "messages": messages})
     for address in ("/flow", f"/flow/{(await newest(http))['id']}"):
-        assert told in await text_of(http, address)
+        assert expected in await text_of(http, address)
 
 
-async def test_a_run_that_finds_nothing_tells_its_sentence_and_its_facts(
+async def test_a_run_that_finds_nothing_shows_its_message_and_details(
     http: httpx.AsyncClient, orchestrator: Orchestrator, tmp_path: Path
 ) -> None:
     http.headers["Accept-Language"] = "ko"
@@ -279,9 +279,9 @@ async def test_a_run_that_finds_nothing_tells_its_sentence_and_its_facts(
             "그날의 대화가 없습니다. 날짜: 받은 값 1999-01-01",
         ),
     ]
-    for request, told in runs:
+    for request, expected in runs:
         await orchestrator.run(request)
-        assert told in await text_of(http, f"/flow/{(await newest(http))['id']}")
+        assert expected in await text_of(http, f"/flow/{(await newest(http))['id']}")
     assert runs[0][1] in await text_of(http, "/flow")
 
 
@@ -293,7 +293,7 @@ async def test_a_message_deleted_since_is_no_longer_shown(http: httpx.AsyncClien
     assert "이 피보나치 함수" not in shown
 
 
-async def test_a_question_is_asked_again(http: httpx.AsyncClient) -> None:
+async def test_a_question_can_be_asked_again(http: httpx.AsyncClient) -> None:
     run = await newest(http, operation="extract")
     answer = await http.post(f"/flow/{run['id']}/again")
     again = await newest(http, operation="extract")
@@ -303,21 +303,21 @@ async def test_a_question_is_asked_again(http: httpx.AsyncClient) -> None:
     assert one["request"] == other["request"]
 
 
-async def test_a_failure_can_be_run_again_too(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+async def test_a_failed_run_can_be_run_again(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     await orchestrator.run({"operation": "extract", "channel": "nobody"})
     answer = await http.post(f"/flow/{(await newest(http))['id']}/again", follow_redirects=True)
     assert answer.status_code == 200
     assert "NOT_FOUND" in answer.text
 
 
-async def test_what_changes_the_registry_is_not_run_again(http: httpx.AsyncClient) -> None:
+async def test_a_run_that_writes_cannot_be_run_again(http: httpx.AsyncClient) -> None:
     run = await newest(http, operation="save")
     answer = await http.post(f"/flow/{run['id']}/again")
     assert answer.status_code == 400
     assert (await newest(http, operation="save"))["id"] == run["id"]
 
 
-async def test_insights_count_by_operation_and_client(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+async def test_insights_count_runs_by_operation_and_client(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     await orchestrator.run({"operation": "extract", "channel": "nobody", "source": "claude"})
     failed = re.compile(r'<a class="bad" href="/flow\?from=[^"]+&amp;status=failed">1</a>')
     assert not failed.search(await text_of(http, "/insights"))
@@ -332,21 +332,21 @@ async def test_insights_count_by_operation_and_client(http: httpx.AsyncClient, o
     assert "No matching runs" in await text_of(http, "/flow?error_code=TIMEOUT")
 
 
-async def test_statistics_say_how_long_runs_took(http: httpx.AsyncClient) -> None:
+async def test_statistics_have_the_duration_of_runs(http: httpx.AsyncClient) -> None:
     shown = await text_of(http, "/insights?last=24h")
     series = json.loads(shown.split('id="chart-data">')[1].split("</script>")[0])["series"]
     assert all(0 < point["p50_ms"] <= point["p95_ms"] for point in series if point["p50_ms"])
     assert any(point["p50_ms"] for point in series)
 
 
-async def test_a_day_of_the_statistics_is_the_readers(http: httpx.AsyncClient) -> None:
+async def test_a_day_of_the_statistics_is_in_the_readers_time_zone(http: httpx.AsyncClient) -> None:
     http.cookies.set("zone", "Asia/Seoul")
     shown = await text_of(http, "/insights?last=30d")
     series = json.loads(shown.split('id="chart-data">')[1].split("</script>")[0])["series"]
     assert {point["at"][10:] for point in series} == {"T15:00:00.000Z"}
 
 
-async def test_times_of_a_period_are_shown_in_the_readers_zone_and_led_to_as_instants(http: httpx.AsyncClient) -> None:
+async def test_a_period_is_shown_in_the_readers_zone_and_linked_in_utc(http: httpx.AsyncClient) -> None:
     http.cookies.set("zone", "Asia/Seoul")
     shown = await text_of(http, "/insights?from=2000-01-01&to=2100-01-01")
     assert 'name="from" value="2000-01-01T00:00"' in shown
@@ -356,7 +356,7 @@ async def test_times_of_a_period_are_shown_in_the_readers_zone_and_led_to_as_ins
     assert 'name="to" value="2100-01-01T23:59"' in listed
 
 
-def test_durations_are_written_and_drawn_so_that_they_can_be_told_apart() -> None:
+def test_durations_differ_in_text_and_width() -> None:
     cases: list[tuple[float | None, str, int | None]] = [
         (None, "–", None),
         (0, "0.00 ms", 2),

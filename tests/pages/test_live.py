@@ -1,4 +1,4 @@
-"""What comes in while one reads, in a real browser."""
+"""Test updates of open pages in a real browser."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ async def say(server: str, channel: str, text: str) -> None:
     assert answer.status_code == 201
 
 
-async def test_a_list_and_a_conversation_grow_while_one_reads_and_nothing_moves(server: str, page: Page) -> None:
-    # What is said before the page listens comes in as well.
+async def test_a_list_and_a_conversation_grow_while_open_and_nothing_moves(server: str, page: Page) -> None:
+    # A message logged before the page listens is shown as well.
     held: list[Route] = []
     await page.route("**/bo/events*", lambda route: held.append(route))
     async with page.expect_request("**/bo/events*"):
@@ -46,7 +46,7 @@ async def test_a_list_and_a_conversation_grow_while_one_reads_and_nothing_moves(
     assert await first.bounding_box() == before
 
 
-async def test_a_lost_connection_is_told_and_made_up_for(server: str, page: Page) -> None:
+async def test_a_lost_connection_is_shown_and_missed_messages_are_loaded(server: str, page: Page) -> None:
     await page.route("**/bo/events*", lambda route: route.fulfill(status=503))
     await page.goto(f"{server}/channels/{FIBONACCI}")
     await expect(page.locator("#notice")).to_contain_text("Connection lost")

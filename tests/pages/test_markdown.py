@@ -1,4 +1,4 @@
-"""Stored text is hostile; what the pages make of it."""
+"""Test how pages show stored text, which is hostile."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ HARMLESS = {"href", "rel", "class", "start", "tabindex"}
 
 
 class Inspector(HTMLParser):
-    """Collects the elements and attributes that are not allowed to be there."""
+    """Collect the elements and attributes that are not allowed."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ def dangers(html: str) -> list[str]:
     return Inspector(html).bad
 
 
-def test_nothing_in_a_message_runs_loads_or_leaves_its_place() -> None:
+def test_nothing_in_a_message_runs_loads_or_escapes() -> None:
     for attack in ATTACKS:
         for text in (attack, f"- {attack}", f"> {attack}", f"**{attack}**", f"a\n\n{attack}\n\nb"):
             assert dangers(html_of(text)) == []
@@ -94,17 +94,17 @@ FRAGMENTS = st.sampled_from(
 
 
 @given(st.lists(st.one_of(FRAGMENTS, st.text(max_size=5)), max_size=12).map("".join))
-def test_no_mixture_of_attacks_gets_through(text: str) -> None:
+def test_no_combination_of_attacks_gets_through(text: str) -> None:
     assert dangers(html_of(text)) == []
 
 
-def test_a_picture_is_a_link_that_nobody_follows_by_accident() -> None:
+def test_an_image_is_a_link_that_needs_a_click() -> None:
     html = html_of("![a cat](https://example.org/cat.png)")
     assert "<img" not in html
     assert '<a href="https://example.org/cat.png" rel="noopener noreferrer nofollow">[a cat]</a>' in html
 
 
-def test_markdown_looks_like_what_was_meant() -> None:
+def test_markdown_is_rendered() -> None:
     html = html_of("# Title\n\nfirst\nsecond **bold** `code` ~~gone~~\n\n3. three\n\n| a |\n|---|\n| b |")
     assert "<h3>Title</h3>" in html, "below the headings of the page"
     assert "first<br>" in html, "line breaks are kept"
@@ -120,7 +120,7 @@ def test_code_and_diffs_are_highlighted() -> None:
     assert "print" in html_of("```no-such-language\nprint\n```")
 
 
-def test_a_text_made_to_be_slow_is_not() -> None:
+def test_a_text_made_to_be_slow_is_rendered_quickly() -> None:
     cases: list[str] = [
         "a*" * 50_000,
         "[" * 20_000,
@@ -142,7 +142,7 @@ PIXEL = (
 )
 
 
-def test_a_picture_that_the_text_holds_comes_from_our_own_address() -> None:
+def test_an_image_in_the_text_is_served_from_our_own_address() -> None:
     text = with_images_by_number(f'![a "cat" onerror=alert(1)]({PIXEL}) and ![b]({PIXEL})')
     html = html_of(text, "/messages/conv_1/images")
     assert '<img src="/messages/conv_1/images/0" alt="a &quot;cat&quot; onerror=alert(1)" loading="lazy">' in html
@@ -150,14 +150,14 @@ def test_a_picture_that_the_text_holds_comes_from_our_own_address() -> None:
     assert "[b]" in html_of(text)
 
 
-def test_a_picture_is_served_only_as_what_it_is() -> None:
+def test_an_image_is_served_only_with_its_real_type() -> None:
     assert image_in(f"![a]({PIXEL})", 0) is not None
     assert image_in(f"![a]({PIXEL})", 1) is None
     assert image_in("![a](data:image/png;base64,PHNjcmlwdD4=)", 0) is None
     assert image_in("![a](data:image/svg+xml;base64,PHN2Zz4=)", 0) is None
 
 
-def test_tables_keep_their_alignment_tasks_their_boxes_and_addresses_lead_there() -> None:
+def test_tables_keep_their_alignment_tasks_their_boxes_and_addresses_are_links() -> None:
     html = html_of("| a | b |\n|:-:|--:|\n| 1 | 2 |\n\n- [x] done\n- [ ] open\n\nSee https://example.org/a_b_c.")
     assert '<td class="center">1</td>' in html
     assert '<td class="right">2</td>' in html
@@ -169,7 +169,7 @@ def test_tables_keep_their_alignment_tasks_their_boxes_and_addresses_lead_there(
     assert html_of("`https://example.org`").count("<a ") == 0
 
 
-def test_diagrams_and_formulas_stay_as_they_were_written_and_are_marked() -> None:
+def test_diagrams_and_formulas_are_shown_as_source_and_marked() -> None:
     html = html_of("$x_1 * y_2 * z$ costs $5 or $6 of $HOME\n\n$$\n\\frac{a_b}{c_d}\n$$\n\n```mermaid\ngraph TD\n```")
     assert '<code class="tex">$x_1 * y_2 * z$</code> costs $5 or $6 of $HOME' in html
     assert '<code class="tex-block">$$\n\\frac{a_b}{c_d}\n$$</code>' in html

@@ -1,4 +1,4 @@
-"""What counts as an execution, and how guesses are told apart from answers."""
+"""Test which searches count as executions, and how guesses differ from answers."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ async def runs(http: httpx.AsyncClient, **query: Any) -> list[dict[str, Any]]:
     return items
 
 
-async def test_a_search_while_somebody_types_is_no_execution_and_the_settled_one_is(http: httpx.AsyncClient) -> None:
+async def test_a_search_while_typing_is_no_execution_and_the_finished_one_is(http: httpx.AsyncClient) -> None:
     for words in ("c", "ca", "cache"):
         page = await http.get("/", params={"q": words, "typing": "true"}, headers=HTMX)
-        assert page.headers["HX-Replace-Url"] == f"/?q={words}", "a bookmark of the address is a settled search"
+        assert page.headers["HX-Replace-Url"] == f"/?q={words}", "the address has no parameter of typing"
     await http.get(f"/channels/{LOGIN}", params={"q": "rotat", "typing": "true"}, headers=HTMX)
     assert await runs(http, source="backoffice") == []
     assert "channel" in (await http.get("/", params={"q": "cache"})).text
@@ -35,7 +35,7 @@ async def test_a_search_while_somebody_types_is_no_execution_and_the_settled_one
     assert [run["operation"] for run in await runs(http, source="backoffice")] == ["search", "search_sessions"]
 
 
-async def test_what_the_operator_reads_is_not_among_the_runs_unless_asked_for(http: httpx.AsyncClient) -> None:
+async def test_the_operators_own_searches_are_not_among_the_runs_unless_asked_for(http: httpx.AsyncClient) -> None:
     await http.get("/", params={"q": "cache"})
     [own] = await runs(http, source="backoffice")
     assert own["id"] not in (await http.get("/flow")).text
@@ -55,7 +55,7 @@ async def test_hints_are_not_among_the_runs_unless_asked_for(
     assert "Make the refresh tokens rotate" in (await http.get(address[1])).text
 
 
-async def test_a_failed_search_takes_the_place_of_the_old_list(
+async def test_the_error_of_a_failed_search_replaces_the_old_list(
     http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(*_: object) -> None:
@@ -66,7 +66,7 @@ async def test_a_failed_search_takes_the_place_of_the_old_list(
     assert (answer.status_code, answer.headers.get("HX-Retarget")) == (500, None)
     assert answer.headers["HX-Reselect"] == "#problem"
     further = await http.get("/", params={"q": "cache", "cursor": "50"}, headers=HTMX)
-    assert further.headers["HX-Retarget"] == "#notice", "what was listed so far stays"
+    assert further.headers["HX-Retarget"] == "#notice", "the rows so far stay"
 
 
 async def guess(http: httpx.AsyncClient, orchestrator: Orchestrator) -> dict[str, Any]:
@@ -95,7 +95,7 @@ async def test_an_answer_of_low_confidence_is_a_guess_everywhere(
         assert 'class="status guessed"' in (await http.get(address)).text
 
 
-async def test_a_refused_call_shows_what_was_asked(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+async def test_a_refused_call_shows_its_question(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     await orchestrator.run({"operation": "extract", "query": {"text": "the redis timeout", "limit": 0}})
     [run] = await runs(http, limit=1)
     assert (run["status"], run["asked"]) == ("failed", "the redis timeout")
@@ -114,7 +114,7 @@ async def test_a_search_typed_slowly_is_one_execution(server: str, page: Page) -
         assert [run["asked"] for run in await runs(http, source="backoffice")] == ["token"]
 
 
-async def test_the_first_conversation_appears_by_itself(empty_server: str, page: Page) -> None:
+async def test_the_first_conversation_appears_without_a_reload(empty_server: str, page: Page) -> None:
     async with page.expect_request("**/bo/events*"):
         await page.goto(empty_server)
     await say(empty_server, "the_first_one", "Hello registry")

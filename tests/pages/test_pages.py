@@ -1,4 +1,4 @@
-"""The pages as HTTP answers: what is refused, what is sent, how much."""
+"""Test the pages' HTTP answers: content, refusals, and size."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def ids_of(http: httpx.AsyncClient, channel: str) -> list[str]:
     return [item["id"] for item in answer.json()["items"]]
 
 
-async def test_no_page_lets_anything_foreign_in(http: httpx.AsyncClient) -> None:
+async def test_no_page_loads_anything_from_other_sites(http: httpx.AsyncClient) -> None:
     for address in ADDRESSES:
         answer = await http.get(address)
         policy = answer.headers["Content-Security-Policy"]
@@ -46,7 +46,7 @@ async def test_no_page_lets_anything_foreign_in(http: httpx.AsyncClient) -> None
         assert "//" not in " ".join(part for part in answer.text.split('"') if part.startswith("//"))
 
 
-async def test_the_list_shows_what_there_is_and_is_narrowed_down_in_the_address(http: httpx.AsyncClient) -> None:
+async def test_the_list_is_filtered_by_the_address(http: httpx.AsyncClient) -> None:
     whole = await text_of(http, "/")
     assert "75 conversations" in whole
     for shown in ("피보나치 메모이제이션", "fib", "python", "numbers", "cursor", "Refresh tokens"):
@@ -62,8 +62,8 @@ async def test_the_list_shows_what_there_is_and_is_narrowed_down_in_the_address(
         assert "Remove a filter" in await text_of(http, f"/?q={narrowed}")
 
 
-async def test_a_day_is_the_readers_day_once_the_browser_has_told_its_zone(http: httpx.AsyncClient) -> None:
-    # The login was talked about on October 1 at 14:30 UTC, which is half past four on October 2 in Kiritimati.
+async def test_a_day_is_in_the_readers_zone_once_the_browser_has_sent_it(http: httpx.AsyncClient) -> None:
+    # The login was discussed on October 1 at 14:30 UTC, which is 04:30 on October 2 in Kiritimati.
     day = "/?from=2025-10-02&to=2025-10-02"
     assert LOGIN not in await text_of(http, day)
     http.cookies.set("zone", "Pacific/Kiritimati")
@@ -73,11 +73,11 @@ async def test_a_day_is_the_readers_day_once_the_browser_has_told_its_zone(http:
     assert 'name="to" value="2025-10-02T23:59"' in page
     assert LOGIN not in await text_of(http, "/?to=2025-10-01")
     instants = await text_of(http, "/?from=2025-10-01T14:00Z&to=2025-10-01T15:00Z")
-    assert LOGIN in instants, "an instant stays one"
+    assert LOGIN in instants, "an instant is not shifted"
     assert "active from: 2025-10-02 04:00" in " ".join(re.sub("<[^>]*>", "", instants).split())
 
 
-async def test_where_the_zone_is_not_known_a_field_says_that_it_is_utc(http: httpx.AsyncClient) -> None:
+async def test_without_a_known_zone_a_field_says_utc(http: httpx.AsyncClient) -> None:
     assert "Active from<noscript> (UTC)</noscript>" in await text_of(http, "/")
     for named, said in (("Asia/Seoul", "Active from</span>"), ("../../etc/passwd", "Active from (UTC)</span>")):
         http.cookies.set("zone", named)
@@ -86,7 +86,7 @@ async def test_where_the_zone_is_not_known_a_field_says_that_it_is_utc(http: htt
     await text_of(http, "/?from=someday", 400)
 
 
-async def test_a_search_shows_where_the_words_stand_and_leads_there(http: httpx.AsyncClient) -> None:
+async def test_a_search_shows_where_the_words_are_and_links_there(http: httpx.AsyncClient) -> None:
     page = await text_of(http, "/?q=rotation")
     found = (await ids_of(http, LOGIN))[2]
     assert f'href="/channels/{LOGIN}?at={found}&amp;q=rotation#{found}"' in page
@@ -99,7 +99,7 @@ async def sessions_found(http: httpx.AsyncClient, text: str) -> list[dict[str, A
     return found
 
 
-async def test_words_find_conversations_in_the_order_of_search_sessions(http: httpx.AsyncClient) -> None:
+async def test_the_list_finds_conversations_in_the_order_of_search_sessions(http: httpx.AsyncClient) -> None:
     cases: list[str] = ["cache 테스트 retry", "피보나치 함수가 느린 이유", "check the user", "Refresh tokens"]
     for words in cases:
         page = await text_of(http, f"/?q={words}")
@@ -114,7 +114,7 @@ def rows_of(page: str) -> list[str]:
     return [unquote(name) for name in re.findall(r'data-main href="/channels/([^"?]+)', page)]
 
 
-async def test_the_newest_first_is_a_choice(http: httpx.AsyncClient) -> None:
+async def test_the_list_can_be_ordered_by_newest(http: httpx.AsyncClient) -> None:
     newest = rows_of(await text_of(http, "/?q=cache+vectors+token&order=newest"))
     words = {"q": "cache vectors token", "order": "newest"}
     listed = (await http.get("/bo/channels", params=words)).json()["items"]
@@ -122,14 +122,14 @@ async def test_the_newest_first_is_a_choice(http: httpx.AsyncClient) -> None:
     assert newest != rows_of(await text_of(http, "/?q=cache+vectors+token"))
 
 
-async def test_ranked_conversations_go_on_where_they_ended(http: httpx.AsyncClient) -> None:
+async def test_a_ranked_list_continues_on_its_next_page(http: httpx.AsyncClient) -> None:
     first = await text_of(http, "/?q=vectors")
     address = first.split('class="more" href="')[1].split('"')[0].replace("&amp;", "&")
     rest = await text_of(http, address)
     assert len({*rows_of(first), *rows_of(rest)}) == 70
 
 
-async def test_how_a_search_was_read_stands_above_it_and_can_be_taken_off(http: httpx.AsyncClient) -> None:
+async def test_filters_of_a_search_are_shown_as_chips_and_can_be_removed(http: httpx.AsyncClient) -> None:
     page = await text_of(http, "/?q=rotation+token+source:claude&project=shop")
     field = page[page.index("data-chips ") : page.index("data-search")]
     chips = re.findall(r'<span class="chip">(\w+): <bdi>(.*?)</bdi><a href="(.*?)"', field)
@@ -137,10 +137,10 @@ async def test_how_a_search_was_read_stands_above_it_and_can_be_taken_off(http: 
     rests = [unquote_plus(address) for _, _, address in chips]
     assert rests == ["/?q=rotation token source:claude", "/?project=shop&amp;q=rotation token"]
     assert "time: <bdi>yesterday</bdi>" in await text_of(http, "/?q=cache yesterday")
-    assert "tag:api" in page, "the language is one click away"
+    assert "tag:api" in page, "the page has a help of the query language"
 
 
-async def test_an_id_that_is_pasted_opens_what_it_names(http: httpx.AsyncClient) -> None:
+async def test_a_pasted_id_opens_its_page(http: httpx.AsyncClient) -> None:
     message = (await ids_of(http, LOGIN))[0]
     run = (await http.get("/bo/ao/executions", params={"limit": 1})).json()["items"][0]["id"]
     places = {
@@ -156,7 +156,7 @@ async def test_an_id_that_is_pasted_opens_what_it_names(http: httpx.AsyncClient)
     assert "No matches" in await text_of(http, "/?q=conv_01nothing_at_all")
 
 
-async def test_the_list_goes_on_where_it_ended(http: httpx.AsyncClient) -> None:
+async def test_the_list_continues_on_its_next_page(http: httpx.AsyncClient) -> None:
     first = await text_of(http, "/?source=gemini")
     address = first.split('class="more" href="')[1].split('"')[0].replace("&amp;", "&")
     rest = await text_of(http, address)
@@ -165,13 +165,13 @@ async def test_the_list_goes_on_where_it_ended(http: httpx.AsyncClient) -> None:
     assert 'class="more"' not in rest
 
 
-async def test_suggestions_are_projects_and_tags_there_are(http: httpx.AsyncClient) -> None:
+async def test_suggestions_are_existing_projects_and_tags(http: httpx.AsyncClient) -> None:
     assert '<option value="shop">' in await text_of(http, "/suggestions/project")
     assert '<option value="성능">' in await text_of(http, "/suggestions/tag")
     await text_of(http, "/suggestions/nothing", 400)
 
 
-async def test_a_long_conversation_comes_a_stretch_at_a_time(http: httpx.AsyncClient) -> None:
+async def test_a_long_conversation_is_loaded_in_parts(http: httpx.AsyncClient) -> None:
     ids = await ids_of_long(http)
     first = await text_of(http, f"/channels/{LONG}")
     assert shown_ids(first) == ids[:40]
@@ -195,7 +195,7 @@ def shown_ids(page: str) -> list[str]:
     ]
 
 
-async def test_tools_and_thoughts_are_folded_and_say_what_became_of_them(http: httpx.AsyncClient) -> None:
+async def test_tool_calls_and_thoughts_are_folded_and_show_their_outcome(http: httpx.AsyncClient) -> None:
     page = await text_of(http, f"/channels/{AGENT.replace('/', '%2F')}")
     assert page.count('<details class="fold">') == 3
     for shown in ("Edit src/login.py", "completed", "failed", "1.2 s", '<span class="gi">+    check(user)</span>'):
@@ -204,14 +204,14 @@ async def test_tools_and_thoughts_are_folded_and_say_what_became_of_them(http: h
     assert "Show the other " in page
 
 
-async def test_a_message_too_long_to_show_at_once_comes_when_asked_for(http: httpx.AsyncClient) -> None:
+async def test_a_very_long_message_is_loaded_on_request(http: httpx.AsyncClient) -> None:
     tests = (await ids_of(http, AGENT))[3]
     whole = await text_of(http, f"/messages/{tests}/whole")
     assert whole.count("FAILED") == 120
     assert '<details class="fold" open>' in whole
 
 
-async def test_a_message_has_an_address_of_its_own(http: httpx.AsyncClient) -> None:
+async def test_a_message_has_its_own_address(http: httpx.AsyncClient) -> None:
     one = (await ids_of(http, AGENT))[0]
     answer = await http.get(f"/messages/{one}")
     assert answer.headers["Location"] == f"/channels/claude-code%2F6f1c2a?at={one}#{one}"
@@ -219,7 +219,7 @@ async def test_a_message_has_an_address_of_its_own(http: httpx.AsyncClient) -> N
     await text_of(http, "/messages/conv_nothing", 404)
 
 
-async def test_a_message_tells_where_it_comes_from(http: httpx.AsyncClient) -> None:
+async def test_a_message_shows_its_origin(http: httpx.AsyncClient) -> None:
     first = (await ids_of(http, FIBONACCI))[0]
     facts = await text_of(http, f"/messages/{first}/facts")
     for shown in (first, "Stored by", "a tool call", "cursor"):
@@ -227,12 +227,12 @@ async def test_a_message_tells_where_it_comes_from(http: httpx.AsyncClient) -> N
 
 
 async def test_a_conversation_is_searched_by_words_and_by_characters(http: httpx.AsyncClient) -> None:
-    assert "2 hits" in await text_of(http, f"/channels/{LOGIN}?q=rotation"), "and where one rotates"
+    assert "2 hits" in await text_of(http, f"/channels/{LOGIN}?q=rotation"), '"rotates" matches, too'
     assert "1 hit<" in await text_of(http, f'/channels/{LOGIN}?q=okie("refr')
     assert "Nothing found here" in await text_of(http, f"/channels/{LOGIN}?q=zebra")
 
 
-async def test_names_and_tags_are_set_by_a_form(http: httpx.AsyncClient) -> None:
+async def test_title_nickname_and_tags_are_set_by_a_form(http: httpx.AsyncClient) -> None:
     given = {"title": " Tokens ", "nickname": "", "tags": "auth, 보안, "}
     answer = await http.post(f"/channels/{LOGIN}", data=given)
     assert (answer.status_code, answer.headers["Location"]) == (303, f"/channels/{LOGIN}")
@@ -240,32 +240,32 @@ async def test_names_and_tags_are_set_by_a_form(http: httpx.AsyncClient) -> None
     assert (item["title"], item["nickname"], item["tags"]) == ("Tokens", None, ["auth", "보안"])
 
 
-async def test_a_taken_nickname_is_told_without_losing_the_page(http: httpx.AsyncClient) -> None:
+async def test_a_taken_nickname_is_refused_without_losing_the_page(http: httpx.AsyncClient) -> None:
     answer = await http.post(f"/channels/{LOGIN}", data={"nickname": "fib"}, headers={"HX-Request": "true"})
     assert (answer.status_code, answer.headers["HX-Retarget"]) == (400, "#notice")
     assert "nickname" in answer.text
 
 
-async def test_another_site_cannot_send_our_forms(http: httpx.AsyncClient) -> None:
+async def test_another_site_cannot_submit_our_forms(http: httpx.AsyncClient) -> None:
     answer = await http.post("/deletions", data={"channel": LOGIN}, headers={"Origin": "http://evil.example"})
     assert answer.status_code == 400
     await text_of(http, f"/channels/{LOGIN}")
 
 
-async def test_a_deleted_conversation_comes_back_whole(http: httpx.AsyncClient) -> None:
+async def test_a_deleted_conversation_is_restored_whole(http: httpx.AsyncClient) -> None:
     answer = await http.post("/deletions", data={"channel": LOGIN})
     assert answer.headers["Location"] == f"/channels/{LOGIN}"
     deleted = await text_of(http, f"/channels/{LOGIN}")
     assert "Undo" in deleted
     assert "4 messages" in deleted
-    assert len(shown_ids(deleted)) == 4, "a bookmark of a deleted conversation shows what it said"
+    assert len(shown_ids(deleted)) == 4, "a deleted conversation still has its messages at its address"
     assert (await http.post("/restorations", data={"channel": LOGIN})).headers["Location"] == f"/channels/{LOGIN}"
     assert len(shown_ids(await text_of(http, f"/channels/{LOGIN}"))) == 4
     assert "<mark>rotation</mark>" in await text_of(http, "/?q=rotation")
     assert (await http.post("/restorations", data={"channel": "nothing"})).status_code == 404
 
 
-async def test_what_was_deleted_before_the_conversation_stays_deleted(http: httpx.AsyncClient) -> None:
+async def test_messages_deleted_before_their_conversation_stay_deleted(http: httpx.AsyncClient) -> None:
     first, second, third, fourth = await ids_of(http, LOGIN)
     await http.post(f"/messages/{second}/deletion")
     await http.post("/deletions", data={"channel": LOGIN})
@@ -278,7 +278,7 @@ async def test_what_was_deleted_before_the_conversation_stays_deleted(http: http
     assert shown_ids(await text_of(http, f"/channels/{LOGIN}")) == [first, second, fourth]
 
 
-async def test_a_conversation_whose_messages_come_back_one_by_one_can_be_brought_back_whole(
+async def test_after_restoring_one_message_the_whole_conversation_can_be_restored(
     http: httpx.AsyncClient,
 ) -> None:
     first, *_ = await ids_of(http, LOGIN)
@@ -289,7 +289,7 @@ async def test_a_conversation_whose_messages_come_back_one_by_one_can_be_brought
     assert len(shown_ids(await text_of(http, f"/channels/{LOGIN}"))) == 4
 
 
-async def test_a_deleted_message_is_seen_apart_and_comes_back(http: httpx.AsyncClient) -> None:
+async def test_a_deleted_message_is_listed_apart_and_can_be_restored(http: httpx.AsyncClient) -> None:
     second = (await ids_of(http, LOGIN))[1]
     assert "Undo" in (await http.post(f"/messages/{second}/deletion", headers=HTMX)).text
     assert second not in await text_of(http, f"/channels/{LOGIN}")
@@ -298,7 +298,7 @@ async def test_a_deleted_message_is_seen_apart_and_comes_back(http: httpx.AsyncC
     assert second in await text_of(http, f"/channels/{LOGIN}")
 
 
-async def test_a_conversation_is_carried_away_as_a_file(http: httpx.AsyncClient) -> None:
+async def test_a_conversation_is_exported_as_a_file(http: httpx.AsyncClient) -> None:
     answer = await http.get("/exports/claude-code%2F6f1c2a")
     assert answer.headers["Content-Disposition"] == "attachment; filename*=UTF-8''claude-code%2F6f1c2a.md"
     assert 'channel: "claude-code/6f1c2a"' in answer.text
@@ -320,7 +320,7 @@ async def test_the_prompt_for_another_ai_names_the_tool_and_the_channel(http: ht
     assert f"&#34;channel&#34;: &#34;{LOGIN}&#34;" in page
 
 
-async def test_a_browser_sees_errors_as_pages_and_a_program_as_before(http: httpx.AsyncClient) -> None:
+async def test_a_browser_gets_errors_as_pages_and_a_program_as_json(http: httpx.AsyncClient) -> None:
     nothing = await text_of(http, "/channels/nothing", 404)
     assert "<h1>Not found</h1>" in nothing
     assert '<a href="/settings/trash">Trash</a>' in nothing
@@ -330,7 +330,7 @@ async def test_a_browser_sees_errors_as_pages_and_a_program_as_before(http: http
         assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")
 
 
-async def test_an_unreachable_registry_is_told_with_what_to_do(
+async def test_an_unreachable_registry_is_reported_with_what_to_do(
     http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(*_: object) -> None:
@@ -342,13 +342,13 @@ async def test_an_unreachable_registry_is_told_with_what_to_do(
         assert shown in page
 
 
-async def test_a_page_speaks_korean_where_the_browser_does(http: httpx.AsyncClient) -> None:
+async def test_a_page_is_korean_for_a_korean_browser(http: httpx.AsyncClient) -> None:
     answer = await http.get("/", headers={"Accept-Language": "ko-KR"})
     assert '<html lang="ko">' in answer.text
     assert "대화 75개" in answer.text
 
 
-async def test_scripts_and_styles_are_kept_by_the_browser_until_they_change(http: httpx.AsyncClient) -> None:
+async def test_browsers_cache_scripts_and_styles_until_they_change(http: httpx.AsyncClient) -> None:
     page = await text_of(http, "/")
     sheet = page.split('<link rel="stylesheet" href="')[1].split('"')[0]
     answer = await http.get(sheet)
@@ -368,7 +368,7 @@ async def test_deleted_conversations_are_listed_restored_or_deleted_for_good(htt
     await text_of(http, f"/channels/{FIBONACCI}")
 
 
-async def test_several_conversations_are_tagged_and_carried_away_at_once(http: httpx.AsyncClient) -> None:
+async def test_several_conversations_are_tagged_and_exported_at_once(http: httpx.AsyncClient) -> None:
     answer = await http.post("/selections", data={"do": "tag", "tag": "old, 성능", "channel": [LOGIN, AGENT]})
     assert answer.headers["Location"] == "/?tag=old"
     assert set(rows_of(await text_of(http, "/?tag=old"))) == {LOGIN, AGENT}
@@ -385,13 +385,15 @@ async def test_a_long_conversation_has_an_outline_of_its_questions(http: httpx.A
     last = (await ids_of_long(http))[298]
     assert f'href="/channels/{LONG}?at={last}#{last}"' in page
     outline = page[page.index('<section class="outline"') : page.index("</nav></section>")]
-    assert outline.count("<") - 2 * outline.count("<a ") <= 12, "a question is one element: there may be thousands"
+    assert outline.count("<") - 2 * outline.count("<a ") <= 12, (
+        "one element for each question, as there may be thousands"
+    )
 
 
-async def test_a_further_stretch_comes_without_what_the_page_has_already(http: httpx.AsyncClient) -> None:
+async def test_a_further_part_is_sent_without_what_the_page_has(http: httpx.AsyncClient) -> None:
     answer = await http.get(f"/channels/{LONG}?at=latest", headers={"HX-Request": "true"})
     assert shown_ids(answer.text) == (await ids_of_long(http))[-40:]
-    assert "data-question" not in answer.text, "thousands of links for each of hundreds of stretches"
+    assert "data-question" not in answer.text, "the outline is not sent again with each part"
 
 
 async def test_a_conversation_whose_folder_is_not_here_has_no_commits(http: httpx.AsyncClient) -> None:
@@ -399,7 +401,7 @@ async def test_a_conversation_whose_folder_is_not_here_has_no_commits(http: http
     assert "Commits" not in page
 
 
-async def test_beside_a_conversation_stand_its_files_and_related_ones(
+async def test_a_conversation_shows_its_files_and_related_conversations(
     http: httpx.AsyncClient,
 ) -> None:
     said = [{"role": "user", "text": "Does login check the user before it runs the tests?"}]
@@ -411,7 +413,7 @@ async def test_beside_a_conversation_stand_its_files_and_related_ones(
     assert AGENT not in related
 
 
-async def test_beside_a_conversation_stands_who_asked_for_it_with_and_without_words(http: httpx.AsyncClient) -> None:
+async def test_a_conversation_shows_who_asked_for_it(http: httpx.AsyncClient) -> None:
     for query in ({"text": "rotation"}, {"limit": 50}):
         sent = {"operation": "extract", "channel": LOGIN, "query": query, "source": "claude"}
         await http.post("/bo/ao/run", json=sent)
@@ -420,13 +422,13 @@ async def test_beside_a_conversation_stands_who_asked_for_it_with_and_without_wo
     assert re.findall(r"<span>(.+?)</span>", delivered) == ["claude", "rotation"]
 
 
-async def test_a_list_that_is_empty_promises_no_latest_conversations(http: httpx.AsyncClient) -> None:
+async def test_an_empty_filtered_list_does_not_offer_the_latest_conversations(http: httpx.AsyncClient) -> None:
     page = await text_of(http, "/?q=yesterday+retry")
     assert "No matches" in page
     assert "these are the latest conversations there" not in page
 
 
-async def test_beside_a_conversation_stands_the_client_it_was_resumed_in(
+async def test_a_conversation_shows_the_client_it_was_resumed_in(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     await orchestrator.registry.write(
@@ -438,7 +440,7 @@ async def test_beside_a_conversation_stands_the_client_it_was_resumed_in(
     assert re.findall(r"<span>(.+?)</span>", delivered) == ["codex"]
 
 
-async def test_no_text_on_a_page_can_hide(http: httpx.AsyncClient) -> None:
+async def test_invisible_characters_are_shown_on_pages(http: httpx.AsyncClient) -> None:
     hidden = "before\u202eafter \U000e0041\U000e0042 zero\u200b\u200bwidth"
     messages = [{"role": "user", "text": hidden}, {"role": "assistant", "text": f"`{hidden}`"}]
     sent = {"operation": "conversation_log", "channel": "h", "messages": messages, "metadata": {"title": hidden}}
@@ -449,7 +451,7 @@ async def test_no_text_on_a_page_can_hide(http: httpx.AsyncClient) -> None:
         assert not re.search("[\u202e\u200b\U000e0041]", page)
 
 
-async def test_what_shall_be_forgotten_is_counted_first_and_its_receipt_is_shown(http: httpx.AsyncClient) -> None:
+async def test_forgetting_is_previewed_and_its_receipt_is_shown(http: httpx.AsyncClient) -> None:
     ids = await ids_of(http, FIBONACCI)
     assert f"/settings/forget?channel={FIBONACCI}" in await text_of(http, f"/channels/{FIBONACCI}")
     asked = await text_of(http, f"/settings/forget?channel={FIBONACCI}")
@@ -462,14 +464,14 @@ async def test_what_shall_be_forgotten_is_counted_first_and_its_receipt_is_shown
     await text_of(http, f"/channels/{FIBONACCI}", 404)
 
 
-async def test_one_message_is_forgotten_out_of_its_conversation(http: httpx.AsyncClient) -> None:
+async def test_one_message_of_a_conversation_is_forgotten(http: httpx.AsyncClient) -> None:
     first, *others = await ids_of(http, LOGIN)
     assert "To be deleted forever" in await text_of(http, f"/settings/forget?id={first}")
     assert (await http.post("/settings/forget", data={"id": first})).status_code == 200
     assert await ids_of(http, LOGIN) == others
 
 
-async def test_what_cannot_be_forgotten_is_said_on_the_page(http: httpx.AsyncClient) -> None:
+async def test_the_page_says_why_something_cannot_be_forgotten(http: httpx.AsyncClient) -> None:
     assert "To be deleted forever" not in await text_of(http, "/settings/forget")
     assert "Nothing matches" in await text_of(http, "/settings/forget?matching=nobody+said+that")
     assert "before" in await text_of(http, "/settings/forget?before=soonish")

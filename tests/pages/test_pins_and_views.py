@@ -1,4 +1,4 @@
-"""What an operator keeps at hand, and what a run and a conversation tell beyond the list."""
+"""Test pins and saved views, and details of runs and conversations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def newest(http: httpx.AsyncClient, operation: str) -> str:
     return str(answer.json()["items"][0]["id"])
 
 
-async def test_a_pinned_conversation_stands_on_the_first_page_until_it_is_unpinned(http: httpx.AsyncClient) -> None:
+async def test_a_pinned_conversation_is_on_the_first_page_until_it_is_unpinned(http: httpx.AsyncClient) -> None:
     for pinned in ("true", "true"):
         answer = await http.post("/pins", data={"channel": FIBONACCI, "pinned": pinned})
         assert answer.status_code == 303
@@ -39,7 +39,7 @@ async def test_a_pinned_conversation_stands_on_the_first_page_until_it_is_unpinn
     assert "<h2>Pinned</h2>" not in (await http.get("/")).text
 
 
-async def test_a_list_is_saved_under_a_name_and_dropped(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+async def test_a_list_is_saved_under_a_name_and_deleted(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     assert "Save this view" in (await http.get("/", params={"tag": "python"})).text
     for address in ("/?tag=go", "/?tag=python"):
         saved = await http.post("/views", data={"name": "<b>뱀</b>", "address": address})
@@ -56,7 +56,7 @@ async def test_a_list_is_saved_under_a_name_and_dropped(http: httpx.AsyncClient,
     assert "뱀" not in (await http.get("/")).text
 
 
-async def test_a_run_is_rated_by_page_and_api(http: httpx.AsyncClient) -> None:
+async def test_a_run_is_rated_on_the_page_and_by_the_api(http: httpx.AsyncClient) -> None:
     run = await newest(http, "extract")
     assert "Was it useful?" in (await http.get(f"/flow/{run}")).text
     await http.post(f"/flow/{run}/rating", data={"useful": "true"})
@@ -67,7 +67,7 @@ async def test_a_run_is_rated_by_page_and_api(http: httpx.AsyncClient) -> None:
     assert 'value="false" aria-pressed="true"' in (await http.get(f"/flow/{run}")).text
 
 
-async def test_a_hint_that_was_not_useful_is_not_given_again_in_that_project(
+async def test_a_hint_rated_not_useful_is_not_given_again_in_that_project(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     cause = "HikariPool: connection is not available, RefundService.refund calls the PG cancel api"
@@ -91,7 +91,7 @@ async def test_a_hint_that_was_not_useful_is_not_given_again_in_that_project(
     assert await hint(prompt, "/home/me/blog")
 
 
-async def test_a_run_that_goes_on_is_there_to_see(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+async def test_a_running_run_is_shown(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     held, reached = asyncio.Event(), asyncio.Event()
 
     async def wait(_: bool) -> None:
@@ -120,10 +120,10 @@ async def test_a_run_shows_the_state_before_and_after_each_node(http: httpx.Asyn
     assert '<span class="chip">+ read from the registry</span>' in shown
     assert '<span class="chip">+ answer so far</span>' in shown
     row = r"answer so far · <code>messages</code></td> <td class=\"number\">–</td><td class=\"number\">[1-9]"
-    assert re.search(row, shown), "and what it held before"
+    assert re.search(row, shown), "the state before the node"
 
 
-async def test_tokens_are_summed_up_by_client_project_model_and_day(
+async def test_tokens_are_summed_by_client_project_model_and_day(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     usage = {"input_tokens": 1000, "output_tokens": 20, "cache_read_input_tokens": 9000}
@@ -175,7 +175,7 @@ async def test_a_very_long_message_is_shortened_and_offered_as_a_file(
     assert (await http.get(f"/messages/{message}/raw")).text == text
 
 
-async def test_a_picture_in_a_message_is_served_from_here_and_as_nothing_else(
+async def test_an_image_in_a_message_is_served_from_here_with_its_type(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     messages = [{"role": "user", "text": f"Look: ![plan]({PIXEL})"}]
@@ -189,7 +189,7 @@ async def test_a_picture_in_a_message_is_served_from_here_and_as_nothing_else(
     assert (await http.get(f"/messages/{message}/images/1")).status_code == 404
 
 
-async def test_pictures_that_a_client_kept_for_itself_are_marked(
+async def test_images_that_a_client_did_not_share_are_marked(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     at = datetime(2025, 10, 1, tzinfo=UTC)
@@ -218,7 +218,7 @@ $ ls __pycache__
 # what now?"""
 
 
-async def test_what_was_pasted_from_a_terminal_stays_as_it_was(
+async def test_text_pasted_from_a_terminal_keeps_its_layout(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     texts = [PASTED, "- **bold**\n  - and `code`\n- more", "> quoted\n> and more\n\nis that *right*?"]
@@ -233,7 +233,7 @@ async def test_what_was_pasted_from_a_terminal_stays_as_it_was(
     assert "<em>Monday</em>" in shown
 
 
-async def test_a_conversation_is_carried_away_as_a_page(http: httpx.AsyncClient) -> None:
+async def test_a_conversation_is_exported_as_a_page(http: httpx.AsyncClient) -> None:
     assert "kind=html" in (await http.get(f"/channels/{FIBONACCI}")).text
     page = await http.get(f"/exports/{FIBONACCI}", params={"kind": "html"})
     assert page.headers["Content-Disposition"].startswith("attachment")
@@ -251,7 +251,7 @@ ELSEWHERE = "https://registry.example"
         ({"of": ELSEWHERE, "as_of": "2026-01-02T03:04:05Z"}, "has not answered since"),
     ],
 )
-async def test_a_copy_of_a_registry_elsewhere_says_so(
+async def test_the_copy_of_a_registry_elsewhere_says_so(
     http: httpx.AsyncClient, orchestrator: Orchestrator, copy: Any, said: str
 ) -> None:
     assert "copy-of" not in (await http.get("/")).text
@@ -264,7 +264,7 @@ async def test_a_copy_of_a_registry_elsewhere_says_so(
         assert said in (await http.get(address)).text
 
 
-async def test_what_was_asked_stands_there_in_words(http: httpx.AsyncClient) -> None:
+async def test_a_request_is_shown_in_words(http: httpx.AsyncClient) -> None:
     run = await newest(http, "extract")
     for language, told in (
         ("en", ("the messages themselves", "You, Assistant")),

@@ -1,4 +1,4 @@
-"""Sign-in to the pages by OpenID Connect, at a real provider, and what a provider must not get away with."""
+"""Test sign-in by OpenID Connect at a real provider, and refused sign-ins."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IdentityProvi
 
 @pytest.fixture
 def settings(sqlite_url: str, tmp_path: Path, provider: IdentityProvider) -> dict[str, Any]:
-    """Settings of a server that knows the provider and its groups."""
+    """Return the settings of a server that knows the provider and its groups."""
     return {
         "home": tmp_path,
         "database_url": sqlite_url,
@@ -60,7 +60,7 @@ def settings(sqlite_url: str, tmp_path: Path, provider: IdentityProvider) -> dic
 
 @pytest.fixture
 def server(settings: dict[str, Any]) -> Server:
-    """Opens a server, and a browser without scripts in front of it."""
+    """Return a function that opens a server, and a browser without scripts."""
 
     @asynccontextmanager
     async def opened(**others: Any) -> AsyncIterator[httpx.AsyncClient]:
@@ -76,20 +76,20 @@ def server(settings: dict[str, Any]) -> Server:
     return opened
 
 
-async def begun(browser: httpx.AsyncClient, next: str = "/") -> str:
-    """Follow the button on the sign-in page; return the provider's page."""
+async def provider_page(browser: httpx.AsyncClient, next: str = "/") -> str:
+    """Follow the button on the sign-in page; return the address of the provider's page."""
     answer = await browser.get("/login/oauth", params={"next": next})
     assert answer.status_code == 303, answer.text
     return answer.headers["location"]
 
 
 async def sign_in(browser: httpx.AsyncClient, provider: IdentityProvider, name: str, next: str = "/") -> httpx.Response:
-    back = provider.sign_in(await begun(browser, next), name)
+    back = provider.sign_in(await provider_page(browser, next), name)
     assert back.startswith(HERE + DONE), back
     return await browser.get(back)
 
 
-async def test_who_opens_a_page_is_led_to_the_provider_and_back_to_the_page(
+async def test_opening_a_page_leads_to_the_provider_and_back_to_the_page(
     server: Server, provider: IdentityProvider
 ) -> None:
     async with server() as browser:
@@ -135,7 +135,7 @@ async def test_the_page_of_tokens_does_not_call_a_server_with_sign_in_open(
     ("name", "level", "projects"),
     [("kim", "write", ()), ("lee", "read", ("/srv/billing",)), ("ann", "admin", ()), ("eve", None, ())],
 )
-def test_groups_say_who_may_do_what(
+def test_groups_decide_the_level(
     provider: IdentityProvider, name: str, level: str | None, projects: tuple[str, ...]
 ) -> None:
     client = SignIn(Issuer(provider.address, GROUPS), "pages", "", HERE + DONE)
@@ -162,14 +162,14 @@ def test_groups_say_who_may_do_what(
         ({"groups": ["STAFF", "staff=write", "cn=staff"]}, None, ()),
     ],
 )
-def test_a_scope_lessens_what_groups_allow_and_adds_nothing(
+def test_a_scope_limits_the_rights_of_groups_and_adds_none(
     claims: dict[str, Any], level: Level | None, projects: tuple[str, ...]
 ) -> None:
     access = Issuer("https://issuer.example.org", GROUPS).access_of({"sub": "kim", **claims})
     assert (access and access.level, access.projects if access else ()) == (level, projects)
 
 
-def test_a_group_may_be_called_as_directories_call_it() -> None:
+def test_a_group_name_may_have_spaces_and_other_characters() -> None:
     issuer = Issuer("https://issuer.example.org", ["cn=payments,ou=groups=write:/srv/payments"])
     access = issuer.access_of({"sub": "kim", "groups": ["cn=payments,ou=groups"]})
     assert access is not None
@@ -179,7 +179,7 @@ def test_a_group_may_be_called_as_directories_call_it() -> None:
 @pytest.mark.parametrize(
     ("client_id", "way"), [("context-registry", "client_secret_basic"), ("pages-post", "client_secret_post")]
 )
-def test_a_client_with_a_secret_shows_it_in_the_way_that_the_provider_takes(
+def test_a_client_with_a_secret_sends_it_as_the_provider_requires(
     provider: IdentityProvider, monkeypatch: pytest.MonkeyPatch, client_id: str, way: str
 ) -> None:
     issuer = Issuer(provider.address, GROUPS)
@@ -195,27 +195,27 @@ def test_a_client_with_a_secret_shows_it_in_the_way_that_the_provider_takes(
 
 
 @pytest.mark.parametrize(
-    ("language", "told"),
+    ("language", "expected"),
     [
         ("en", "You are signed in, but your account has no access to this registry."),
         ("ko", "로그인했지만 이 계정에는 레지스트리를 사용할 권한이 없습니다."),
     ],
 )
-async def test_who_has_no_access_is_told_what_to_do(
-    server: Server, provider: IdentityProvider, language: str, told: str
+async def test_a_person_without_access_is_told_what_to_do(
+    server: Server, provider: IdentityProvider, language: str, expected: str
 ) -> None:
     async with server() as browser:
         browser.cookies.set("lang", language)
         answer = await sign_in(browser, provider, "eve")
         assert answer.status_code == 403
-        assert told in answer.text
+        assert expected in answer.text
         assert "oauth:eve\n" in answer.text
         assert "guests" in answer.text
         assert (await browser.get("/")).status_code == 303
 
 
 @pytest.mark.parametrize(("groups", "status"), [("staff=write", 200), ("guests=read", 401)])
-async def test_open_sessions_get_what_the_groups_of_a_later_sign_in_allow(
+async def test_open_sessions_get_the_rights_of_a_later_sign_in(
     server: Server, provider: IdentityProvider, groups: str, status: int
 ) -> None:
     async with server() as browser:
@@ -232,7 +232,7 @@ async def test_open_sessions_get_what_the_groups_of_a_later_sign_in_allow(
 
 async def test_a_sign_in_ends_only_in_the_browser_that_began_it(server: Server, provider: IdentityProvider) -> None:
     async with server() as browser:
-        back = provider.sign_in(await begun(browser), "kim")
+        back = provider.sign_in(await provider_page(browser), "kim")
         foreign = back.replace("state=", "state=x")
         begun_here = dict(browser.cookies)
         for cookies, address in (({}, back), (begun_here, foreign), (begun_here, f"{HERE}{DONE}")):
@@ -244,12 +244,12 @@ async def test_a_sign_in_ends_only_in_the_browser_that_began_it(server: Server, 
         browser.cookies = httpx.Cookies(begun_here)
         assert (await browser.get(back)).status_code == 200
         browser.cookies = httpx.Cookies(begun_here)
-        assert (await browser.get(back)).status_code == 401, "a code is good once"
+        assert (await browser.get(back)).status_code == 401, "a code is valid once"
 
 
-async def test_the_providers_refusal_is_told(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_refusal_of_the_provider_is_shown(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     async with server() as browser:
-        state = dict(parse_qsl(urlsplit(await begun(browser)).query))["state"]
+        state = dict(parse_qsl(urlsplit(await provider_page(browser)).query))["state"]
         answer = await browser.get(DONE, params={"state": state, "error": "access_denied"})
         assert answer.status_code == 401
         assert "The sign-in did not succeed." in answer.text
@@ -260,12 +260,12 @@ async def test_the_providers_refusal_is_told(server: Server, caplog: pytest.LogC
     "next", ["https://elsewhere.example.org", "//elsewhere.example.org", "/\\elsewhere", "x", "//[x", "/" + "가" * 500]
 )
 async def test_a_sign_in_leads_to_no_other_site(server: Server, provider: IdentityProvider, next: str) -> None:
-    """Nor to an address that is too long for the cookie which remembers it."""
+    """An address too long for the cookie that stores it is dropped, too."""
     async with server() as browser:
         assert 'content="0; url=/">' in (await sign_in(browser, provider, "kim", next)).text
 
 
-async def test_while_the_provider_is_away_the_page_says_so_and_a_token_still_opens(
+async def test_during_an_outage_of_the_provider_the_page_says_so_and_a_token_still_works(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with server(oauth_issuer=f"http://localhost:{free_port()}") as browser:
@@ -276,13 +276,13 @@ async def test_while_the_provider_is_away_the_page_says_so_and_a_token_still_ope
         assert "CTXR_OAUTH_ISSUER" in caplog.text
 
 
-async def test_while_the_provider_hangs_many_sign_ins_keep_nobody_else_waiting(
+async def test_sign_ins_that_wait_for_the_provider_delay_no_one_else(
     server: Server, provider: IdentityProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hangs = Event()
     monkeypatch.setattr(SignIn, "person", lambda *_: hangs.wait(20) and Person("kim", (), None))
     async with server() as browser, asyncio.TaskGroup() as waiting:
-        back = provider.sign_in(await begun(browser), "kim")
+        back = provider.sign_in(await provider_page(browser), "kim")
         for _ in range(40):
             waiting.create_task(browser.get(back))
         await asyncio.sleep(0.1)
@@ -292,7 +292,7 @@ async def test_while_the_provider_hangs_many_sign_ins_keep_nobody_else_waiting(
         hangs.set()
 
 
-async def test_without_a_client_id_there_is_no_such_sign_in(server: Server) -> None:
+async def test_without_a_client_id_there_is_no_sign_in_by_provider(server: Server) -> None:
     async with server(oauth_client_id="") as browser:
         assert "/login/oauth" not in (await browser.get("/login")).text
         assert (await browser.get("/login/oauth")).status_code == 404
@@ -300,7 +300,7 @@ async def test_without_a_client_id_there_is_no_such_sign_in(server: Server) -> N
 
 
 class ForgedAnswers(SignIn):
-    """A client whose issuer answers with these claims."""
+    """A client whose issuer answers with given claims."""
 
     def __init__(self, issuer: Issuer, token: str) -> None:
         super().__init__(issuer, "pages", "", HERE + DONE)
@@ -312,12 +312,12 @@ class ForgedAnswers(SignIn):
 
 @pytest.fixture(scope="module")
 def forger() -> Iterator[AuthorizationServer]:
-    """An issuer that signs whatever one wants."""
+    """Return an issuer that signs any claims."""
     with AuthorizationServer.running() as server:
         yield server
 
 
-def test_an_id_token_is_good_for_this_client_this_attempt_and_now(forger: AuthorizationServer) -> None:
+def test_an_id_token_is_valid_only_for_this_client_this_attempt_and_now(forger: AuthorizationServer) -> None:
     attempt, issuer = Attempt("/"), Issuer(forger.address, GROUPS)
     good: dict[str, Any] = {"aud": "pages", "nonce": attempt.nonce, "scope": None, "groups": ["billing"]}
     person = ForgedAnswers(issuer, forger.token(**good)).person(attempt, "code")
@@ -343,7 +343,7 @@ def test_an_id_token_is_good_for_this_client_this_attempt_and_now(forger: Author
             ForgedAnswers(issuer, token).person(attempt, "code")
 
 
-def test_a_page_for_people_in_place_of_a_document_is_no_fault_of_ours(
+def test_an_html_page_in_place_of_a_document_is_the_providers_fault(
     forger: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page, token = b"<html>Back soon</html>", forger.token(aud="pages")
@@ -356,10 +356,8 @@ def test_a_page_for_people_in_place_of_a_document_is_no_fault_of_ours(
     assert issuer.claims_of(token, "pages")["sub"] == "me"
 
 
-def test_the_document_of_openid_connect_comes_first(
-    forger: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The one of RFC 8414 need not name the userinfo endpoint, where the groups may be."""
+def test_the_openid_connect_document_is_preferred(forger: AuthorizationServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RFC 8414's document need not have the userinfo endpoint, where the groups may be."""
     metadata = {**forger.documents()["/.well-known/oauth-authorization-server"], "userinfo_endpoint": "https://there"}
     monkeypatch.setitem(forger.others, "/.well-known/openid-configuration", metadata)
     assert "userinfo_endpoint" in Issuer(forger.address).metadata()
@@ -368,7 +366,7 @@ def test_the_document_of_openid_connect_comes_first(
 async def test_a_person_signs_in_with_a_real_browser(
     page: Page, axe: str, settings: dict[str, Any], provider: IdentityProvider
 ) -> None:
-    """The provider's name is another site's (localhost, 127.0.0.1), so browsers treat the cookies as on the web."""
+    """The provider's host name differs (localhost, 127.0.0.1), so browsers treat its cookies as on the web."""
     port = free_port()
     address = f"http://127.0.0.1:{port}"
     app = build_app(Settings(**{**settings, "public_url": address}))
@@ -389,7 +387,7 @@ async def test_a_person_signs_in_with_a_real_browser(
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         ({"oauth_groups": "staff"}, "'staff' is not a rule; allowed: GROUP=read|write|admin"),
         ({"oauth_groups": "staff=owner"}, "'staff=owner' is not a rule"),
@@ -398,9 +396,9 @@ async def test_a_person_signs_in_with_a_real_browser(
         ({"oauth_groups": ""}, "CTXR_OAUTH_CLIENT_ID needs CTXR_OAUTH_GROUPS"),
     ],
 )
-def test_a_sign_in_that_cannot_work_is_told_at_the_start(given: dict[str, str], told: str) -> None:
+def test_a_sign_in_that_cannot_work_is_reported_at_startup(given: dict[str, str], expected: str) -> None:
     client = {"oauth_client_id": "pages", "oauth_groups": "staff=write"}
     good = {"public_url": HERE, "oauth_issuer": HERE, "oauth_audience": RESOURCE, **client}
     with pytest.raises(InvalidRequest) as caught:
         read_settings(**{**good, **given})
-    assert told in caught.value.details
+    assert expected in caught.value.details

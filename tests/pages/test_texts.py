@@ -1,4 +1,4 @@
-"""Both languages say everything, and the reader's choice is kept."""
+"""Test that every text has both languages, and that the reader's choice is kept."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ SINGLE = re.compile(r"""\bt\(\s*(["'])(.*?)\1""")
 COUNTED = re.compile(r"""\btn\(\s*"[^"]*",\s*"([^"]*)\"""")
 
 
-def said() -> set[str]:
-    """Every text that a page may show."""
+def texts_of_pages() -> set[str]:
+    """Return every text that a page may show."""
     files = [*BACKOFFICE.glob("templates/**/*.html"), *BACKOFFICE.glob("pages/**/*.py")]
     sources = [file.read_text(encoding="utf-8") for file in files if file.name != "reader.py"]
     return {text for source in sources for _, text in SINGLE.findall(source)} | {
@@ -39,21 +39,21 @@ def said() -> set[str]:
     }
 
 
-def test_every_text_has_a_korean_one() -> None:
-    assert said() - texts("ko").keys() == set()
+def test_every_text_has_its_korean() -> None:
+    assert texts_of_pages() - texts("ko").keys() == set()
 
 
-def words_of_records() -> set[str]:
+def labels_of_records() -> set[str]:
     return {*FIELDS.values(), *(word for words in VALUES.values() for word in words.values()), *ERROR_WORDS.values()}
 
 
-def test_what_a_record_holds_is_called_by_words_in_both_languages() -> None:
-    assert words_of_records() - texts("ko").keys() == set()
-    assert not [word for word in words_of_records() if "_" in word]
+def test_labels_of_a_record_have_their_korean() -> None:
+    assert labels_of_records() - texts("ko").keys() == set()
+    assert not [word for word in labels_of_records() if "_" in word]
 
 
 def fields_of(shape: object) -> set[str]:
-    """The names of all fields of a request or a tool's arguments, at any depth."""
+    """Return the names of all fields of a request or a tool's arguments, at any depth."""
     inside = {name for part in get_args(shape) for name in fields_of(part)}
     if not (isinstance(shape, type) and issubclass(shape, BaseModel)):
         return inside
@@ -68,7 +68,7 @@ def test_every_field_that_may_be_refused_has_a_korean_name() -> None:
     assert {name for name in names if field(name) not in texts("ko")} == set()
 
 
-def test_the_values_in_a_record_have_words() -> None:
+def test_values_in_a_record_have_labels() -> None:
     assert set(get_args(Mode)) <= VALUES["mode"].keys()
     assert {role.value for role in Role} <= VALUES["roles"].keys()
     assert set(ErrorCode) == ERROR_WORDS.keys()
@@ -81,19 +81,19 @@ PARTS = ("registry", "orchestrator", "backoffice", "sources")
 
 
 @cache
-def errors_said(argument: int, names: frozenset[str] = ERRORS) -> set[str]:
-    """The messages, or the details, of all errors that a page may show, with something in their fields."""
+def error_texts(argument: int, names: frozenset[str] = ERRORS) -> set[str]:
+    """Return the messages (or details) of all errors that a page may show, with sample values."""
     files = (file for part in PARTS for file in (ROOT / part).rglob("*.py") if file.parent.name != "upkeep")
     calls = (node for file in files for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
     return {
-        in_words(call.args[argument])
+        with_sample_values(call.args[argument])
         for call in calls
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in names
         if len(call.args) > argument
     } - {""}
 
 
-def in_words(node: ast.expr) -> str:
+def with_sample_values(node: ast.expr) -> str:
     parts = node.values if isinstance(node, ast.JoinedStr) else [node]
     known = {"doing": "read", "effect": "be stored; sending it", "about": "in the registry", "titles": ""}
     known["_similar(tx, reference)"] = ""
@@ -105,31 +105,31 @@ def in_words(node: ast.expr) -> str:
 
 
 @pytest.mark.parametrize("similar", [SimilarMessages(), SimilarMessages(note="no model")])
-def test_what_a_record_tells_of_meaning_has_words(similar: SimilarMessages) -> None:
+def test_the_meaning_fields_of_a_record_have_labels(similar: SimilarMessages) -> None:
     asked = Wording("", parse_query(""), 0, 0.0)
-    told = describe_search(SearchResult([asked], (), {}, {}, frozenset(), "fts5", Corpus(1, 1.0), similar=similar))
-    assert told["meaning"].keys() - FIELDS.keys() == set()
+    described = describe_search(SearchResult([asked], (), {}, {}, frozenset(), "fts5", Corpus(1, 1.0), similar=similar))
+    assert described["meaning"].keys() - FIELDS.keys() == set()
 
 
-def test_every_error_is_told_in_korean_too() -> None:
-    said = sentence_translator("ko")
-    assert len(errors_said(0)) > 20
-    assert {text for text in errors_said(0) if said(text) == text} == set()
+def test_every_error_message_has_its_korean() -> None:
+    translate = sentence_translator("ko")
+    assert len(error_texts(0)) > 20
+    assert {text for text in error_texts(0) if translate(text) == text} == set()
 
 
 ENGLISH = re.compile(r"(?<![`.-])\b[a-z']+ (?:[a-z']+ )*[a-z']+\b")
-"""Words in a row; commands stand in backticks or after a colon, and options after a dash."""
+"""English words in a row, except commands (in backticks or after a colon) and options (after a dash)."""
 
 
 @pytest.mark.parametrize(
-    "details", sorted(filter(ENGLISH.search, errors_said(1) | errors_said(1, frozenset({"Skipped"}))))
+    "details", sorted(filter(ENGLISH.search, error_texts(1) | error_texts(1, frozenset({"Skipped"}))))
 )
-def test_the_details_of_every_error_and_why_a_reader_skips_are_told_in_korean_too(details: str) -> None:
-    told = re.sub(r"`[^`]*`|: ctxr .*", "", sentence_translator("ko")(details))
-    assert not ENGLISH.search(told)
+def test_every_error_detail_and_skip_reason_has_its_korean(details: str) -> None:
+    korean = re.sub(r"`[^`]*`|: ctxr .*", "", sentence_translator("ko")(details))
+    assert not ENGLISH.search(korean)
 
 
-def test_what_others_have_put_into_words_is_translated_with_its_facts() -> None:
+def test_translated_sentences_keep_their_values() -> None:
     cases: list[tuple[str, str]] = [
         ("No channel 'a; b' in the registry", "레지스트리에 'a; b' 채널이 없습니다"),
         ("limit: given 0; allowed: greater than 1", "limit: 받은 값 0, 허용: 1보다 큰 수"),
@@ -187,36 +187,36 @@ def test_what_others_have_put_into_words_is_translated_with_its_facts() -> None:
 
 @cache
 def explained() -> dict[str, set[str]]:
-    """What steps note of themselves: by name, the sentences that are written out there."""
+    """Return the sentences in calls of `explain`, by field."""
     noted: dict[str, set[str]] = {}
     for file in (file for part in ("orchestrator", "registry") for file in (ROOT / part).rglob("*.py")):
         for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "explain":
                 for given in call.keywords:
                     constant = [given.value] if isinstance(given.value, ast.Constant | ast.JoinedStr) else []
-                    noted.setdefault(given.arg or "", set()).update(map(in_words, constant))
+                    noted.setdefault(given.arg or "", set()).update(map(with_sample_values, constant))
     return noted
 
 
-def test_what_a_step_notes_is_in_korean_names_and_sentences() -> None:
+def test_notes_of_steps_have_their_korean() -> None:
     names = explained().keys() - {""}
     assert len(names) > 30
     assert {name for name in names if field(name) not in texts("ko")} == set()
-    said = sentence_translator("ko")
+    translate = sentence_translator("ko")
     sentences = {text for name in ("by", "why", "reason", "note") for text in explained().get(name, set())}
-    assert {text for text in sentences if ENGLISH.search(text) and said(text) == text} == set()
+    assert {text for text in sentences if ENGLISH.search(text) and translate(text) == text} == set()
 
 
-def test_every_reason_for_a_verdict_has_a_korean_one() -> None:
+def test_every_reason_for_a_verdict_has_its_korean() -> None:
     assert set(REASONS.values()) - texts("ko").keys() == set()
 
 
-def test_a_translation_fills_in_the_same_fields() -> None:
+def test_a_translation_has_the_same_placeholders() -> None:
     for english, korean in texts("ko").items():
         assert re.findall(r"{\w+}", english) == re.findall(r"{\w+}", korean), english
 
 
-def test_counts_have_their_plural_where_a_language_has_one() -> None:
+def test_counts_are_pluralised_if_the_language_has_plurals() -> None:
     english, korean = (counter(translator(language)) for language in ("en", "ko"))
     assert [english("{n} message", "{n} messages", n) for n in (0, 1, 1234)] == [
         "0 messages",
@@ -226,7 +226,7 @@ def test_counts_have_their_plural_where_a_language_has_one() -> None:
     assert [korean("{n} message", "{n} messages", n) for n in (1, 2)] == ["메시지 1개", "메시지 2개"]
 
 
-def test_the_language_is_the_chosen_one_else_the_browsers() -> None:
+def test_the_language_is_the_chosen_one_or_the_browsers() -> None:
     cases: list[tuple[str, str, str]] = [
         ("", "", "en"),
         ("ko-KR,ko;q=0.9,en;q=0.8", "", "ko"),

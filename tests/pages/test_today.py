@@ -1,4 +1,4 @@
-"""What happened, as the Registry page opens with it."""
+"""Test the activity on the Registry page."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ async def test_the_list_has_a_heading_for_each_day(http: httpx.AsyncClient, orch
     assert re.findall(r'data-main href="/channels/(\w+)"', yesterday) == ["three"]
 
 
-async def test_activity_tells_who_spoke_on_which_day(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+async def test_activity_shows_sources_projects_and_messages_of_each_day(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
     await say(orchestrator, "one", 0, source="cursor", project="/home/me/shop")
     await say(orchestrator, "two", 0, source="claude")
     await say(orchestrator, "old", 30, source="codex")
@@ -62,13 +64,13 @@ async def test_activity_tells_who_spoke_on_which_day(http: httpx.AsyncClient, or
     assert "/overview" in (await http.get("/")).text
 
 
-async def test_sources_are_one_click_away_from_everywhere(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+async def test_sources_are_linked_from_every_page(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     for address in ("/", "/flow"):
         assert 'href="/settings"' in (await http.get(address)).text
     assert ('action="/settings/sync"' in (await http.get("/")).text) == orchestrator.registry.is_embedded
 
 
-def test_a_days_level_is_its_quartile() -> None:
+def test_the_level_of_a_day_is_its_quartile() -> None:
     today = date(2026, 3, 4)
     days = year_map({"2026-03-02": 10_000, "2026-03-03": 1, "2026-03-01": 3, "2026-02-28": 40, "2024-01-01": 5}, today)
     levels = {day.date: day.level for day in days if day.messages}

@@ -1,4 +1,4 @@
-"""The Registry Viewer in a real browser."""
+"""Test the Registry Viewer in a real browser."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.anyio
 AGENT_PAGE = f"/channels/{AGENT.replace('/', '%2F')}"
 
 
-async def test_conversations_are_found_while_one_types(server_to_read: str, page: Page) -> None:
+async def test_conversations_are_found_while_typing(server_to_read: str, page: Page) -> None:
     await page.goto(server_to_read)
     await page.keyboard.press("/")
     await page.keyboard.type("rotation")
@@ -33,14 +33,14 @@ async def test_conversations_are_found_while_one_types(server_to_read: str, page
     await expect(page.locator(".message:target")).to_contain_text("And rotation?")
 
 
-async def test_the_list_goes_on_as_one_scrolls(server_to_read: str, page: Page) -> None:
+async def test_the_list_loads_more_while_scrolling(server_to_read: str, page: Page) -> None:
     await page.goto(server_to_read)
     await page.locator(".channel").nth(49).scroll_into_view_if_needed()
     await expect(page.locator(".channel")).to_have_count(75)
     await expect(page.locator(".more")).to_have_count(0)
 
 
-async def test_a_conversation_is_opened_and_walked_through_by_keys(server_to_read: str, page: Page) -> None:
+async def test_a_conversation_is_opened_and_read_by_keys(server_to_read: str, page: Page) -> None:
     await page.goto(server_to_read)
     await page.keyboard.press("j")
     await page.keyboard.press("j")
@@ -59,7 +59,7 @@ async def test_a_conversation_is_opened_and_walked_through_by_keys(server_to_rea
     await expect(page.locator("#help")).to_be_hidden()
 
 
-async def test_times_are_those_of_the_reader_and_say_when_they_are_guessed(server_to_read: str, page: Page) -> None:
+async def test_times_are_in_the_readers_zone_and_inferred_ones_are_marked(server_to_read: str, page: Page) -> None:
     await page.goto(server_to_read + AGENT_PAGE)
     times = page.locator(".message time")
     await expect(times.first).to_have_text("2025-10-03 23:30:15")
@@ -93,24 +93,24 @@ async def test_the_prompt_for_another_ai_is_copied(server_to_read: str, page: Pa
     assert await copied(page, "ctxr resume") == f"ctxr resume {LOGIN} --in codex --run"
 
 
-async def test_a_page_keeps_its_title_when_the_overview_has_come_beside_it(server_to_read: str, page: Page) -> None:
+async def test_a_page_keeps_its_title_when_the_overview_loads(server_to_read: str, page: Page) -> None:
     await page.goto(server_to_read)
     await expect(page.locator("#overview")).to_be_visible()
     assert (await page.title()).startswith("Conversations")
 
 
-async def test_hostile_texts_are_only_texts(server_to_read: str, page: Page) -> None:
+async def test_hostile_texts_are_shown_as_text(server_to_read: str, page: Page) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     await page.goto(f"{server_to_read}/channels/{HOSTILE}")
     await expect(page.locator(".message").first).to_contain_text("<script>document.title='pwned'</script>")
-    assert "pwned'" in await page.title(), "it stands there as a name"
+    assert "pwned'" in await page.title(), "the title is shown as text"
     assert await page.title() != "pwned"
     assert await page.locator(".prose :is(img, script, style, iframe, [id], [style], [onerror])").count() == 0
     assert all(address.startswith(server_to_read) for address in asked)
 
 
-async def test_a_list_stops_growing_and_goes_on_as_a_page_of_its_own(seeded_file: Seeded, page: Page) -> None:
+async def test_a_list_ends_after_some_pages_and_continues_on_its_own_page(seeded_file: Seeded, page: Page) -> None:
     url = await seeded_file(seed)
     with closing(Registry(url)) as registry:
         for i in range(250):
@@ -137,16 +137,14 @@ async def test_a_long_conversation_is_scrolled_from_end_to_end(server_to_read: s
     last = page.locator(".message", has_text="step 299")
     await scroll_to(page, "End", last)
     await last.scroll_into_view_if_needed()
-    await expect(page.locator(".message")).not_to_have_count(300)  # what is far away is not in the document
+    await expect(page.locator(".message")).not_to_have_count(300)  # messages far away are not in the document
     assert await page.evaluate("document.querySelectorAll('*').length") < 5_000
     first = page.locator(".message", has_text="step 0:")
     await scroll_to(page, "Home", first)
     await expect(first).to_be_in_viewport()
 
 
-async def test_the_outline_holds_the_questions_in_sight_and_shows_where_one_reads(
-    server_to_read: str, page: Page
-) -> None:
+async def test_the_outline_shows_nearby_questions_and_the_present_one(server_to_read: str, page: Page) -> None:
     await page.goto(f"{server_to_read}/channels/{LONG}")
     questions, current = page.locator("[data-question]"), page.locator("[data-question][aria-current]")
     await expect(questions).to_have_count(100)  # of 150
@@ -162,7 +160,7 @@ async def test_the_outline_holds_the_questions_in_sight_and_shows_where_one_read
 
 
 async def scroll_to(page: Page, key: str, message: Locator) -> None:
-    """Press a key until a message is there: the browser stops scrolling where what comes in changes the height."""
+    """Press a key until a message is in view; the browser stops scrolling when loaded content changes the height."""
     for _ in range(600):
         if await message.count():
             return
@@ -170,7 +168,7 @@ async def scroll_to(page: Page, key: str, message: Locator) -> None:
         await page.wait_for_timeout(30)
 
 
-async def test_one_jumps_to_a_hit_and_reads_on_in_both_directions(server_to_read: str, page: Page) -> None:
+async def test_a_search_hit_is_opened_and_read_on_in_both_directions(server_to_read: str, page: Page) -> None:
     await page.goto(f"{server_to_read}/channels/{LONG}")
     await page.fill("[data-find]", "step 150")
     await page.locator(".hits a", has_text="step 150").click()
@@ -186,7 +184,7 @@ async def test_one_jumps_to_a_hit_and_reads_on_in_both_directions(server_to_read
     await expect(page.locator(".more.earlier")).to_have_count(1)
 
 
-async def test_a_deleted_message_is_brought_back(server: str, page: Page) -> None:
+async def test_a_deleted_message_is_restored(server: str, page: Page) -> None:
     await page.goto(f"{server}/channels/{LOGIN}")
     message = page.locator(".message").nth(1)
     await message.locator(".about > summary").click()
@@ -197,7 +195,7 @@ async def test_a_deleted_message_is_brought_back(server: str, page: Page) -> Non
     await expect(message).to_contain_text("HttpOnly")
 
 
-async def test_a_message_is_deleted_and_brought_back_without_a_script(server: str, browser: Browser) -> None:
+async def test_a_message_is_deleted_and_restored_without_scripts(server: str, browser: Browser) -> None:
     context = await browser.new_context(java_script_enabled=False)
     page = await context.new_page()
     await page.goto(f"{server}/channels/{LOGIN}")
@@ -210,9 +208,7 @@ async def test_a_message_is_deleted_and_brought_back_without_a_script(server: st
     await context.close()
 
 
-async def test_what_is_told_about_a_message_lies_over_the_page_and_moves_nothing(
-    server_to_read: str, page: Page
-) -> None:
+async def test_details_of_a_message_are_shown_over_the_page_and_move_nothing(server_to_read: str, page: Page) -> None:
     await page.set_viewport_size({"width": 1280, "height": 600})
     for address, number in ((f"/channels/{LOGIN}", 3), (AGENT_PAGE, 2)):
         await page.goto(server_to_read + address)
@@ -236,10 +232,10 @@ async def test_a_folded_message_is_unfolded_and_shown_whole(server_to_read: str,
     await expect(tests.locator("text=Show the other")).to_have_count(0)
     assert str(await tests.text_content()).count("FAILED") == 120
     wide = "one => one.querySelector('.prose').offsetWidth / one.offsetWidth"
-    assert await tests.evaluate(wide) > 0.9, "its time stands above it, and takes nothing of its width"
+    assert await tests.evaluate(wide) > 0.9, "the time is above the text and takes no width"
 
 
-async def test_a_conversation_is_named_deleted_and_brought_back_where_it_stands(server: str, page: Page) -> None:
+async def test_a_conversation_is_named_deleted_and_restored_in_place(server: str, page: Page) -> None:
     await page.goto(f"{server}/channels/{LOGIN}")
     await page.click("[aria-label='More actions']")
     await page.fill("input[name=title]", "Cookies")
@@ -263,7 +259,7 @@ async def test_a_conversation_is_named_deleted_and_brought_back_where_it_stands(
     await expect(page.locator(".message")).to_have_count(4)
 
 
-async def test_language_and_light_are_kept(server_to_read: str, page: Page) -> None:
+async def test_language_and_colour_scheme_are_kept(server_to_read: str, page: Page) -> None:
     await page.goto(server_to_read)
     await page.click("[data-cookie='lang=ko']")
     await expect(page.locator("html")).to_have_attribute("lang", "ko")
@@ -275,12 +271,12 @@ async def test_language_and_light_are_kept(server_to_read: str, page: Page) -> N
     await expect(page.locator("html")).to_have_attribute("data-theme", "dark")
 
 
-async def test_a_day_chosen_is_a_day_where_the_reader_is(server_to_read: str, page: Page) -> None:
+async def test_a_chosen_day_is_in_the_readers_zone(server_to_read: str, page: Page) -> None:
     await page.goto(server_to_read)
     await page.click("summary[aria-label='Filters']")
     await page.fill("input[name=from]", "2025-10-03T00:00")
     await page.fill("input[name=to]", "2025-10-03T23:59")
-    # 14:30 UTC is 23:30 in Seoul; an hour later it would be the next day there.
+    # 14:30 UTC is 23:30 in Seoul; an hour later would be the next day there.
     await expect(page.locator(".day")).to_have_count(1)
     await expect(page.locator(".day")).to_have_text("Fri 2025-10-03")
     await page.fill("input[name=from]", "2025-10-04T00:00")
@@ -288,7 +284,7 @@ async def test_a_day_chosen_is_a_day_where_the_reader_is(server_to_read: str, pa
     await expect(page.locator(".channel")).to_have_count(0)
 
 
-async def test_a_first_visit_to_a_period_is_shown_in_the_readers_time_too(server_to_read: str, page: Page) -> None:
+async def test_a_first_visit_to_a_period_is_in_the_readers_zone_too(server_to_read: str, page: Page) -> None:
     await page.context.clear_cookies()
     await page.goto(f"{server_to_read}/insights?from=2025-09-30T15:00:00Z")
     await expect(page.locator("input[name=from]")).to_have_value("2025-10-01T00:00")
@@ -300,10 +296,10 @@ async def test_an_empty_registry_says_what_to_do(empty_server: str, page: Page) 
         await expect(page.locator(".steps")).to_contain_text(step)
     box = await page.locator(".steps").bounding_box()
     assert box
-    assert box["width"] > 400, "the steps have the whole page, and not the width of a list"
+    assert box["width"] > 400, "the steps use the whole page"
 
 
-async def test_an_unreachable_registry_heals_by_itself(
+async def test_a_page_recovers_from_an_unreachable_registry(
     server: str, page: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(*_: object) -> None:
@@ -333,14 +329,14 @@ PATHS = (
     ("/settings", "dark", NARROW),
     ("/settings/access", "light", NARROW),
 )
-"""Every page where space is short, in one of the two schemes; of each kind of layout one with space, too."""
+"""Every page in a small window, in one of the two schemes; of each layout, one in a large window too."""
 
 
 @pytest.fixture(scope="module", params=PATHS, ids=lambda one: "-".join(map(str, one)))
 async def seen(
     request: pytest.FixtureRequest, browser: Browser, server_to_read: str
 ) -> AsyncIterator[tuple[Page, int, int]]:
-    """A page as it was opened, its width, and the bytes that it took."""
+    """Return a page, its width, and the bytes it took."""
     path, scheme, width = request.param
     async with window(browser) as page:
         await page.set_viewport_size({"width": width, "height": 844})
@@ -349,7 +345,7 @@ async def seen(
         sizes: list[int] = []
         page.on("response", lambda answer: sizes.append(int(answer.headers.get("content-length", 0))))
         await page.goto(server_to_read + path)
-        await expect(page.locator("[hx-trigger=load]")).to_have_count(0)  # what a page loads after it shows
+        await expect(page.locator("[hx-trigger=load]")).to_have_count(0)  # parts that load after the page
         yield page, width, sum(sizes)
 
 
@@ -360,7 +356,7 @@ async def test_a_page_fits_and_moves_nothing(seen: tuple[Page, int, int]) -> Non
     assert 0 < size < 360_000
 
 
-async def test_a_page_keeps_nobody_out(seen: tuple[Page, int, int], axe: str) -> None:
+async def test_a_page_is_accessible(seen: tuple[Page, int, int], axe: str) -> None:
     page, *_ = seen
     await page.evaluate("document.querySelectorAll('.fold, .panel, .strip').forEach((fold) => fold.open = true)")
     assert await violations(page, axe) == []

@@ -1,4 +1,4 @@
-"""One workspace: the rail, the list and what is open; old addresses; a run as a case file."""
+"""Test the workspace: the rail, the list and details; old addresses; a run's page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_every_icon_is_in_the_sprite_and_every_vendored_file_has_its_licence() -
     templates = "".join(file.read_text(encoding="utf-8") for file in BACKOFFICE.glob("templates/**/*.html"))
     assert set(re.findall(r'icon\("([\w-]+)"[,)]', templates)) - known == set()
     code = "".join(file.read_text(encoding="utf-8") for file in BACKOFFICE.glob("pages/**/*.py"))
-    assert {one for one in known if f'"{one}"' not in templates + code} == set(), "nothing is sent that is not shown"
+    assert {one for one in known if f'"{one}"' not in templates + code} == set(), "every icon is used"
     folder = BACKOFFICE / "static/vendor"
     notes = (folder / "README.md").read_text(encoding="utf-8")
     for file in folder.iterdir():
@@ -54,7 +54,7 @@ async def test_old_addresses_lead_to_the_new_pages(http: httpx.AsyncClient) -> N
         assert (await http.get(new)).status_code == 200
 
 
-async def test_the_first_row_stands_high_and_a_row_is_44_pixels(server_to_read: str, page: Page) -> None:
+async def test_the_first_row_is_near_the_top_and_a_row_has_44_pixels(server_to_read: str, page: Page) -> None:
     for width, height, most in [(1440, 900, 160), (390, 844, 220)]:
         await page.set_viewport_size({"width": width, "height": height})
         for address in ("/", "/?source=gemini&q=vectors", "/flow"):
@@ -67,7 +67,7 @@ async def test_the_first_row_stands_high_and_a_row_is_44_pixels(server_to_read: 
         field, menu = [await page.locator(one).first.bounding_box() for one in (".list .field", ".list .field .menu")]
         assert field
         assert menu
-        assert field["height"] <= 40, "the filters stay in its line"
+        assert field["height"] <= 40, "the filters fit in one line"
         assert menu["y"] - field["y"] < 10
         assert "Today" in await page.locator(".list .chips").inner_text()
         await page.goto(f"{server_to_read}/channels/{LOGIN}")
@@ -76,7 +76,7 @@ async def test_the_first_row_stands_high_and_a_row_is_44_pixels(server_to_read: 
             assert await page.locator(selector).is_visible() == is_seen, selector
 
 
-async def test_a_row_shows_the_hit_and_no_label_is_cut_on_a_phone(server: str, page: Page) -> None:
+async def test_a_row_shows_the_match_and_no_label_is_cut_on_a_phone(server: str, page: Page) -> None:
     words = "The nightly job printed a long line about nothing much before it said quokkaword and stopped."
     await page.request.post(
         f"{server}/bo/conversations", data={"channel": "night", "messages": [{"role": "user", "text": words}]}
@@ -95,7 +95,7 @@ async def test_a_row_shows_the_hit_and_no_label_is_cut_on_a_phone(server: str, p
         assert max(ends) <= 390, address
 
 
-async def test_a_row_opens_beside_the_list_and_back_shows_the_list_again(server_to_read: str, page: Page) -> None:
+async def test_a_row_opens_beside_the_list_and_back_returns_to_the_list(server_to_read: str, page: Page) -> None:
     await page.goto(f"{server_to_read}/?q=rotation")
     row = page.locator(".list [data-main]").first
     await row.click()
@@ -109,7 +109,7 @@ async def test_a_row_opens_beside_the_list_and_back_shows_the_list_again(server_
     assert "q=rotation" in page.url
 
 
-async def test_ticked_rows_raise_a_bar_that_counts_them(server_to_read: str, page: Page) -> None:
+async def test_selected_rows_open_a_bar_with_their_number(server_to_read: str, page: Page) -> None:
     await page.goto(server_to_read)
     await expect(page.locator("#several")).to_be_hidden()
     for number in (0, 1):
@@ -123,7 +123,7 @@ async def test_ticked_rows_raise_a_bar_that_counts_them(server_to_read: str, pag
     await expect(page.locator("#several")).to_contain_text("1개 선택")
 
 
-async def test_the_palette_opens_at_the_message_and_stores_no_run(server_to_read: str, page: Page) -> None:
+async def test_the_palette_opens_a_message_and_stores_no_run(server_to_read: str, page: Page) -> None:
     await page.goto(f"{server_to_read}/insights")
     await page.keyboard.press("Control+k")
     await page.keyboard.type("HttpOnly")
@@ -136,10 +136,10 @@ async def test_the_palette_opens_at_the_message_and_stores_no_run(server_to_read
         assert 'href="/settings"' in shown
         runs = (await http.get("/bo/ao/executions", params={"source": "backoffice", "q": "HttpOnly"})).json()["items"]
     operations = {run["operation"] for run in runs}
-    assert operations <= {"search"}, "what is opened is searched; typing in the palette is no execution"
+    assert operations <= {"search"}, "typing in the palette is no execution, the search on the opened page is"
 
 
-async def case_of(http: httpx.AsyncClient, orchestrator: Orchestrator, text: str, **request: Any) -> str:
+async def run_page(http: httpx.AsyncClient, orchestrator: Orchestrator, text: str, **request: Any) -> str:
     asked = {"operation": "extract", "query": {"text": text}, "source": "claude", **request}
     await orchestrator.run(asked, "claude-desktop/1.2")
     run = (await http.get("/bo/ao/executions", params={"limit": 1})).json()["items"][0]
@@ -148,10 +148,10 @@ async def case_of(http: httpx.AsyncClient, orchestrator: Orchestrator, text: str
     return re.sub(r"\s+", " ", detail)
 
 
-async def test_an_answer_shows_its_runner_up_and_what_decided(
+async def test_an_answer_shows_its_runner_up_and_the_deciding_word(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
-    case = await case_of(http, orchestrator, "where should the refresh token live: cookie or local storage")
+    case = await run_page(http, orchestrator, "where should the refresh token live: cookie or local storage")
     assert "Answered from “Refresh tokens”" in case
     assert 'class="verdict succeeded"' in case
     assert "word: <bdi>cookie</bdi>" in case
@@ -165,22 +165,22 @@ async def test_a_run_that_stores_is_no_answer(http: httpx.AsyncClient) -> None:
     assert "<h2>Conversation</h2>" in page
 
 
-async def test_what_is_said_of_a_runner_up_is_so(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+async def test_the_description_of_a_runner_up_is_true(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     for channel in ("plan-a", "plan-b"):
         turn = [{"role": "user", "text": "The quagga enclosure needs a wombat gate."}]
         await orchestrator.run(
             {"operation": "conversation_log", "channel": channel, "messages": turn, "source": "codex"}
         )
-    case = await case_of(http, orchestrator, "quagga wombat")
+    case = await run_page(http, orchestrator, "quagga wombat")
     assert "the runner-up matches as well" in case
     assert "match better" not in case
     assert "Only the answer mentions" not in case
     assert "little of the question" not in case
     assert "Why this is a guess" not in case
-    assert case.count("The quagga enclosure needs a wombat gate.") >= 4, "the line that speaks for each"
+    assert case.count("The quagga enclosure needs a wombat gate.") >= 4, "the best line of each candidate"
 
 
-async def test_a_miss_is_explained_on_the_first_screen(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+async def test_a_run_without_a_result_says_why_at_its_top(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     cases: list[tuple[str, dict[str, Any], str]] = [
         ("refresh token cookie yesterday", {}, "Without time “yesterday”"),
         ("refresh token cookie yesterday", {}, "A guess: nothing of it is from that time"),
@@ -192,14 +192,14 @@ async def test_a_miss_is_explained_on_the_first_screen(http: httpx.AsyncClient, 
         ("HttpOnly -SameSite", {}, "Without “-SameSite”"),
         ("rotate the family of quokkas", {}, "does not mention: quokkas"),
     ]
-    for text, request_, told in cases:
-        case = await case_of(http, orchestrator, text, **request_)
-        assert told in case
+    for text, request_, expected in cases:
+        case = await run_page(http, orchestrator, text, **request_)
+        assert expected in case
         assert 'class="verdict succeeded"' not in case
         assert 'class="status succeeded"' not in case
 
 
-async def test_the_latest_of_a_day_in_place_of_what_was_asked_for_is_a_guess_everywhere(
+async def test_an_answer_chosen_only_by_its_day_is_a_guess_everywhere(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     asked_for = "The quokka list stutters."
@@ -209,7 +209,7 @@ async def test_the_latest_of_a_day_in_place_of_what_was_asked_for_is_a_guess_eve
         await orchestrator.run(
             {"operation": "conversation_log", "channel": channel, "messages": turn, "source": "codex"}
         )
-    case = await case_of(http, orchestrator, "the quokka list that stutters, yesterday")
+    case = await run_page(http, orchestrator, "the quokka list that stutters, yesterday")
     assert "contains none of the words: it was chosen by the conditions only" in case
     assert 'class="verdict guessed"' in case
     assert "The nearest message contains" not in case
@@ -217,15 +217,15 @@ async def test_the_latest_of_a_day_in_place_of_what_was_asked_for_is_a_guess_eve
     assert 'id="to-check"' in (await http.get("/flow")).text
 
 
-async def test_a_list_that_is_a_guess_shows_its_candidates(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
-    case = await case_of(http, orchestrator, "the cache of the wombat enclosure", operation="search_sessions")
+async def test_a_guessed_list_shows_its_candidates(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+    case = await run_page(http, orchestrator, "the cache of the wombat enclosure", operation="search_sessions")
     assert 'class="verdict guessed"' in case
     assert "Best guess" in case
     assert "Runner-up" in case
     assert "“–”" not in case
 
 
-async def test_a_list_shows_no_address_of_an_image(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+async def test_a_list_shows_no_data_of_an_image(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     image = f"![a chart](data:image/png;base64,{'iVBOR' * 60}) what is wrong here?"
     turn = [{"role": "user", "text": image}]
     await orchestrator.run({"operation": "conversation_log", "channel": "chart", "messages": turn, "source": "codex"})
@@ -236,7 +236,7 @@ async def test_a_list_shows_no_address_of_an_image(http: httpx.AsyncClient, orch
     assert "data:image" not in (await http.get("/settings/trash")).text
 
 
-async def test_what_is_remembered_is_called_so_in_the_readers_language(
+async def test_remembered_sentences_are_labelled_in_the_readers_language(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     await orchestrator.run({"operation": "remember", "query": {"text": "Answer briefly."}, "source": "codex"})
@@ -245,45 +245,45 @@ async def test_what_is_remembered_is_called_so_in_the_readers_language(
         assert "기억해 둔 내용" in (await http.get(address)).text
 
 
-async def test_a_deleted_conversation_without_a_title_is_known_by_its_first_question(http: httpx.AsyncClient) -> None:
+async def test_a_deleted_conversation_without_a_title_is_listed_by_its_first_question(http: httpx.AsyncClient) -> None:
     await http.post("/deletions", data={"channel": "gemini_session_7"})
     assert "Question 7 about vectors" in (await http.get("/settings/trash")).text
     assert "Question 7 about vectors" in (await http.get("/bo/channels?deleted=true")).text
 
 
-async def test_a_miss_says_when_the_conversation_is_in_the_trash(
+async def test_a_run_without_a_result_says_if_the_conversation_is_in_the_trash(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     await http.post("/deletions", data={"channel": LOGIN})
-    case = await case_of(http, orchestrator, "revoke family rotate")
+    case = await run_page(http, orchestrator, "revoke family rotate")
     assert "Nothing found, except in the trash." in case
     assert "In the trash:" in case
     assert f"/channels/{LOGIN}?deleted=1" in case
     assert f'action="/restorations"><input type="hidden" name="channel" value="{LOGIN}">' in case
-    guess = await case_of(http, orchestrator, "revoke the rotation: cache 배포")
+    guess = await run_page(http, orchestrator, "revoke the rotation: cache 배포")
     assert 'class="verdict guessed"' in guess
     assert "a conversation in the trash matches better" in guess
     assert "In the trash:" in guess
 
 
-async def test_a_condition_is_taken_off_and_the_run_repeated_at_once(
+async def test_a_condition_is_removed_and_the_run_repeated_by_one_click(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
-    case = await case_of(http, orchestrator, "refresh token cookie yesterday")
+    case = await run_page(http, orchestrator, "refresh token cookie yesterday")
     run = re.findall(r'action="/flow/(exec_\w+)/again"', case)[0]
     answer = await http.post(f"/flow/{run}/again", data={"text": "refresh token cookie"})
     repeated = answer.headers["Location"].removeprefix("/flow/").partition("?")[0]
     shown = (await http.get(f"/bo/ao/executions/{repeated}")).json()
     assert (shown["asked"], shown["source"]) == ("refresh token cookie", "backoffice")
     assert shown["channel"] == LOGIN
-    named = await case_of(http, orchestrator, "refresh token cookie", channel=FIBONACCI)
+    named = await run_page(http, orchestrator, "refresh token cookie", channel=FIBONACCI)
     run = re.findall(r'action="/flow/(exec_\w+)/again"', named)[0]
     answer = await http.post(f"/flow/{run}/again", data={"drop": "channel"})
     repeated = answer.headers["Location"].removeprefix("/flow/").partition("?")[0]
     assert (await http.get(f"/bo/ao/executions/{repeated}")).json()["channel"] == LOGIN
 
 
-async def test_what_it_should_have_been_is_searched_and_kept_by_one_click(
+async def test_the_expected_message_is_searched_and_stored_by_one_click(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     await orchestrator.run({"operation": "extract", "query": {"text": "zyxquokka"}, "source": "claude"})
@@ -295,7 +295,7 @@ async def test_what_it_should_have_been_is_searched_and_kept_by_one_click(
     assert "Kept as a test case:" in (await http.get(answer.headers["Location"])).text
 
 
-async def test_who_has_to_sign_in_sees_no_way_around_it(http: httpx.AsyncClient) -> None:
+async def test_the_sign_in_page_has_no_other_links(http: httpx.AsyncClient) -> None:
     page = (await http.get("/login")).text
     assert "<h1>Sign in</h1>" in page
     assert 'class="rooms"' not in page
@@ -322,11 +322,11 @@ async def test_insights_fit_their_cards_and_headings(server_to_read: str, page: 
     assert await page.locator("table.figures thead th.number:visible").evaluate_all(is_cut) == []
 
 
-async def test_answers_to_check_come_first_and_leave_when_they_are_rated(
+async def test_answers_to_check_are_listed_first_until_they_are_rated(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     await orchestrator.run({"operation": "extract", "query": {"text": "xyzquokka"}, "source": "eval"})
-    assert 'id="to-check"' not in (await http.get("/flow")).text, "what a test case misses is no answer to check"
+    assert 'id="to-check"' not in (await http.get("/flow")).text, "runs of test cases are not listed"
     for _ in range(3):
         await orchestrator.run({"operation": "extract", "query": {"text": "zyxquokka"}, "source": "claude"})
     run, *_ = (await http.get("/bo/ao/executions", params={"status": "not_found"})).json()["items"]
@@ -334,6 +334,6 @@ async def test_answers_to_check_come_first_and_leave_when_they_are_rated(
     assert page.count('id="to-check"') == 1
     assert "×3" in page, "the same question is one row"
     await http.post(f"/flow/{run['id']}/rating", data={"useful": "false"})
-    assert 'id="to-check"' not in (await http.get("/flow")).text, "one word settles a question"
+    assert 'id="to-check"' not in (await http.get("/flow")).text, "one rating is for all equal questions"
     await orchestrator.run({"operation": "extract", "query": {"text": "zyxquokka"}, "source": "claude"})
-    assert 'id="to-check"' in (await http.get("/flow")).text, "asked again, it is to check again"
+    assert 'id="to-check"' in (await http.get("/flow")).text, "a question asked again is listed again"

@@ -1,4 +1,4 @@
-"""Pages that arrive piece by piece, as over a slow line or on a slow machine: what already shows stays where it is."""
+"""Test pages that load piece by piece, as over a slow line: visible parts do not move."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PATHS = (
 
 
 def in_pieces(app: ASGIApp) -> ASGIApp:
-    """The same answers; pages come in pieces, each with the time to be shown before the next."""
+    """Wrap an application: its pages are sent in pieces, with time to show each before the next."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         async def slowly(message: Message) -> None:
@@ -57,9 +57,7 @@ async def slow_server(seeded_files: SeededFiles, tmp_path_factory: pytest.TempPa
         yield address
 
 
-async def test_what_shows_stays_where_it_is_while_the_rest_of_the_page_arrives(
-    slow_server: str, browser: Browser
-) -> None:
+async def test_visible_parts_stay_in_place_while_the_rest_of_the_page_loads(slow_server: str, browser: Browser) -> None:
     async with window(browser) as page:
         await watch_movement(page)
         for path, width in (*PATHS, (f"/flow/{await last_extract(slow_server)}", 390)):
