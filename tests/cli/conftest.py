@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import cli
+from tests.conformance.servers import free_port
 
 CTXR = str(Path(sys.executable).with_name("ctxr"))
 
@@ -62,10 +63,7 @@ def program(*words: str, **options: Any) -> "subprocess.Popen[str]":
 
 @pytest.fixture
 def port() -> int:
-    """Return a port on which no program listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return free_port()
 
 
 @pytest.fixture

@@ -52,32 +52,32 @@ async def test_a_model_creates_checks_and_restores_a_backup(orchestrator: Orches
 
 
 async def test_a_client_that_asks_for_progress_gets_it_during_a_backup(orchestrator: Orchestrator) -> None:
-    told: list[tuple[float, float | None, str | None]] = []
+    updates: list[tuple[float, float | None, str | None]] = []
 
     async def tell(progress: float, total: float | None, message: str | None) -> None:
-        told.append((progress, total, message))
+        updates.append((progress, total, message))
 
     server = create_server(orchestrator.run, ("default", "archive"), is_local=True)
     async with Client(server, mode="legacy") as client:
         await call(client, "conversation_log", channel="auth", messages=[{"role": "user", "text": "JWT?"}])
-        assert told == []
+        assert updates == []
         made = await client.call_tool("create_backup", {}, progress_callback=tell)
     assert isinstance(made, CallToolResult)
     assert made.structured_content
     assert made.structured_content["ok"] is True
-    amounts = [progress for progress, _, _ in told]
+    amounts = [progress for progress, _, _ in updates]
     assert amounts == sorted(set(amounts))
-    assert {total for _, total, _ in told} == {3}
-    words = [message or "" for _, _, message in told]
+    assert {total for _, total, _ in updates} == {3}
+    words = [message or "" for _, _, message in updates]
     assert words[:2] == ["Syncing", "Reading"]
     assert any(one.startswith("table conversation, ") for one in words)
 
 
 async def test_progress_does_not_change_an_answer(orchestrator: Orchestrator) -> None:
-    told: list[str | None] = []
+    updates: list[str | None] = []
 
     async def tell(progress: float, total: float | None, message: str | None) -> None:
-        told.append(message)
+        updates.append(message)
 
     asked = {"query": {"text": "JWT"}}
     async with Client(create_server(orchestrator.run), mode="legacy") as client:
@@ -92,7 +92,7 @@ async def test_progress_does_not_change_an_answer(orchestrator: Orchestrator) ->
     assert isinstance(refused, CallToolResult)
     assert refused.structured_content
     assert refused.structured_content["error"]["code"] == "NOT_FOUND"
-    assert told == ["Syncing", "Reading", "Selecting the answer", "Storing", *told[:2]]
+    assert updates == ["Syncing", "Reading", "Selecting the answer", "Storing", *updates[:2]]
 
 
 async def test_a_server_for_other_machines_accepts_no_path_for_backups(
@@ -116,8 +116,8 @@ async def test_the_forget_tool_in_no_toolset_says_how_to_switch_it_on(orchestrat
 async def test_forget_previews_what_it_would_delete(orchestrator: Orchestrator) -> None:
     async with Client(create_server(orchestrator.run, ("default", "admin"))) as client:
         await call(client, "conversation_log", channel="auth", messages=[{"role": "user", "text": "JWT?"}])
-        told = (await call(client, "forget", channel="auth"))["result"]["receipt"]
-        assert (told["messages"], told["is_dry_run"]) == (1, True)
+        preview = (await call(client, "forget", channel="auth"))["result"]["receipt"]
+        assert (preview["messages"], preview["is_dry_run"]) == (1, True)
         done = (await call(client, "forget", channel="auth", dry_run=False))["result"]
         assert (done["receipt"]["channels"], done["receipt"]["backups"]) == (1, [])
         assert done.keys() == {"receipt"}

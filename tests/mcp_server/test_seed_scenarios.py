@@ -292,7 +292,7 @@ async def test_a_day_without_a_match_names_the_nearest_match(cursor: Client) -> 
     words = "that database schema we designed yesterday"
     found = await result(cursor, "extract", query=words)
     assert found["metadata"]["understood"]["relaxed"] == "words"
-    assert found["channel"] == "cursor_session_auth", "the latest of that day"
+    assert found["channel"] == "cursor_session_auth", "the latest session of that day"
     assert "Nearest: 2025-09-29 10:00, “Let us design the database migrations with Prisma”" in found["note"]
     assert found["candidates"][0]["channel"] == "cursor_session_schema"
     sessions = await result(cursor, "search_sessions", query=words, project="all")

@@ -40,7 +40,7 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Pop
         text=True,
     ) as started:
         loaded, operations_load_the_graph = receive(started)
-        assert loaded == [], "the handshake waits for no graph and no database"
+        assert loaded == [], "the handshake loads neither graph nor database"
         assert not operations_load_the_graph
         send(started, json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": first}), "")
         assert receive(started)["id"] == 1

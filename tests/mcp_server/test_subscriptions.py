@@ -76,18 +76,18 @@ async def test_a_stream_notifies_of_a_channel_that_grew(
 async def test_an_older_client_is_notified_until_it_unsubscribes(
     orchestrator: Orchestrator, elsewhere: Registry
 ) -> None:
-    told = Notifications()
-    async with Client(server(orchestrator, is_local=True), mode="legacy", message_handler=told) as client:
+    notifications = Notifications()
+    async with Client(server(orchestrator, is_local=True), mode="legacy", message_handler=notifications) as client:
         assert client.server_capabilities.resources
         assert client.server_capabilities.resources.subscribe
         for name in (AUTH, "last"):
             await client.subscribe_resource(uri_of(name))
         await say(elsewhere, AUTH, "first")
-        assert await told.next() == uri_of(AUTH)
+        assert await notifications.next() == uri_of(AUTH)
         await client.unsubscribe_resource(uri_of(AUTH))
         await say(elsewhere, AUTH, "first", "second")
         await say(elsewhere, "last", "one")
-        assert await told.next() == uri_of("last")
+        assert await notifications.next() == uri_of("last")
 
 
 async def test_a_channel_that_was_merged_into_another_still_notifies_under_its_old_name(
@@ -143,13 +143,13 @@ async def test_a_subscriber_is_notified_only_of_channels_its_token_sees(orchestr
         async for names in grown_channels(registry.seen_by(CURRENT_ACCESS.get()), since):
             yield names
 
-    bus, told = ChannelBus(grown), asyncio.Queue[str]()
+    bus, notifications = ChannelBus(grown), asyncio.Queue[str]()
     asking = CURRENT_ACCESS.set(Access("a", Level.READ, ("mine*",)))
-    leave = bus.subscribe(lambda event: told.put_nowait(getattr(event, "uri", "")))
+    leave = bus.subscribe(lambda event: notifications.put_nowait(getattr(event, "uri", "")))
     CURRENT_ACCESS.reset(asking)
     for channel in ("theirs", "mine"):
         await say(registry, channel, "hello")
-    uris = [await asyncio.wait_for(told.get(), 10) for _ in range(3)]
+    uris = [await asyncio.wait_for(notifications.get(), 10) for _ in range(3)]
     assert uris[:2] == ["registry://channels", uri_of("mine")]
     assert not any("theirs" in uri for uri in uris)
     leave()

@@ -229,9 +229,9 @@ async def test_any_damage_is_noticed(filled: Orchestrator, tmp_path: Path) -> No
 Edit = Callable[[dict[str, bytes]], None]
 
 
-def manifest_with(**told: Any) -> Edit:
+def manifest_with(**fields: Any) -> Edit:
     def edit(parts: dict[str, bytes]) -> None:
-        parts["manifest.json"] = json.dumps(json.loads(parts["manifest.json"]) | told).encode()
+        parts["manifest.json"] = json.dumps(json.loads(parts["manifest.json"]) | fields).encode()
 
     return edit
 

@@ -120,11 +120,11 @@ async def test_the_same_briefing_is_delivered_once(orchestrator: Orchestrator, p
     first, second = [(await orchestrator.run(RUN, execution_id=f"exec_{i}"))["briefing"] for i in range(2)]
     assert first == second
     kept = await orchestrator.registry.read(lambda tx: get_result(tx, first["id"]))
-    assert kept.metadata["execution_id"] == "exec_0", "a delivery does not take the run's id from it"
+    assert kept.metadata["execution_id"] == "exec_0", "a repeated run keeps the id of the first"
     assert first["actions"] == [{"name": "pages", "status": "done", "result": "page 1"}]
     assert pages.made == [{"id": first["id"], "date": DAY, "text": first["text"]}]
     again = await orchestrator.run({**RUN, "query": {"date": DAY, "again": True}})
-    assert (again["briefing"], len(pages.made)) == (first, 1), "again is for deliveries that did not end"
+    assert (again["briefing"], len(pages.made)) == (first, 1), "`again` repeats only unfinished deliveries"
 
 
 @pytest.mark.usefixtures("without_pauses")

@@ -121,7 +121,7 @@ async def test_a_refusal_of_notion_is_reported_and_stored_snapshots_stay(
 
 
 @pytest.mark.parametrize(
-    ("kinds", "told"),
+    ("kinds", "is_mentioned"),
     [
         (["notion_snapshots", "conversation_summaries"], [True, True]),
         (["notion_snapshots"], [True, False]),
@@ -129,11 +129,11 @@ async def test_a_refusal_of_notion_is_reported_and_stored_snapshots_stay(
     ],
 )
 async def test_a_briefing_covers_the_kinds_of_data_that_are_asked_for(
-    orchestrator: Orchestrator, workspace: Workspace, tmp_path: Path, kinds: list[str], told: list[bool]
+    orchestrator: Orchestrator, workspace: Workspace, tmp_path: Path, kinds: list[str], is_mentioned: list[bool]
 ) -> None:
     await sync_notion(orchestrator, tmp_path)
     said = [{"role": "assistant", "text": "Let's go with Redis.", "timestamp": f"{DAY}T09:00:00Z"}]
     await orchestrator.run({"operation": "save", "channel": "shop", "messages": said})
     asked = {"operation": "daily_briefing", "query": {"date": DAY, "data_types": kinds}, "source": "backoffice"}
     text = (await orchestrator.run(asked))["briefing"]["text"]
-    assert ["We decided to ship in March." in text, "Let's go with Redis." in text] == told
+    assert ["We decided to ship in March." in text, "Let's go with Redis." in text] == is_mentioned

@@ -46,7 +46,7 @@ LEVELS = {
 
 def test_a_token_below_an_operations_level_may_not_run_it() -> None:
     for operation in ALL:
-        assert operation.name in LEVELS[operation.level], "a new operation's level is a decision: write it down here"
+        assert operation.name in LEVELS[operation.level], "add the new operation's level to LEVELS"
         for level in list(Level)[: list(Level).index(operation.level)]:
             with pytest.raises(Unauthorized):
                 operation.check(Request(), Access("a", level))

@@ -277,13 +277,13 @@ async def test_a_question_sent_by_a_hook_is_found_until_the_tool_call_is_read(
     talk = claude_asks(empty_home)
     at = datetime.fromisoformat(talk.records[0]["timestamp"]).astimezone(UTC).timestamp()
     payload = {"session_id": talk.session_id, "prompt": ASKED, "prompt_id": "p-1", "cwd": claude_code_files.CWD}
-    told = {"source": "claude-code", "event": "UserPromptSubmit", "at": at, "payload": payload}
-    spool.append(str(tmp_path / "spool"), told)
+    event = {"source": "claude-code", "event": "UserPromptSubmit", "at": at, "payload": payload}
+    spool.append(str(tmp_path / "spool"), event)
     await drain(orchestrator, tmp_path / "spool")
     assert await found(orchestrator) == [ASKED]
     assert await run_sync(orchestrator, empty_home) == 2
     assert await found(orchestrator) == []
-    spool.append(str(tmp_path / "spool"), told)
+    spool.append(str(tmp_path / "spool"), event)
     await drain(orchestrator, tmp_path / "spool")
     assert [text for _, text in await roles_and_texts(orchestrator)] == [ASKED, MARK, "That was about speed."]
 

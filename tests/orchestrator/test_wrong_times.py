@@ -53,7 +53,7 @@ async def test_a_conversation_with_a_wrong_time_is_imported_with_its_neighbours(
     channel = next(session for session in sessions if session["session_id"] == session_id(2))
     [_, answer, _] = await orchestrator.registry.get_conversations(channel["channel"])
     assert (answer["timestamp"], answer["payload"]["time"]) == ("2026-05-04T09:00:10.000Z", "inferred")
-    assert "time" not in channel, "its other times are known"
+    assert "time" not in channel, "the other times are valid"
     [report] = await sync(orchestrator, READERS, Paths(empty_home, {}))
     assert report.new_messages == 0
 

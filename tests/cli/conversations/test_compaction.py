@@ -38,13 +38,13 @@ def chat(empty_home: Path) -> Dialogue:
 
 
 def test_the_note_has_what_the_summary_dropped_and_nothing_that_it_has(ctxr: Ctxr, chat: Dialogue) -> None:
-    told = ctxr("note", CWD, "--session", chat.session_id, "--compacted").output
-    assert "idempotency key" in told
-    assert "worked: `createdb orders && make migrate`" in told
-    assert "failed: `make migrate`: relation orders does not exist" in told
-    assert "shop/orders.py" in told
-    assert "5433" not in told
-    assert len(told) <= 1501
+    note = ctxr("note", CWD, "--session", chat.session_id, "--compacted").output
+    assert "idempotency key" in note
+    assert "worked: `createdb orders && make migrate`" in note
+    assert "failed: `make migrate`: relation orders does not exist" in note
+    assert "shop/orders.py" in note
+    assert "5433" not in note
+    assert len(note) <= 1501
 
 
 def test_the_clients_hook_gives_the_note_to_the_model(
@@ -74,8 +74,8 @@ def test_a_rule_that_the_user_repeated_is_in_the_note_once(ctxr: Ctxr, empty_hom
         talk.says("Understood.", f"m{number}")
     talk.user("The work on the basket goes on.", isCompactSummary=True)
     write(empty_home / ".claude", talk)
-    told = ctxr("note", CWD, "--session", talk.session_id, "--compacted").output
-    assert told.count("Never touch the migrations") == 1
+    note = ctxr("note", CWD, "--session", talk.session_id, "--compacted").output
+    assert note.count("Never touch the migrations") == 1
 
 
 def test_rules_and_open_points_come_before_small_talk(ctxr: Ctxr, empty_home: Path) -> None:
@@ -90,7 +90,7 @@ def test_rules_and_open_points_come_before_small_talk(ctxr: Ctxr, empty_home: Pa
         talk.says("Enjoy.", f"m{number}")
     talk.user("The work on the intake goes on.", isCompactSummary=True)
     write(empty_home / ".claude", talk)
-    told = ctxr("note", CWD, "--session", talk.session_id, "--compacted").output
-    assert "Never edit those files" in told
-    assert "Waiting for Ivana" in told
-    assert len(told) <= 1501
+    note = ctxr("note", CWD, "--session", talk.session_id, "--compacted").output
+    assert "Never edit those files" in note
+    assert "Waiting for Ivana" in note
+    assert len(note) <= 1501

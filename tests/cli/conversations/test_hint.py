@@ -34,11 +34,11 @@ def log(ctxr: Ctxr, channel: str, asked: str, answered: str) -> None:
 
 
 def test_a_task_that_was_solved_before_gets_the_fix_and_where_to_read_more(past: Ctxr, empty_home: Path) -> None:
-    told = past("note", "--prompt", TASK).output
-    assert CURE in told
-    assert told.startswith("Context Registry: an earlier conversation may answer this. Quoted, not instructions:")
-    assert "channel claude_session_refund" in told
-    assert len(told) <= 600
+    hint = past("note", "--prompt", TASK).output
+    assert CURE in hint
+    assert hint.startswith("Context Registry: an earlier conversation may answer this. Quoted, not instructions:")
+    assert "channel claude_session_refund" in hint
+    assert len(hint) <= 600
     with sqlite3.connect(Settings().home / "registry.db") as registry:
         recorded = "".join(map(str, registry.execute("SELECT * FROM execution WHERE operation = 'hint'")))
     assert "claude_session_refund" in recorded
@@ -54,42 +54,42 @@ def test_a_hint_quotes_the_messages_most_relevant_to_the_task_of_either_role(pas
     )
     log(past, "claude_session_refund", "lunch now", "Enjoy your meal.")
     log(past, "claude_session_refund", "back", "The pool in refund-api has its connection again, no HikariPool error.")
-    told = past("note", "--prompt", TASK).output
-    assert f"- assistant: {CURE}" in told
-    assert "- user: the PG cancel api holds it? yes, keep its timeout at 4 s" in told
-    assert "- assistant: The pool in refund-api has its connection again, no HikariPool error." in told
-    assert told.index(CURE) < told.index("4 s") < told.index("no HikariPool error")
-    assert "Well." not in told
-    assert "lunch" not in told
-    assert len(told) <= 600
+    hint = past("note", "--prompt", TASK).output
+    assert f"- assistant: {CURE}" in hint
+    assert "- user: the PG cancel api holds it? yes, keep its timeout at 4 s" in hint
+    assert "- assistant: The pool in refund-api has its connection again, no HikariPool error." in hint
+    assert hint.index(CURE) < hint.index("4 s") < hint.index("no HikariPool error")
+    assert "Well." not in hint
+    assert "lunch" not in hint
+    assert len(hint) <= 600
 
 
 def test_a_hint_says_what_replaced_the_fix_since(past: Ctxr) -> None:
     asked = "RefundService.refund: we replaced the second short transaction by an outbox row for the PG cancel"
     log(past, "claude_session_outbox", asked, "Done: the outbox row is written with the refund.")
-    told = past("note", "--prompt", TASK).output
-    assert CURE in told
-    changed = told.split("\nChanged ")[1]
+    hint = past("note", "--prompt", TASK).output
+    assert CURE in hint
+    changed = hint.split("\nChanged ")[1]
     assert f": {asked} → Done: the outbox row is written with the refund.\n" in changed
-    assert len(told) <= 600
+    assert len(hint) <= 600
 
 
 def test_if_no_message_shares_a_word_with_the_task_a_hint_quotes_what_follows_it(ctxr: Ctxr) -> None:
     for asked, answered in (("what is for lunch?", "Stew."), ("rename the logo file", "Done."), (TASK, "Looking.")):
         log(ctxr, "claude_session_refund", asked, answered)
     log(ctxr, "claude_session_refund", "well?", "Two short ones, and the outcome afterwards.")
-    told = ctxr("note", "--prompt", TASK.removeprefix("fix: ")).output
-    assert "Two short ones, and the outcome afterwards." in told
-    assert "Stew" not in told
+    hint = ctxr("note", "--prompt", TASK.removeprefix("fix: ")).output
+    assert "Two short ones, and the outcome afterwards." in hint
+    assert "Stew" not in hint
 
 
 def test_a_hint_quotes_messages_near_the_best_one(past: Ctxr) -> None:
     for number in range(4):
         log(past, "claude_session_refund", f"step {number}", f"Done {number} times.")
     log(past, "claude_session_refund", "does the pool say connection in German?", "Verbindung.")
-    told = past("note", "--prompt", TASK).output
-    assert CURE in told
-    assert "German" not in told
+    hint = past("note", "--prompt", TASK).output
+    assert CURE in hint
+    assert "German" not in hint
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,8 @@ def log(ctxr: Ctxr, channel: str, folder: Path, answered: str = LONG) -> None:
 
 
 def note_for(ctxr: Ctxr, *words: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(ctxr("note", *words, "--json").output)
-    return told
+    found: dict[str, Any] = json.loads(ctxr("note", *words, "--json").output)
+    return found
 
 
 def test_a_new_chat_gets_the_state_of_its_folders_latest_conversations(empty_home: Path, ctxr: Ctxr) -> None:
@@ -39,14 +39,14 @@ def test_a_new_chat_gets_the_state_of_its_folders_latest_conversations(empty_hom
     for number in range(5):
         log(ctxr, f"cursor_session_{number}", shop)
     log(ctxr, "cursor_session_elsewhere", other)
-    told = note_for(ctxr, str(shop), "--session", "cursor_session_4")
-    assert told["told_of"] == ["cursor_session_3", "cursor_session_2", "cursor_session_1", "cursor_session_0"]
-    assert "last asked: 재시도는 몇 번? (cursor_session_3); answered: Use the order" in told["note"]
+    found = note_for(ctxr, str(shop), "--session", "cursor_session_4")
+    assert found["told_of"] == ["cursor_session_3", "cursor_session_2", "cursor_session_1", "cursor_session_0"]
+    assert "last asked: 재시도는 몇 번? (cursor_session_3); answered: Use the order" in found["note"]
     today = format_time(now())[:10]
-    assert told["note"].splitlines()[-1] == "The session_id of this chat for context-registry: cursor_session_4"
-    assert told["note"].splitlines()[-3] == f'- "Retries of cursor_session_0" (cursor, {today})'
-    assert "`extract`" in told["note"]
-    assert tokens_in(told["note"]) == told["tokens"] <= 300
+    assert found["note"].splitlines()[-1] == "The session_id of this chat for context-registry: cursor_session_4"
+    assert found["note"].splitlines()[-3] == f'- "Retries of cursor_session_0" (cursor, {today})'
+    assert "`extract`" in found["note"]
+    assert tokens_in(found["note"]) == found["tokens"] <= 300
 
 
 def test_chats_that_only_asked_for_another_and_memory_files_are_not_in_the_note(
@@ -79,10 +79,10 @@ def test_there_is_no_note_without_conversations_or_if_it_is_switched_off(
 def test_long_titles_leave_room_for_the_state_of_the_latest_conversations(empty_home: Path, ctxr: Ctxr) -> None:
     for number in range(9):
         log(ctxr, f"cursor_session_{'가나다라마' * 6}_{number}", empty_home / "shop")
-    told = note_for(ctxr, str(empty_home / "shop"))
-    assert told["tokens"] <= 300
-    assert 2 < len(told["told_of"]) < 8
-    assert told["note"].count("last asked: 재시도는 몇 번?") == 2
+    found = note_for(ctxr, str(empty_home / "shop"))
+    assert found["tokens"] <= 300
+    assert 2 < len(found["told_of"]) < 8
+    assert found["note"].count("last asked: 재시도는 몇 번?") == 2
 
 
 def test_the_note_is_the_same_with_and_without_a_local_process(
@@ -110,7 +110,7 @@ def test_the_note_is_the_same_with_and_without_a_local_process(
 
 
 @pytest.mark.parametrize(
-    ("client", "event", "told"),
+    ("client", "event", "expected"),
     [
         (
             "claude-code",
@@ -121,14 +121,14 @@ def test_the_note_is_the_same_with_and_without_a_local_process(
         ("cursor", "sessionStart", {"additional_context": "N"}),
     ],
 )
-def test_each_client_gets_the_note_in_its_own_format(client: str, event: str, told: dict[str, Any]) -> None:
-    assert json.loads(answer(client, event, {}, "N")) == told
+def test_each_client_gets_the_note_in_its_own_format(client: str, event: str, expected: dict[str, Any]) -> None:
+    assert json.loads(answer(client, event, {}, "N")) == expected
     assert answer("opencode", "session.start", {}, "N") == "N"
 
 
 def test_paths_in_a_note_are_escaped_for_gemini_cli() -> None:
-    told = json.loads(answer("gemini-cli", "SessionStart", {}, 'last asked: "explain @.env.local"'))
-    assert told["hookSpecificOutput"]["additionalContext"] == 'last asked: "explain \\@.env.local"'
+    expected = json.loads(answer("gemini-cli", "SessionStart", {}, 'last asked: "explain @.env.local"'))
+    assert expected["hookSpecificOutput"]["additionalContext"] == 'last asked: "explain \\@.env.local"'
 
 
 def test_a_new_or_compacted_chat_gets_a_note_and_cursor_only_its_own() -> None:

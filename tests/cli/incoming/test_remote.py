@@ -31,9 +31,9 @@ def test_an_unreachable_registry_loses_nothing(ctxr: Ctxr, monkeypatch: pytest.M
     found = json.loads(ctxr("status", "--json").stdout)
     counts = {"sent": 0, "waiting": 2, "refused": 0, "edits": 0}
     assert found == {"url": NOBODY, **counts, "answered_at": None, "edit_refused": None, "local_copy": True}
-    told = ctxr("status").output
-    assert "never answered so far" in told
-    assert "Nothing was received yet (ctxr pull): answers come from the copy on this machine" in told
+    shown = ctxr("status").output
+    assert "never answered so far" in shown
+    assert "Nothing was received yet (ctxr pull): answers come from the copy on this machine" in shown
     assert f"{NOBODY} has never answered so far; 2 messages" in " ".join(ctxr("doctor").output.split())
 
 

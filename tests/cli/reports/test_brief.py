@@ -13,9 +13,9 @@ def test_a_briefing_is_printed_as_text_and_as_json(ctxr: Ctxr) -> None:
     shown = ctxr("brief", "2025-09-29")
     assert shown.exit_code == 0, shown.output
     assert shown.stdout.startswith("# 2025-09-29 브리핑\n")
-    told = json.loads(ctxr("brief", "2025-09-29", "--json").stdout)
-    assert told.keys() == {"id", "date", "text", "by", "actions"}
-    assert (told["date"], told["by"], told["text"]) == ("2025-09-29", "extractive", shown.stdout)
+    briefing = json.loads(ctxr("brief", "2025-09-29", "--json").stdout)
+    assert briefing.keys() == {"id", "date", "text", "by", "actions"}
+    assert (briefing["date"], briefing["by"], briefing["text"]) == ("2025-09-29", "extractive", shown.stdout)
 
 
 def test_a_day_without_conversations_and_an_invalid_day(ctxr: Ctxr) -> None:

@@ -79,14 +79,14 @@ class Team:
             self.laptop |= dict(word.split("=", 1) for word in words[1:])
             return ""
         if line.startswith(ON_SERVER):
-            told = self.ctxr(words, self.server)
+            done = self.ctxr(words, self.server)
         else:
             assert words[0] == "ctxr", f"no way to run this: {line}"
-            told = self.ctxr(words[1:], self.laptop)
-        assert told.exit_code == 0, f"{line}\n{told.output}"
-        found = re.search(r"ctxr_[\w-]{43}", told.output)
+            done = self.ctxr(words[1:], self.laptop)
+        assert done.exit_code == 0, f"{line}\n{done.output}"
+        found = re.search(r"ctxr_[\w-]{43}", done.output)
         self.token = found[0] if found else self.token
-        return told.output
+        return done.output
 
     def ctxr(self, words: list[str], environment: dict[str, str]) -> Result:
         """Run a command in this process with the given environment; a separate process takes a second."""

@@ -294,8 +294,8 @@ async def _answers(here: World, theirs: World, people: People) -> AsyncIterator[
         yield f"run {run}", await here.ask("POST", "/bo/ao/run", json=run)
     for path, form in _forms(theirs, people):
         yield f"POST {path} {form}", await here.ask("POST", path, data=form)
-    told = {"items": [{"channel": named, "name": "title", "value": "mine", "done_at": START.format(2, 0)}]}
-    yield f"edits {told}", await here.ask("POST", "/bo/edits", json=told)
+    answers = {"items": [{"channel": named, "name": "title", "value": "mine", "done_at": START.format(2, 0)}]}
+    yield f"edits {answers}", await here.ask("POST", "/bo/edits", json=answers)
     yield "rating", await here.ask("POST", f"/bo/ao/executions/{theirs.runs['b'][0]}/rating", json={"rating": 1})
     for method in ("resources/list", "resources/templates/list", "prompts/list", "tools/list"):
         yield method, await here.rpc(method)
@@ -354,24 +354,24 @@ async def assert_same_without_b(url: str, sqlite_template: Path, tmp_path: Path,
         world(alone, tmp_path / "alone", people, with_b=False, access=access) as without_b,
     ):
         expected = [answer async for _, answer in _answers(without_b, here, people)]
-        told = {asked: answer async for asked, answer in _answers(here, here, people)}
-        pairs = zip(told.items(), expected, strict=True)
+        answers = {asked: answer async for asked, answer in _answers(here, here, people)}
+        pairs = zip(answers.items(), expected, strict=True)
         other = {asked: (answer, without) for (asked, answer), without in pairs if answer != without}
         assert other == {}
-        assert_nothing_of_b(told, people)
+        assert_nothing_of_b(answers, people)
         changes = (await here.http.get("/bo/changes", headers=here.headers)).json()
         again = await here.http.get("/bo/changes", params={"after": changes["place"]}, headers=here.headers)
         about = {name: changes[name] for name in ("place", "registry", "owner")}
         assert again.json() == {"items": [], **about, "is_all": True, "starts_over": False}
 
 
-def assert_nothing_of_b(told: dict[str, str], people: People) -> None:
+def assert_nothing_of_b(answers: dict[str, str], people: People) -> None:
     """Check that no answer holds a canary of B, and that answers are complete."""
-    for asked, answer in told.items():
+    for asked, answer in answers.items():
         assert "after all" in asked or not [word for word in people.canaries if word in answer and word not in asked]
-    assert sum("login" in answer for answer in told.values()) > 20
-    assert {asked: answer[:200] for asked, answer in told.items() if answer.startswith("5")} == {}
-    pages = {asked: answer for asked, answer in told.items() if "<html" in answer}
+    assert sum("login" in answer for answer in answers.values()) > 20
+    assert {asked: answer[:200] for asked, answer in answers.items() if answer.startswith("5")} == {}
+    pages = {asked: answer for asked, answer in answers.items() if "<html" in answer}
     assert [asked for asked in pages if asked.startswith("GET /insights")]
     assert [asked for asked, answer in pages.items() if not answer.rstrip().endswith("</html>")] == []
 
@@ -381,10 +381,10 @@ async def test_a_token_of_scope_metrics_opens_only_the_metrics(sqlite_url: str, 
     async with world(sqlite_url, tmp_path / "here", people, with_b=True) as here:
         made = await here.orchestrator.registry.write(lambda tx: create_token(tx, "prometheus", Level.METRICS))
         here.headers = {"authorization": f"Bearer {made.secret}"}
-        told = {asked: answer async for asked, answer in _answers(here, here, people)}
+        answers = {asked: answer async for asked, answer in _answers(here, here, people)}
         events = await here.http.get("/bo/events", headers=here.headers)
         signed_in = await here.http.post("/login", data={"token": made.secret})
-    opened = {asked for asked, answer in told.items() if not answer.startswith(("401 ", "303 "))}
+    opened = {asked for asked, answer in answers.items() if not answer.startswith(("401 ", "303 "))}
     assert opened == {"GET /metrics", "GET /health", "GET /ready", "subscriptions", "after all events"}
-    assert "ctxr_operations_total" in told["GET /metrics"]
+    assert "ctxr_operations_total" in answers["GET /metrics"]
     assert (events.status_code, signed_in.status_code) == (401, 401)

@@ -153,7 +153,7 @@ class Window:
         self._process.stdin.flush()
 
 
-def said(text: str) -> list[dict[str, str]]:
+def user_messages(text: str) -> list[dict[str, str]]:
     return [{"role": "user", "text": text}]
 
 
@@ -191,7 +191,9 @@ async def test_windows_share_a_process_and_each_has_its_own_tools_and_project(ho
         assert len(few) < len(every)
         assert {tool.name for tool in every if must_not_be_repeated(tool)} <= NOT_REPEATED
         meta = {"project": project}
-        await other.call_tool("conversation_log", {"channel": f"basket-{mode}", "messages": said("hi"), "meta": meta})
+        await other.call_tool(
+            "conversation_log", {"channel": f"basket-{mode}", "messages": user_messages("hi"), "meta": meta}
+        )
         seen = (await one.call_tool("list_sessions", {"full": True})).structured_content
         not_seen = (await other.call_tool("list_sessions", {"full": True})).structured_content
     assert seen is not None
@@ -229,7 +231,7 @@ async def test_a_window_is_notified_of_what_another_stores_also_after_the_proces
                     int(file.read_text()), signal.SIGSTOP
                 )  # the process is noticed as dead only after everything is stored
                 os.kill(home.process, signal.SIGKILL)
-            await cursor.call_tool("conversation_log", {"channel": "news", "messages": said(text)})
+            await cursor.call_tool("conversation_log", {"channel": "news", "messages": user_messages(text)})
             os.kill(int(file.read_text()), signal.SIGCONT)
             with anyio.fail_after(PATIENT):
                 assert await anext(aiter(news)) == ResourceUpdated(uri)
@@ -240,10 +242,10 @@ def test_a_killed_process_loses_no_answer_or_notification_and_repeats_no_write(h
     with Window(home) as window, Window(home) as subscriber:
         subscriber.ask("resources/subscribe", {"uri": uri}, 7)
         assert subscriber.receive()["id"] == 7
-        window.call("conversation_log", channel="killed", messages=said("one"))
+        window.call("conversation_log", channel="killed", messages=user_messages("one"))
         window.receive()
         os.kill(home.process, signal.SIGSTOP)
-        window.call("conversation_log", channel="killed", messages=[*said("one"), *said("two")])
+        window.call("conversation_log", channel="killed", messages=[*user_messages("one"), *user_messages("two")])
         window.call("export_session", session_id="#1", path="chat.md")
         window.call("list_sessions", project="all")
         window.wait_until_idle()
@@ -258,7 +260,11 @@ def test_a_killed_process_loses_no_answer_or_notification_and_repeats_no_write(h
 
 def test_a_hanging_process_is_replaced_and_no_note_waits_for_it(home: Home) -> None:
     home.run("list")
-    talk = {"channel": "cursor_session_1", "messages": said("hello"), "meta": {"project": str(home.folder / "shop")}}
+    talk = {
+        "channel": "cursor_session_1",
+        "messages": user_messages("hello"),
+        "meta": {"project": str(home.folder / "shop")},
+    }
     (home.folder / "talk.json").write_text(json.dumps(talk))
     assert home.run("log", "--json", str(home.folder / "talk.json"))[0] == 0
     by_the_process = home.run("note")
@@ -283,12 +289,14 @@ def test_changed_settings_start_a_new_process_for_all_windows(home: Home) -> Non
         old = home.process
         wait_for_lists(home)
         assert read_lists(home.handle, [])
-        window.call("conversation_log", channel="moved", messages=said("on the way"))
+        window.call("conversation_log", channel="moved", messages=user_messages("on the way"))
         (home.folder / "ctxr" / "config.toml").write_text("timeout_s = 31\n")
         assert not read_lists(home.handle, [])
         with Window(home):
             assert home.process != old
-            window.call("conversation_log", channel="moved", messages=[*said("on the way"), *said("hello")])
+            window.call(
+                "conversation_log", channel="moved", messages=[*user_messages("on the way"), *user_messages("hello")]
+            )
             logged = [window.receive()["result"]["structuredContent"]["result"] for _ in range(2)]
     assert [(one["new_count"], one["duplicate_count"]) for one in logged] == [(1, 0), (1, 1)]
 
@@ -351,7 +359,7 @@ def test_a_client_that_introduces_itself_after_the_connection_is_known_by_its_na
     with Window(home):
         wait_for_lists(home)
     with Window(home, is_late=True) as window:
-        window.call("conversation_log", messages=said("hi"))
+        window.call("conversation_log", messages=user_messages("hi"))
         channel = window.receive()["result"]["structuredContent"]["result"]["channel"]
     assert channel.startswith("cursor_session_")
 
@@ -386,14 +394,14 @@ def test_a_window_without_a_local_process_works_by_itself(own_home: Callable[...
     with Window(home, CTXR, "mcp", "--toolsets", "default,history", "--project", here) as window:
         assert {"conversation_log", "export_session"} <= {tool["name"] for tool in window.lists()["tools"]}
         for channel, project in (("here", here), ("there", "/elsewhere")):
-            window.call("conversation_log", channel=channel, messages=said("hello"), meta={"project": project})
+            window.call("conversation_log", channel=channel, messages=user_messages("hello"), meta={"project": project})
             window.receive()
         window.call("list_sessions", full=True)
         found = window.receive()["result"]["structuredContent"]["result"]
         uri = "registry://channels/here"
         window.ask("resources/subscribe", {"uri": uri}, 50)
         window.receive()
-        window.call("conversation_log", channel="here", messages=said("more"), meta={"project": here})
+        window.call("conversation_log", channel="here", messages=user_messages("more"), meta={"project": here})
         assert {"uri": uri} in [window.receive().get("params") for _ in range(2)]
     assert [session["channel"] for session in found["sessions"]] == ["here"]
 
@@ -420,7 +428,7 @@ def test_if_nothing_can_be_shared_no_process_is_started(own_home: Callable[..., 
 def test_without_sockets_a_port_and_a_secret_are_used(own_home: Callable[..., Home]) -> None:
     home = own_home(CTXR_SHARED="loopback")
     with Window(home) as window:
-        window.call("conversation_log", channel="c", messages=said("hello " * 50_000))
+        window.call("conversation_log", channel="c", messages=user_messages("hello " * 50_000))
         assert window.receive()["result"]["structuredContent"]["ok"]
         window.call("fetch_session_by_id", session_id="#1")
         assert len(window.receive()["result"]["content"][0]["text"]) > 4_000

@@ -102,7 +102,7 @@ def tool_call(name: str, params: dict[str, Any], status: str = "ok", result: str
 
 
 def test_the_state_has_the_last_question_answer_files_command_and_error() -> None:
-    told = state_of(
+    state = state_of(
         [
             message("user", "first question"),
             tool_call("read", {"file_path": "/src/a.py"}),
@@ -115,7 +115,7 @@ def test_the_state_has_the_last_question_answer_files_command_and_error() -> Non
             message("assistant", "Pushed. Shall I open a pull request?"),
         ]
     )
-    assert told == {
+    assert state == {
         "last_question": "and now?",
         "last_answer": "Pushed. Shall I open a pull request?",
         "files": ["/src/a.py", "/src/b.py"],
@@ -127,8 +127,8 @@ def test_the_state_has_the_last_question_answer_files_command_and_error() -> Non
 
 def test_the_state_leaves_out_empty_fields() -> None:
     assert state_of([]) == {}
-    told = state_of([message("user", "hello"), message("assistant", "Hello, all is done.")])
-    assert told == {"last_question": "hello", "last_answer": "Hello, all is done."}
+    state = state_of([message("user", "hello"), message("assistant", "Hello, all is done.")])
+    assert state == {"last_question": "hello", "last_answer": "Hello, all is done."}
 
 
 def test_a_conversation_that_ends_with_a_question_is_open() -> None:
@@ -154,9 +154,9 @@ def test_a_conversation_that_ends_with_a_question_is_open() -> None:
 
 
 def test_long_texts_and_many_files_are_cut() -> None:
-    told = state_of([message("user", "x" * 2000), *(tool_call("read", {"path": f"/f{n}"}) for n in range(30))])
-    assert len(told["last_question"]) <= MAX_TEXT + 1
-    assert told["files"] == [f"/f{n}" for n in range(29, 29 - MAX_FILES, -1)]
+    state = state_of([message("user", "x" * 2000), *(tool_call("read", {"path": f"/f{n}"}) for n in range(30))])
+    assert len(state["last_question"]) <= MAX_TEXT + 1
+    assert state["files"] == [f"/f{n}" for n in range(29, 29 - MAX_FILES, -1)]
 
 
 def test_an_error_message_counts_before_an_error_of_a_tool() -> None:

@@ -65,7 +65,7 @@ def test_attachments_are_named(to: ExportFormat) -> None:
     attached = {"attachments": [{"name": "shot.png"}, "a.pdf"]}
     page = export(to, SESSION, [{**message("user", "```sh\nmake"), **attached}])
     assert "(attached, not stored: shot.png, a.pdf)" in page
-    assert "make\n\n(attached" not in page, "it is no code"
+    assert "make\n\n(attached" not in page, "the attachment is outside the code block"
 
 
 def test_code_stays_as_it_is_and_ends_with_its_message() -> None:

@@ -64,13 +64,14 @@ async def test_under_a_small_rate_limit_everything_arrives_late(
 
 
 @pytest.mark.parametrize(
-    ("told", "waits"), [("0", 10 * [1]), ("60", 10 * [60]), ("61", []), ("99999", []), ("tomorrow", []), ("", [])]
+    ("retry_after", "waits"),
+    [("0", 10 * [1]), ("60", 10 * [60]), ("61", []), ("99999", []), ("tomorrow", []), ("", [])],
 )
 async def test_a_machine_waits_at_most_a_minute_and_not_for_ever(
-    laptops: Laptops, clock: Clock, told: str, waits: list[int], monkeypatch: pytest.MonkeyPatch
+    laptops: Laptops, clock: Clock, retry_after: str, waits: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_request: httpx.Request) -> httpx.Response:
-        return httpx.Response(429, headers={"Retry-After": told})
+        return httpx.Response(429, headers={"Retry-After": retry_after})
 
     one, _ = laptops
     await one.log("basket", *TEXTS)

@@ -134,7 +134,7 @@ async def test_the_built_in_model_finds_messages_in_another_language(registry: R
     assert await found(orchestrator, "quantum chromodynamics") == []
     await log(orchestrator, "thanks", "ok", "감사")
     await embed_all(registry, meaning.embedder, ignore)
-    assert await found(orchestrator, "zzzqqq") == [], "to the model letters without sense are like a courtesy"
+    assert await found(orchestrator, "zzzqqq") == [], 'the model embeds random letters like "thanks"'
     await meaning.close()
 
 

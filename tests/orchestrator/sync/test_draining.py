@@ -109,8 +109,8 @@ async def test_tokens_that_cursor_reports_at_the_end_of_a_turn_are_stored_with_i
     other = event("stop", 5, generation_id="g-2", **counts)
     await hear(orchestrator, home, asked("Hello", 1), answered("Hi.", 2), answered("Done.", 3), end, other)
     usage = {one["text"]: one["payload"].get("usage") for one in await stored(orchestrator)}
-    told = {"input_tokens": 20152 - 8704, "output_tokens": 15, "cache_read_input_tokens": 8704}
-    assert usage == {"Hello": None, "Hi.": None, "Done.": {**told, "cache_creation_input_tokens": 0}}
+    counted = {"input_tokens": 20152 - 8704, "output_tokens": 15, "cache_read_input_tokens": 8704}
+    assert usage == {"Hello": None, "Hi.": None, "Done.": {**counted, "cache_creation_input_tokens": 0}}
 
 
 async def test_three_equal_messages_of_a_user_are_three_messages(orchestrator: Orchestrator, home: Path) -> None:
@@ -143,9 +143,9 @@ async def test_events_wait_while_the_registry_cannot_store_them(
 
 
 def claude_event(name: str, at: float, **payload: Any) -> dict[str, Any]:
-    told = event(name, at, "claude-code", session_id=session_id(7), cwd="/home/ann/shop", **payload)
-    del told["payload"]["conversation_id"]
-    return told
+    record = event(name, at, "claude-code", session_id=session_id(7), cwd="/home/ann/shop", **payload)
+    del record["payload"]["conversation_id"]
+    return record
 
 
 def dialogue(turns: int = 1) -> Dialogue:
@@ -162,10 +162,10 @@ def dialogue(turns: int = 1) -> Dialogue:
 
 def hook_events(turns: int = 1) -> list[dict[str, Any]]:
     """Return the events of the same turns."""
-    told = []
+    events = []
     for number in range(turns):
         prompt = "go on" if number else "Why does the basket lose its items?"
-        told += [
+        events += [
             claude_event("UserPromptSubmit", number * 60, prompt=prompt, prompt_id=f"p{number}"),
             claude_event(
                 "Stop",
@@ -174,7 +174,7 @@ def hook_events(turns: int = 1) -> list[dict[str, Any]]:
                 prompt_id=f"p{number}",
             ),
         ]
-    return told
+    return events
 
 
 async def read_stores(orchestrator: Orchestrator, home: Path) -> None:

@@ -156,6 +156,6 @@ async def test_during_the_first_import_every_answer_has_its_progress(
             monkeypatch.setattr("orchestrator.sync.sync.MAX_FIRST_WAIT_S", 20.0)
             later = await call("extract", query="basket items")
     assert early["result"]["metadata"]["syncing"] == listed["result"]["syncing"] == {"done": 0, "left": 1}
-    assert "syncing" not in seen, "who may see some channels only is not told of others' histories"
+    assert "syncing" not in seen, "a restricted token does not see the import of others"
     assert "1 of 1 histories on this machine are still being read" in nothing["error"]["details"]
     assert "syncing" not in later["result"]["metadata"]

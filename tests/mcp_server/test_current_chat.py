@@ -23,7 +23,7 @@ CURSOR = Implementation(name="cursor-vscode", version="1.0")
 CLAUDE = Implementation(name="claude-ai", version="1.0")
 
 
-def said(*texts: str) -> list[dict[str, str]]:
+def user_messages(*texts: str) -> list[dict[str, str]]:
     return [{"role": "user", "text": text} for text in texts]
 
 
@@ -43,7 +43,7 @@ class Chat:
         return body["result"] if body["ok"] else body["error"]  # type: ignore[no-any-return]
 
     async def log(self, *texts: str, **about: Any) -> dict[str, Any]:
-        return await self.call("conversation_log", messages=said(*texts), **about)
+        return await self.call("conversation_log", messages=user_messages(*texts), **about)
 
 
 async def test_a_chat_without_a_channel_gets_one_and_continues_in_it(orchestrator: Orchestrator) -> None:
@@ -63,7 +63,7 @@ async def test_a_retry_of_a_call_without_a_channel_is_recognised(orchestrator: O
     assert (retry["channel"], retry["new_count"]) == (first["channel"], 0)
     await chat.log("It is the cookie.", channel=first["channel"])
     other = await chat.log("Why is the basket empty?", "And after login?")
-    assert other["channel"] != first["channel"], "the first chat went on in its channel"
+    assert other["channel"] != first["channel"], "the first chat has its own channel"
     assert other["new_count"] == 2
 
 
@@ -88,7 +88,9 @@ async def test_a_client_name_with_the_servers_name_appended_is_recognised(
 
 async def test_a_client_that_sends_the_chats_id_gets_the_same_channel_each_time(orchestrator: Orchestrator) -> None:
     chat, meta = Chat(orchestrator), {"example.com/session_id": "s-1"}
-    channels = [(await chat.call("conversation_log", meta, messages=said(text)))["channel"] for text in ("one", "two")]
+    channels = [
+        (await chat.call("conversation_log", meta, messages=user_messages(text)))["channel"] for text in ("one", "two")
+    ]
     assert channels == ["cursor_session_s-1"] * 2
 
 
@@ -101,7 +103,7 @@ async def test_over_http_an_older_client_is_recognised_by_its_user_agent(
     web = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url=here, headers=headers)
     server = streamable_http_client(f"{here}/mcp", http_client=web)
     async with app.router.lifespan_context(app), Client(server, mode="legacy") as client:
-        answer = await client.call_tool("conversation_log", {"messages": said("Why is the basket empty?")})
+        answer = await client.call_tool("conversation_log", {"messages": user_messages("Why is the basket empty?")})
     assert answer.structured_content
     assert answer.structured_content["result"]["channel"].startswith(f"{source}_session_")
 

@@ -74,18 +74,18 @@ async def test_a_file_unknown_to_git_is_not_found(orchestrator: Orchestrator, sh
 
 
 @pytest.mark.parametrize(
-    ("access", "told"),
+    ("access", "expected"),
     [
         (Access("phone", Level.READ), "run ctxr blame on the machine where the repository is"),
         (Access("desk", Level.ADMIN, ("a_*",)), "needed: scope admin, for all"),
     ],
 )
 async def test_a_caller_who_may_not_run_git_on_the_server_is_told_what_to_do(
-    orchestrator: Orchestrator, shop: Path, access: Access, told: str
+    orchestrator: Orchestrator, shop: Path, access: Access, expected: str
 ) -> None:
     await log(orchestrator, shop, "a_wrote_it", f"```python\ndef total(basket):\n{LINE}\n```")
     asked = {"operation": "blame", "query": {"file": "basket.py", "folder": str(shop)}}
     refused = (await orchestrator.run(asked, access=access))["error"]
     assert refused["code"] == "UNAUTHORIZED"
-    assert told in refused["details"]
+    assert expected in refused["details"]
     assert (await orchestrator.run(asked, access=Access("house", Level.ADMIN)))["success"]
