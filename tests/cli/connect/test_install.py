@@ -52,7 +52,7 @@ def written(folder: Path) -> dict[str, str]:
 
 
 def folders(home: Path) -> set[Path]:
-    """Every folder below a home, without our own and those above it."""
+    """Return every folder below a home, except our own and its parents."""
     ours = default_home()
     return {path for path in home.rglob("*") if path.is_dir() and path not in (ours, *ours.parents)} - {ours / "bin"}
 
