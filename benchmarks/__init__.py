@@ -1,12 +1,12 @@
-"""What the product costs, finds, keeps and survives. A file or a folder is a command: `python -m benchmarks.NAME`.
+"""Measure speed, search quality, and behaviour in failures. A file or folder is a command: `python -m benchmarks.NAME`.
 
-- `python -m benchmarks` itself: beside a bare MCP server, measured in the same run; its parts are in `costs`.
-- What is found: `retrieval`, `answers`, `blame`, `summaries`; what is told without asking: `start_note`, `arriving`.
-- How it grows: `scale`, `meaning`, `crowd`, `events`, `pages`.
+- `python -m benchmarks` compares with a bare MCP server in the same run; its parts are in `costs`.
+- Search quality: `retrieval`, `answers`, `blame`, `summaries`. Unrequested context for chats: `start_note`, `arriving`.
+- Large registries and many clients: `scale`, `meaning`, `crowd`, `events`, `pages`.
 - Several nodes and machines: `replicas`, `failover`, `laptops`, `moving`.
-- What nobody wishes: `faults`, `fuzz`, `secrets`, `backups`, `damaged_backups`.
-- How good the tests are: `mutants`.
-- The table of docs/figures.md: `scoreboard`; the README's picture: `demo`.
+- Failures and hostile input: `faults`, `fuzz`, `secrets`, `backups`, `damaged_backups`.
+- Installation: `installing`. Quality of the tests: `mutants`.
+- The table of docs/figures.md: `scoreboard`. The README's picture: `demo`.
 
-What they share, servers, registries, conversations and tables of figures, is in `setup`.
+Shared code (servers, registries, conversations, tables) is in `setup`.
 """

@@ -1,4 +1,4 @@
-"""Measure the product beside a bare MCP server: python -m benchmarks [--only PART] [--json]."""
+"""Compare the product with a bare MCP server: python -m benchmarks [--only PART] [--json]."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ Report = tuple[str, dict[str, Any]]
 
 
 def report_calls(_: argparse.Namespace) -> Report:
-    """Single tool calls."""
     comparisons, divisions = asyncio.run(calls.measure())
     text = table(COMPARISON_HEADS, [comparison.row() for comparison in comparisons])
     text += "\n\n" + table(DIVISION_HEADS, [division.row() for division in divisions])
@@ -29,13 +28,11 @@ def report_calls(_: argparse.Namespace) -> Report:
 
 
 def report_startup(_: argparse.Namespace) -> Report:
-    """Cold start."""
     comparison = startup.measure()
     return table(COMPARISON_HEADS, [comparison.row()]), {"startup": comparison.as_json()}
 
 
 def report_windows(_: argparse.Namespace) -> Report:
-    """Chat windows and commands over the local process."""
     figures = windows.measure()
     return table(windows.HEADS, [figure.row() for figure in figures]), {
         "windows": [asdict(figure) for figure in figures]
@@ -43,7 +40,6 @@ def report_windows(_: argparse.Namespace) -> Report:
 
 
 def report_in_flight(_: argparse.Namespace) -> Report:
-    """Requests on their way when the local process ends."""
     outcomes = in_flight.measure()
     return table(in_flight.HEADS, [outcome.row() for outcome in outcomes]), {
         "in_flight": [outcome.as_json() for outcome in outcomes]
@@ -51,7 +47,6 @@ def report_in_flight(_: argparse.Namespace) -> Report:
 
 
 def report_load(options: argparse.Namespace) -> Report:
-    """Many writers, and a server that is killed."""
     outcomes = [asyncio.run(load.eight_servers(options.seconds)), asyncio.run(load.killed_server())]
     return table(load.OUTCOME_HEADS, [outcome.row() for outcome in outcomes]), {
         "load": [outcome.as_json() for outcome in outcomes]
@@ -59,15 +54,13 @@ def report_load(options: argparse.Namespace) -> Report:
 
 
 def report_sync(_: argparse.Namespace) -> Report:
-    """A big history, brought in."""
     passes, waited = sync.measure(), asyncio.run(sync.meanwhile())
     text = table(sync.HEADS, [one.row() for one in passes])
-    text += f"\n\nconversation_log while a server brings them in, p50 / p95 in ms: {waited}"
+    text += f"\n\nconversation_log while a server imports them, p50 / p95 in ms: {waited}"
     return text, {"sync": [one.as_json() for one in passes], "meanwhile": asdict(waited)}
 
 
 def report_peers(options: argparse.Namespace) -> Report:
-    """Beside other programs that read the same histories."""
     found = peers.measure(options.peers)
     columns = zip(peers.LINES, *(one.cells() for one in found.values()), strict=True)
     return table(("", *found), list(columns)), {"peers": {name: one.as_json() for name, one in found.items()}}
@@ -85,10 +78,10 @@ REPORTS: dict[str, Callable[[argparse.Namespace], Report]] = {
 
 
 def main() -> None:
-    """Run the chosen parts, all of them by default, and print what was found."""
+    """Run the chosen parts (all by default) and print their tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", action="append", choices=REPORTS, help="one part; may be repeated")
-    parser.add_argument("--seconds", type=float, default=load.SECONDS, help="of load on eight servers")
+    parser.add_argument("--seconds", type=float, default=load.SECONDS, help="duration of the load on eight servers")
     parser.add_argument("--peers", type=Path, metavar="DIR", help="environment with fast-resume and agentsview")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""The smallest servers one can write with the MCP SDK: what the protocol costs without a product.
+"""The smallest servers that the MCP SDK allows: they show the cost of the protocol alone.
 
 Usage: python -m benchmarks.setup.bare_server {empty | stdio | http PORT}
 """
@@ -15,26 +15,26 @@ server = MCPServer("bare", version="1.0", log_level="WARNING")
 
 
 def add_tools() -> None:
-    """The two baselines: give everything back, or only say that it came."""
+    """Add the two baselines: one returns its arguments, the other only a count."""
 
     @server.tool()
     async def echo(
         channel: str, messages: list[dict[str, Any]] | None = None, query: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Answer with the arguments."""
+        """Return the arguments."""
         return {"channel": channel, "messages": messages, "query": query}
 
     @server.tool()
     async def acknowledge(
         channel: str, messages: list[dict[str, Any]] | None = None, query: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Answer with a number."""
+        """Return the number of messages."""
         return {"received": len(messages or ())}
 
 
 def serve_http(port: int) -> None:
-    """Serve in the product's HTTP mode until killed: no sessions, plain JSON answers."""
-    import uvicorn  # only here: the stdio servers are measured from their first import on
+    """Serve over HTTP until killed, as the product does: without sessions, with plain JSON answers."""
+    import uvicorn  # imported here because it would slow the start of the stdio servers
 
     app = server.streamable_http_app(stateless_http=True, json_response=True, max_request_body_size=MAX_BODY)
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", http="h11")

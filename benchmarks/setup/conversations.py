@@ -1,6 +1,6 @@
-"""Conversations like those of a bilingual programmer with an assistant, the same for the same seed.
+"""Generate conversations of a bilingual programmer with an assistant, reproducibly for each seed.
 
-As in real ones, a few subjects come up all the time and most of them seldom; questions ask about any of them.
+A few subjects are frequent and most are rare, as in real conversations. Questions ask about all subjects equally.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ NOUNS = ("orders", "rows", "tokens", "users", "events", "chunks", "routes", "pri
 
 
 def conversation(seed: int, count: int, lengths: Sequence[int] = LENGTHS) -> list[Message]:
-    """The first `count` messages of a conversation: user and assistant in turn, one every 20 seconds."""
+    """Return `count` messages: user and assistant in turn, one every 20 seconds."""
     dice = random.Random(seed)
-    subjects = changing_subjects(dice)
+    subjects = subjects_in_order(dice)
     return [
         {
             "role": ("user", "assistant")[number % 2],
@@ -57,25 +57,25 @@ def conversation(seed: int, count: int, lengths: Sequence[int] = LENGTHS) -> lis
 
 
 def questions(seed: int) -> Iterator[str]:
-    """Endless search texts, each about something the conversations speak of."""
+    """Yield search texts without end, each about a subject of the conversations."""
     dice = random.Random(seed)
     while True:
         yield f"{dice.choice(SUBJECTS)} {dice.choice(ASPECTS)}"
 
 
-def often_the_first(choices: Sequence[str], dice: random.Random) -> str:
-    """One of the choices, the n-th of them 1/n as often as the first (Zipf)."""
+def zipf_choice(choices: Sequence[str], dice: random.Random) -> str:
+    """Return one of the choices, the n-th 1/n as often as the first (Zipf)."""
     return dice.choices(choices, weights=[1 / rank for rank in range(1, len(choices) + 1)])[0]
 
 
-def changing_subjects(dice: random.Random) -> Iterator[str]:
-    """What each message of an endless conversation is about."""
+def subjects_in_order(dice: random.Random) -> Iterator[str]:
+    """Yield the subject of each message, without end; a subject lasts for several messages."""
     while True:
-        yield from [often_the_first(SUBJECTS, dice)] * dice.choice(SUBJECT_LASTS)
+        yield from [zipf_choice(SUBJECTS, dice)] * dice.choice(SUBJECT_LASTS)
 
 
 def text_about(subject: str, dice: random.Random, lengths: Sequence[int] = LENGTHS) -> str:
-    """A message of realistic length."""
+    """Return a message of a random length from `lengths`, in characters."""
     length, text = dice.choice(lengths), ""
     while len(text) < length:
         text += sentence(subject, dice) + " "
@@ -83,11 +83,11 @@ def text_about(subject: str, dice: random.Random, lengths: Sequence[int] = LENGT
 
 
 def sentence(subject: str, dice: random.Random) -> str:
-    """One sentence, with an identifier and a number of its own."""
+    """Return a random sentence with an identifier and a number."""
     return dice.choice(SENTENCES).format_map(
         {
             "subject": subject,
-            "aspect": often_the_first(ASPECTS, dice),
+            "aspect": zipf_choice(ASPECTS, dice),
             "name": f"{dice.choice(VERBS)}_{dice.choice(NOUNS)}",
             "number": dice.randrange(1000),
         }

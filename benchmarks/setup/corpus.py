@@ -1,6 +1,7 @@
-"""A large registry in little time: made-up words as frequent as real ones, in our own tables and index.
+"""Fill a large registry quickly with made-up words whose frequencies follow Zipf's law.
 
-The words are analysed once each. PostgreSQL gets the rows by COPY and builds its indexes behind them.
+Rows go directly into the tables and the index. Each word is analysed once. PostgreSQL gets rows by COPY and builds its
+indexes afterwards.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from registry.text.analysis.analyzer import ANALYZER_VERSION, analyze
 WORDS = 60_000
 MESSAGE_WORDS = range(8, 60)
 CHANNEL_MESSAGES = (4, 10, 20, 40, 80, 144)
-LARGEST = 100
-"""The first channel holds one of so many messages."""
+LARGEST_SHARE = 100
+"""The first channel holds one in this many messages."""
 SOURCES = ("cursor", "claude", "codex", "claude-code")
 BATCH = 10_000
 START = datetime(2024, 1, 1, 9, tzinfo=UTC)
@@ -42,7 +43,7 @@ SYLLABLES = (
 
 
 class Text(NamedTuple):
-    """A message to be: in which channel, its place there, what it says."""
+    """A message to store."""
 
     channel_number: int
     seq: int
@@ -51,7 +52,7 @@ class Text(NamedTuple):
 
 @cache
 def vocabulary(seed: int = 7) -> list[str]:
-    """Distinct words, the most frequent first: English-looking, Korean and identifiers."""
+    """Return distinct words, the most frequent first: English-looking, Korean and identifiers."""
     dice = random.Random(seed)
     found: dict[str, None] = {}
     while len(found) < WORDS:
@@ -71,11 +72,10 @@ def _syllable(dice: random.Random) -> str:
 
 
 def texts(count: int, seed: int = 1) -> Iterator[Text]:
-    """`count` messages, the first channel's many and then some fifty in each; the n-th word is 1/n as frequent as the
-    first (Zipf)."""
+    """Yield `count` messages: 1 % in the first channel, then about fifty in each; words are Zipf-distributed."""
     dice, words = random.Random(seed), vocabulary()
     weights = list(accumulate(1 / (rank + 3) for rank in range(WORDS)))
-    number, seq, left = 1, 0, count // LARGEST
+    number, seq, left = 1, 0, count // LARGEST_SHARE
     for _ in range(count):
         if not left:
             number, seq, left = number + 1, 0, dice.choice(CHANNEL_MESSAGES)
@@ -84,7 +84,7 @@ def texts(count: int, seed: int = 1) -> Iterator[Text]:
 
 
 def fill(database: Database, count: int) -> None:
-    """Store `count` messages in an empty registry, in transactions of some thousand."""
+    """Store `count` messages in an empty registry, in transactions of `BATCH`."""
     known = {word: analyze(word) for word in vocabulary()}
     channels: dict[int, dict[str, Any]] = {}
     stream, at = texts(count), 1
@@ -105,7 +105,7 @@ TOTALS = (
 
 @contextmanager
 def _indexed_later(connection: Connection) -> Iterator[None]:
-    """On PostgreSQL the indexes of the messages, but for keys, are built behind the load."""
+    """On PostgreSQL drop the indexes of the messages except keys, and build them again after the load."""
     if connection.dialect.name == "sqlite":
         yield
         return

@@ -1,4 +1,4 @@
-"""Numbers and how they are shown."""
+"""Summaries of measured times, and text tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Spread:
-    """What a series of times comes to, in milliseconds."""
+    """Median and 95th percentile of a series of times, in milliseconds."""
 
     p50: float
     p95: float
@@ -26,7 +26,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The product beside a baseline of the same run; `aim` is the ratio of medians it should stay under."""
+    """Times of the product and of a baseline from the same run; `aim` is the highest acceptable ratio of medians."""
 
     what: str
     baseline: Spread
@@ -35,18 +35,17 @@ class Comparison:
 
     @property
     def ratio(self) -> float:
-        """How many times the baseline's median."""
+        """Return the product's median divided by the baseline's."""
         return self.product.p50 / self.baseline.p50
 
     def row(self) -> tuple[str, ...]:
-        """The comparison as a line of a table."""
         verdict = "ok" if self.ratio <= self.aim else "MISSED"
         p95 = self.product.p95 / self.baseline.p95
         ratios = f"{self.ratio:.2f} / {p95:.2f}"
         return (self.what, str(self.baseline), str(self.product), ratios, f"{self.aim:g}", verdict)
 
     def as_json(self) -> dict[str, Any]:
-        """The comparison for machines, times in milliseconds."""
+        """Return the comparison as JSON, times in milliseconds."""
         return asdict(self) | {"ratio": self.ratio}
 
 
@@ -54,7 +53,7 @@ COMPARISON_HEADS = ("p50 / p95 in ms", "bare server", "ctxr", "ratio", "aim", ""
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns wide enough for what they hold, the first one left, the others right."""
+    """Return an aligned text table: the first column to the left, the others to the right."""
     widths = [max(len(cell) for cell in column) for column in zip(heads, *rows, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) if at == 0 else cell.rjust(width) for at, (cell, width) in enumerate(cells))

@@ -1,4 +1,4 @@
-"""Home folders as busy people have them: big histories of several clients, the same for the same seed."""
+"""Write home folders with large, reproducible histories of several clients."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Record = dict[str, Any]
 
 
 def write_home(home: Path, sessions: Mapping[str, int]) -> None:
-    """The stores of these clients, each with so many sessions of `MESSAGES_EACH` texts and a few tool calls."""
+    """Write each client's store with a number of sessions, each of `MESSAGES_EACH` texts and some tool calls."""
     for client, count in sessions.items():
         WRITERS[client](home, count)
 
@@ -83,7 +83,7 @@ def _codex_records(thread: str, number: int) -> Iterator[Record]:
 
 
 def _codex_payloads(message: Message, place: int) -> Iterator[tuple[str, Record]]:
-    """A text stands twice, as the event that was shown and as the traffic with the model."""
+    """Yield each text twice, as Codex does: as the event shown and as the model's traffic."""
     is_user = message["role"] == "user"
     content = [{"type": "input_text" if is_user else "output_text", "text": message["text"]}]
     yield "response_item", {"type": "message", "role": message["role"], "content": content}

@@ -1,4 +1,4 @@
-"""New registries to measure on, by the database they are in: each is an address, empty for the one in a home."""
+"""New registries to measure on, by their database: each yields its URL, empty for the home's own SQLite file."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ DURABLE = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on", 
 
 @contextmanager
 def sqlite() -> Iterator[str]:
-    """The registry that a home has by itself."""
+    """Yield no URL: the registry is the home's own file."""
     yield ""
 
 
 @contextmanager
 def postgresql() -> Iterator[str]:
-    """A database on a server that syncs what it acknowledges."""
+    """Run a PostgreSQL that syncs each commit to disk, and yield the URL of an empty database."""
     with running_postgres(**DURABLE) as server, server.database() as url:
         yield url
 
 
 @contextmanager
 def pooled() -> Iterator[str]:
-    """The same behind pgbouncer in transaction mode."""
+    """Run PostgreSQL behind pgbouncer in transaction mode, and yield the URL of the pooler."""
     with postgresql() as url, running_pooler(url) as pooled_url:
         yield pooled_url
 
 
 @contextmanager
 def cluster() -> Iterator[str]:
-    """Three nodes of `deploy/ha`: what is acknowledged is on two of them."""
+    """Run the three nodes of `deploy/ha`, which acknowledge a commit once it is on two of them."""
     with tempfile.TemporaryDirectory(prefix="ctxr-ha-") as folder:
         Path(folder).chmod(0o755)
         nodes = Cluster(Path(folder))
@@ -57,10 +57,10 @@ REGISTRIES: dict[str, Callable[[], AbstractContextManager[str]]] = {
 
 
 def folder_of(url: str) -> Path:
-    """Where the server of an address has its socket and its data."""
+    """Return the folder with the socket and data of the server at a URL."""
     return Path(url.partition("?host=")[2].partition("&")[0])
 
 
 def server_user() -> str | None:
-    """Who runs PostgreSQL and its pooler: they refuse root."""
+    """Return the user that must run PostgreSQL and its pooler, because they refuse root; None if that is not needed."""
     return "nobody" if os.geteuid() == 0 else None

@@ -1,4 +1,4 @@
-"""The servers that are compared: their commands, their start and their certain end."""
+"""Commands that start the product and the bare servers, and functions to start and end them."""
 
 from __future__ import annotations
 
@@ -22,41 +22,41 @@ BARE = (sys.executable, "-m", "benchmarks.setup.bare_server")
 
 EMPTY_STDIO: Command = (*BARE, "empty")
 BARE_STDIO: Command = (*BARE, "stdio")
-BARE_HTTP: Command = (*BARE, "http")  # and the port
+BARE_HTTP: Command = (*BARE, "http")  # the caller adds the port
 PRODUCT_STDIO: Command = (CTXR, "mcp")
-PRODUCT_HTTP: Command = (CTXR, "serve", "--port")  # and the port
+PRODUCT_HTTP: Command = (CTXR, "serve", "--port")  # the caller adds the port
 
 START_SECONDS = 300
 MODEL = "CTXR_EMBED_MODEL"
-"""Off, what is measured is the search by words; a new registry is read by the built-in model for a while."""
+"""Set to "off" to measure search by words only: the built-in model would index a new registry in the background."""
 
 
 PACKAGES = ("registry", "sources", "orchestrator", "mcp_server", "backoffice", "cli")
 
 
 def compile_program() -> None:
-    """As `make up` and pip leave it: else every start that is measured compiles it anew."""
+    """Compile the packages as `make up` and pip do, so that measured starts do not compile them."""
     for package in PACKAGES:
         compileall.compile_dir(ROOT / package, quiet=1)
 
 
 def environment(home: Path) -> dict[str, str]:
-    """This process's environment with the registry in `home` and no other setting of the product than the model.
+    """Return this process's environment with the registry in `home` and no other setting of the product than the model.
 
-    A server that is measured works alone; what the local process makes of it is a measurement of its own.
+    The local process is off; `windows` measures it.
     """
     inherited = {name: value for name, value in os.environ.items() if name == MODEL or not name.startswith("CTXR_")}
     return inherited | {"CTXR_HOME": str(home), "CTXR_SHARED": "off"}
 
 
 def stdio(command: Command, home: Path) -> StdioServerParameters:
-    """How an MCP client starts a server of its own."""
+    """Return the parameters with which an MCP client starts a stdio server."""
     return StdioServerParameters(command=command[0], args=list(command[1:]), env=environment(home), cwd=ROOT)
 
 
 @contextmanager
 def http(command: Command, home: Path, env: Mapping[str, str] | None = None) -> Iterator[str]:
-    """Run an HTTP server and give its address; whatever happens, it is gone afterwards."""
+    """Run an HTTP server, yield its address, and kill it at the end."""
     port = free_port()
     process = start_http(command, home, port, env)
     try:
@@ -68,7 +68,7 @@ def http(command: Command, home: Path, env: Mapping[str, str] | None = None) -> 
 def start_http(
     command: Command, home: Path, port: int, env: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
-    """Start an HTTP server and return as soon as it accepts connections."""
+    """Start an HTTP server and return as soon as it accepts connections. RuntimeError if it does not start."""
     log = home / "server.log"
     with log.open("ab") as output:
         process = subprocess.Popen(
@@ -86,7 +86,7 @@ def start_http(
 
 
 def until_accepted(port: int) -> None:
-    """Wait until somebody listens on a port of this machine."""
+    """Wait until a local port accepts connections."""
     while not accepts(port):
         time.sleep(0.02)
 
@@ -98,13 +98,12 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def free_port() -> int:
-    """A port nobody listens on."""
+    """Return a free local port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def accepts(port: int) -> bool:
-    """Whether someone listens on a port of this machine."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0

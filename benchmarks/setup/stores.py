@@ -1,8 +1,6 @@
-"""Histories as each client keeps them, of any size.
+"""Write client histories of any size: python -m benchmarks.setup.stores HOME [--client CLIENT] [--sessions N]
 
-    python -m benchmarks.setup.stores HOME [--client CLIENT] [--sessions N]
-
-The same conversations in every format, with thinking, tool calls and their results: what differs is the format.
+All formats hold the same conversations, with thinking, tool calls and their results.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ MODEL = "claude-4.5-sonnet"
 
 @dataclass(frozen=True)
 class Size:
-    """How much there is: sessions, messages in each (calls count as one each), characters of one call's result."""
+    """Number of sessions, messages in each (a tool call counts as one), and characters of a call's result."""
 
     sessions: int = 3000
     messages: int = 20
@@ -39,7 +37,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Said:
-    """One message: `role` is user, assistant, thinking or tool, which has a `result`, too."""
+    """One message; `role` is user, assistant, thinking or tool. Only a tool has a `result`."""
 
     role: str
     text: str
@@ -48,27 +46,24 @@ class Said:
 
     @property
     def milliseconds(self) -> int:
-        """The time as most clients write it."""
         return int(self.at.timestamp() * 1000)
 
     @property
     def iso(self) -> str:
-        """The time as the others write it."""
         return self.at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def session_id(number: int) -> str:
-    """The same for the same number."""
     return str(uuid.UUID(int=0x0197_0000_0000_7000_8000_0000_0000_0000 + number))
 
 
 def folder(number: int) -> str:
-    """The project of a session; there are 30."""
+    """Return the project folder of a session; there are 30."""
     return f"/home/ann/shop-{number % 30}"
 
 
 def said(number: int, size: Size) -> Iterator[Said]:
-    """One session: questions, a thought, calls, an answer."""
+    """Yield the messages of one session in turns: a question, a thought, calls, an answer."""
     dice = random.Random(number)
     at = START + timedelta(minutes=number)
     words = iter(conversation(number, size.messages))
@@ -95,7 +90,7 @@ def _output(dice: random.Random, length: int) -> str:
 
 
 def claude_code(home: Path, size: Size) -> None:
-    """`~/.claude/projects/<folder>/<session>.jsonl`."""
+    """Write `~/.claude/projects/<folder>/<session>.jsonl`."""
     for number in range(size.sessions):
         name = folder(number).replace("/", "-")
         _lines(home / ".claude" / "projects" / name / f"{session_id(number)}.jsonl", _claude_records(number, size))
@@ -136,7 +131,7 @@ def _claude_messages(one: Said, call: str) -> Iterator[tuple[str, Json]]:
 
 
 def codex(home: Path, size: Size) -> None:
-    """`~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<thread>.jsonl`."""
+    """Write `~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<thread>.jsonl`."""
     for number in range(size.sessions):
         began = START + timedelta(minutes=number)
         name = f"rollout-{began:%Y-%m-%dT%H-%M-%S}-{session_id(number)}.jsonl"
@@ -174,7 +169,7 @@ CREATE TABLE cursorDiskKV (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB);
 
 
 def cursor(home: Path, size: Size) -> None:
-    """One database for all: `~/.config/Cursor/User/globalStorage/state.vscdb`."""
+    """Write all sessions into one database, `~/.config/Cursor/User/globalStorage/state.vscdb`."""
     store = home / ".config" / "Cursor" / "User" / "globalStorage" / "state.vscdb"
     store.parent.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(store)) as connection, connection:
@@ -219,7 +214,7 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT);
 
 
 def cursor_agent(home: Path, size: Size) -> None:
-    """A database for each: `~/.cursor/chats/<hash of the folder>/<agent>/store.db`."""
+    """Write a database for each session: `~/.cursor/chats/<hash of the folder>/<agent>/store.db`."""
     for number in range(size.sessions):
         hashed = md5(folder(number).encode(), usedforsecurity=False).hexdigest()
         own = home / ".cursor" / "chats" / hashed / session_id(number)
@@ -233,7 +228,7 @@ def cursor_agent(home: Path, size: Size) -> None:
 
 
 def _agent_rows(connection: sqlite3.Connection, number: int, size: Size, began: int) -> None:
-    """After each turn a new state that names all messages so far; the old ones stay."""
+    """Add, after each turn, a state that lists all messages so far; older states stay, as in real stores."""
     prompt, latest = bytearray(), ""
     for place, one in enumerate(said(number, size)):
         for message in _agent_messages(one, f"toolu_{number}_{place}"):
@@ -283,9 +278,8 @@ CLIENTS: dict[str, Callable[[Path, Size], None]] = {
 
 
 def main() -> None:
-    """Fill a home folder."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.setup.stores", description=__doc__)
-    parser.add_argument("home", type=Path, help="folder to fill; it is made")
+    parser.add_argument("home", type=Path, help="folder to fill; created if missing")
     parser.add_argument("--client", action="append", choices=CLIENTS, help="one client; may be repeated")
     parser.add_argument("--sessions", type=int, default=Size.sessions)
     parser.add_argument("--messages", type=int, default=Size.messages, help="in each session")

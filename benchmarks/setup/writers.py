@@ -1,4 +1,4 @@
-"""Clients that log a conversation turn by turn and remember what they were told is stored."""
+"""Clients that log a conversation turn by turn and remember which messages the server acknowledged."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from mcp import Client
 
 from benchmarks.setup.conversations import Message
 
-RESENT = 6  # messages of the conversation so far that go along with each turn
+RESENT = 6  # earlier messages that are sent again with each turn
 PAGE = 1000
 
 
 class WrongAnswer(Exception):
-    """A call failed, or its answer does not fit what was sent."""
+    """A call failed, or its answer does not match the request."""
 
 
 @dataclass
 class Writer:
-    """One conversation, told in turns that nobody has told before."""
+    """A client that logs one conversation; no two turns are equal."""
 
     name: str
     channel: str
@@ -33,7 +33,7 @@ class Writer:
     slowest: float = 0.0  # seconds until a turn was acknowledged
 
     def next_turn(self) -> list[Message]:
-        """A question and its answer."""
+        """Return a question and its answer."""
         self.turns += 1
         now = datetime.now(UTC)
         return [
@@ -46,21 +46,20 @@ class Writer:
         ]
 
     async def tell(self, client: Client) -> None:
-        """Send a new turn after the last few messages before it, or again the one whose answer was lost.
+        """Send the last few messages and a new turn, or repeat the turn whose answer was lost.
 
-        Raises `WrongAnswer` unless exactly this turn was new: a message that was acknowledged and lost
-        meanwhile would be new once more.
+        Raises `WrongAnswer` unless exactly this turn was new: a lost message would count as new again.
         """
-        again = bool(self.pending)
-        self.retries += again
+        is_retry = bool(self.pending)
+        self.retries += is_retry
         turn = self.pending = self.pending or self.next_turn()
         messages = self.acknowledged[-RESENT:] + turn
-        asked = time.monotonic()
+        started = time.monotonic()
         answer = await client.call_tool("conversation_log", {"channel": self.channel, "messages": messages})
-        self.slowest = max(self.slowest, time.monotonic() - asked)
+        self.slowest = max(self.slowest, time.monotonic() - started)
         self.pending = []
         result = result_of(answer.structured_content)
-        expected = {len(turn), 0} if again else {len(turn)}
+        expected = {len(turn), 0} if is_retry else {len(turn)}
         if len(set(result["stored_ids"])) != len(messages) or result["new_count"] not in expected:
             raise WrongAnswer(f"{result['new_count']} new of {len(turn)} in {self.channel}")
         self.acknowledged += turn
@@ -68,7 +67,7 @@ class Writer:
 
 @dataclass(frozen=True)
 class Audit:
-    """What was acknowledged held against what is stored. `lost` and `doubled` should be 0."""
+    """Counts of messages: acknowledged, missing and stored twice; the last two should be 0."""
 
     acknowledged: int
     lost: int
@@ -79,22 +78,22 @@ class Audit:
 
 
 async def audit(writers: list[Writer], client: Client) -> Audit:
-    """Read every channel back and count what is missing and what is there twice."""
-    told: dict[str, list[str]] = defaultdict(list)
+    """Read every channel back and compare it with what its writers were told."""
+    expected_texts: dict[str, list[str]] = defaultdict(list)
     for writer in writers:
-        told[writer.channel] += [message["text"] for message in writer.acknowledged]
+        expected_texts[writer.channel] += [message["text"] for message in writer.acknowledged]
     lost = doubled = 0
-    for channel, texts in told.items():
+    for channel, texts in expected_texts.items():
         if not texts:
             continue
         stored = await stored_texts(client, channel)
         lost += sum(stored[text] == 0 for text in texts)
         doubled += sum(count - 1 for count in stored.values())
-    return Audit(sum(map(len, told.values())), lost, doubled)
+    return Audit(sum(map(len, expected_texts.values())), lost, doubled)
 
 
 async def stored_texts(client: Client, channel: str) -> Counter[str]:
-    """How often each text is in a channel, read with `extract` page by page."""
+    """Count each text in a channel, read with `extract` page by page."""
     found: Counter[str] = Counter()
     query: dict[str, Any] | None = {"limit": PAGE}
     while query:
@@ -107,7 +106,7 @@ async def stored_texts(client: Client, channel: str) -> Counter[str]:
 
 
 def result_of(envelope: dict[str, Any] | None) -> dict[str, Any]:
-    """The result in a tool's envelope."""
+    """Return the result in a tool's envelope. WrongAnswer if the call failed."""
     if not envelope or not envelope["ok"]:
         raise WrongAnswer(envelope and envelope["error"])
     return dict(envelope["result"])
