@@ -54,10 +54,10 @@ def report_load(options: argparse.Namespace) -> Report:
 
 
 def report_sync(_: argparse.Namespace) -> Report:
-    passes, waited = sync.measure(), asyncio.run(sync.meanwhile())
+    passes, delays = sync.measure(), asyncio.run(sync.measure_delays())
     text = table(sync.HEADS, [one.row() for one in passes])
-    text += f"\n\nconversation_log while a server imports them, p50 / p95 in ms: {waited}"
-    return text, {"sync": [one.as_json() for one in passes], "meanwhile": asdict(waited)}
+    text += f"\n\nconversation_log while a server imports them, p50 / p95 in ms: {delays}"
+    return text, {"sync": [one.as_json() for one in passes], "meanwhile": asdict(delays)}
 
 
 def report_peers(options: argparse.Namespace) -> Report:

@@ -61,7 +61,7 @@ async def _while_writing(
     async def tell(writer: Writer, client: Client, turns: int = MOST) -> None:
         while turns > 0 and not is_over.is_set():
             turns -= 1
-            await writer.tell(client)
+            await writer.log_turn(client)
 
     made: list[tuple[Path, list[int]]] = []
     async with AsyncExitStack() as stack:

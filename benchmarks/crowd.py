@@ -63,7 +63,7 @@ async def crowded(url: str, count: int, seconds: float) -> list[str]:
 
 async def _tell(client: Client, writer: Writer, end: float, took: list[float]) -> None:
     while (started := time.monotonic()) < end:
-        await writer.tell(client)
+        await writer.log_turn(client)
         took.append(time.monotonic() - started)
 
 

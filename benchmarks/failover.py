@@ -21,7 +21,7 @@ from pathlib import Path
 
 from mcp import Client
 
-from benchmarks.costs.load import HTTP_CLIENTS, OUTCOME_HEADS, outcome, write_on
+from benchmarks.costs.load import HTTP_CLIENTS, OUTCOME_HEADS, log_until_stopped, outcome
 from benchmarks.faults.service import Service
 from benchmarks.setup import servers
 from benchmarks.setup.conversations import Message
@@ -46,10 +46,10 @@ class Insisting(Writer):
         self.latest = super().next_turn()
         return self.latest
 
-    async def tell(self, client: Client) -> None:
+    async def log_turn(self, client: Client) -> None:
         """One turn, new or again."""
         try:
-            await super().tell(client)
+            await super().log_turn(client)
         except WrongAnswer:
             self.pending = self.latest
             await asyncio.sleep(0.2)
@@ -74,7 +74,7 @@ async def killed(cluster: Cluster, kills: int, behind_s: float = 0) -> tuple[lis
     try:
         async with asyncio.TaskGroup() as group:
             for told in writers:
-                group.create_task(write_on(running.url, list(told), stop, errors))
+                group.create_task(log_until_stopped(running.url, list(told), stop, errors))
             for number in range(kills):
                 await until(cluster.is_whole)
                 await asyncio.sleep(BETWEEN_S)
@@ -121,10 +121,10 @@ async def taken_back(cluster: Cluster) -> tuple[Audit, int, float]:
         await asyncio.to_thread(cluster.backrest, cluster.leader(), "--type=full", "backup")
         async with Client(running.url, read_timeout_seconds=60) as client:
             for _ in range(20):
-                await writer.tell(client)
+                await writer.log_turn(client)
             moment, kept = datetime.now(UTC), list(writer.acknowledged)
             await asyncio.sleep(1)
-            await writer.tell(client)  # what came later is not there after the restore
+            await writer.log_turn(client)  # what came later is not there after the restore
     finally:
         running.kill()
     psql = [str(cluster.bin / "psql"), "-XAtq", cluster.url, "-c"]

@@ -27,7 +27,7 @@ from httpx2 import AsyncClient
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from benchmarks.costs.load import two_conversations, write_on
+from benchmarks.costs.load import log_until_stopped, own_and_shared_writer
 from benchmarks.faults.service import Service, serve, service
 from benchmarks.setup import servers
 from benchmarks.setup.registries import REGISTRIES
@@ -106,7 +106,7 @@ class Laptop:
 
     def __init__(self, name: str, home: Path, elsewhere: str, token: str) -> None:
         remote = {"CTXR_REMOTE_URL": elsewhere, "CTXR_TOKEN": token}
-        self.name, self.writers = name, two_conversations(name)
+        self.name, self.writers = name, own_and_shared_writer(name)
         self.service = Service(home, **remote)
         self.service.forked = _serve_often
 
@@ -164,7 +164,7 @@ async def _go_on(laptops: list[Laptop], elsewhere: Service, rounds: int) -> int:
     errors, stop = list[str](), asyncio.Event()
     async with asyncio.TaskGroup() as group:
         for laptop in laptops:
-            group.create_task(write_on(laptop.service.url, laptop.writers, stop, errors))
+            group.create_task(log_until_stopped(laptop.service.url, laptop.writers, stop, errors))
         for machine in (*(laptop.service for laptop in laptops), elsewhere) * rounds:
             await asyncio.sleep(random.uniform(1, 4))
             await machine.soon_again()

@@ -1,1 +1,1 @@
-"""The parts of `python -m benchmarks`: what the product costs beside a bare server, and another reader of histories."""
+"""The parts of `python -m benchmarks`: costs of the product compared with a bare server and with other programs."""

@@ -1,4 +1,4 @@
-"""Where the time of a call goes, by the product's own execution records."""
+"""Divide the time of a call into protocol, graph and database, using the product's execution records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAMPLE = 50
 
 @dataclass(frozen=True)
 class Division:
-    """The time of a typical call in milliseconds, divided."""
+    """The parts of a typical call, in milliseconds."""
 
     what: str
     protocol: float  # client, transport, JSON, argument check: everything outside the execution
@@ -25,7 +25,6 @@ class Division:
     database: float  # the nodes that read or write the registry
 
     def row(self) -> tuple[str, ...]:
-        """The division as a line of a table."""
         parts = (self.protocol, self.graph, self.database)
         return (self.what, *(f"{part:.1f} ({part / sum(parts):.0%})" for part in parts))
 
@@ -34,7 +33,7 @@ DIVISION_HEADS = ("where the time goes, ms", "protocol", "graph", "database")
 
 
 def division_of(tool: str, transport: str, calls: Spread, backoffice: str) -> Division:
-    """Divide the median call by what the product recorded of its newest executions."""
+    """Divide the median call by the medians of the newest executions."""
     with httpx.Client(base_url=backoffice) as http:
         newest = http.get(EXECUTIONS, params={"operation": tool, "limit": SAMPLE}).raise_for_status().json()
         runs = [http.get(f"{EXECUTIONS}/{item['id']}").raise_for_status().json() for item in newest["items"]]
@@ -44,5 +43,5 @@ def division_of(tool: str, transport: str, calls: Spread, backoffice: str) -> Di
 
 
 def database_ms(run: dict[str, Any]) -> float:
-    """Milliseconds of one execution in the nodes that read or write the registry."""
+    """Return the milliseconds that an execution spent in nodes that read or write the registry."""
     return sum(float(step["duration_ms"]) for step in run["steps"] if step["node"] in DATABASE_NODES)

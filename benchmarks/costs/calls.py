@@ -1,4 +1,4 @@
-"""One tool call through the official Python client: the product beside an echo of the same arguments."""
+"""Time tool calls through the official Python client: the product compared with an echo of the same arguments."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Arguments = dict[str, Any]
 
 
 async def measure(calls: int = CALLS) -> tuple[list[Comparison], list[Division]]:
-    """Compare both tools over HTTP and over stdio, on one registry that holds everything meanwhile."""
+    """Compare both tools over HTTP and over stdio, on one registry."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         with (
@@ -44,7 +44,7 @@ async def measure(calls: int = CALLS) -> tuple[list[Comparison], list[Division]]
 
 
 async def compare_over_stdio(home: Path, calls: int, backoffice: str) -> tuple[list[Comparison], list[Division]]:
-    """The same with servers that the client starts itself."""
+    """Compare both tools on stdio servers that the client starts."""
     product = servers.stdio(servers.PRODUCT_STDIO, home)
     bare = servers.stdio(servers.BARE_STDIO, home)
     async with Client(product) as one, Client(bare) as other:
@@ -54,7 +54,7 @@ async def compare_over_stdio(home: Path, calls: int, backoffice: str) -> tuple[l
 async def compare(
     transport: str, product: Client, bare: Client, calls: int, backoffice: str
 ) -> tuple[list[Comparison], list[Division]]:
-    """Both tools over one transport, and where the product's time went."""
+    """Compare both tools over one transport, and divide the product's time."""
     turns = [turn async for turn in started_conversations(product, transport, WARM_UP + calls)]
     arguments: dict[str, Iterable[Arguments]] = {
         "conversation_log": turns,
@@ -71,7 +71,7 @@ async def compare(
 
 
 async def timed_in_turn(product: Client, bare: Client, tool: str, requests: Iterable[Arguments]) -> Iterator[Spread]:
-    """Send each request to the bare server's tools and to the product's; the times, the product's last."""
+    """Send each request to the baselines and to the product; return their times, the product's last."""
     rounds = [
         [await timed(bare, baseline, request) for baseline in BASELINES] + [await timed(product, tool, request)]
         for request in requests
@@ -80,7 +80,7 @@ async def timed_in_turn(product: Client, bare: Client, tool: str, requests: Iter
 
 
 async def timed(client: Client, tool: str, arguments: Arguments) -> float:
-    """Seconds one successful call takes."""
+    """Return the seconds that one successful call takes."""
     started = time.perf_counter()
     answer = await client.call_tool(tool, arguments)
     took = time.perf_counter() - started
@@ -89,7 +89,7 @@ async def timed(client: Client, tool: str, arguments: Arguments) -> float:
 
 
 async def started_conversations(product: Client, transport: str, count: int) -> AsyncIterator[Arguments]:
-    """Log `count` conversations of 100 messages; give the next turn of each: all of it and two more."""
+    """Log `count` conversations of `STORED` messages; yield for each the call that resends it with two more."""
     for number in range(count):
         channel = f"claude_session_{transport}_{number}"
         messages = conversation(seed=number, count=STORED + 2)
@@ -98,19 +98,18 @@ async def started_conversations(product: Client, transport: str, count: int) -> 
 
 
 def searches(count: int) -> Iterator[Arguments]:
-    """`count` searches in the archive."""
+    """Yield `count` searches in the archive."""
     for text in itertools.islice(questions(seed=1), count):
         yield {"channel": ARCHIVE, "query": {"text": text}}
 
 
 async def fill_archive(product: Client) -> None:
-    """Log one conversation of 10 000 messages, each call new turns only."""
+    """Log one conversation of `CHANNEL_SIZE` messages; each call sends new turns only."""
     messages = conversation(seed=0, count=CHANNEL_SIZE)
     for start in range(0, CHANNEL_SIZE, SEND_AT_ONCE):
         await log(product, ARCHIVE, messages[start : start + SEND_AT_ONCE])
 
 
 async def log(product: Client, channel: str, messages: list[Message]) -> None:
-    """Log messages outside the measured time."""
     answer = await product.call_tool("conversation_log", {"channel": channel, "messages": messages})
     assert not answer.is_error, answer.content

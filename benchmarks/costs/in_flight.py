@@ -1,4 +1,4 @@
-"""What becomes of requests on their way when the local process is killed, hangs, or is replaced under the windows."""
+"""Count answered, failed and lost requests when the local process is killed, hangs or is replaced during them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cli.shared.process_handle import ProcessHandle
 WINDOWS = 4
 ROUNDS = 2
 LOGS = 4
-"""Of a window's requests so many store something, one lists and one extracts."""
+"""Requests per window and round that store a message; one more lists and one extracts."""
 PATIENCE_S = 120.0
 PROGRAM = servers.ROOT / "cli" / "shared" / "__init__.py"
 
@@ -32,7 +32,7 @@ HEADS = ("the local process is", "on their way", "answered", "with an error", "n
 
 @dataclass
 class Outcome:
-    """Requests that were sent, and the messages they held that were acknowledged, counted afterwards."""
+    """Counts of requests, and of the messages that they stored."""
 
     what: str
     sent: int = 0
@@ -43,18 +43,16 @@ class Outcome:
     doubled: int = 0
 
     def row(self) -> tuple[str, ...]:
-        """The outcome as a line of a table."""
         silent = self.sent - self.answered - self.errors
         numbers = (self.sent, self.answered, self.errors, silent, self.stored, self.lost, self.doubled)
         return (self.what, *map(str, numbers))
 
     def as_json(self) -> dict[str, Any]:
-        """The outcome for machines."""
         return asdict(self) | {"no_answer": self.sent - self.answered - self.errors}
 
 
 class Window:
-    """A chat window with a channel of its own, heard by a thread."""
+    """A chat window with its own channel; a thread reads its answers."""
 
     def __init__(self, env: dict[str, str], channel: str) -> None:
         self.process = open_window(servers.PRODUCT_STDIO, env)
@@ -66,7 +64,7 @@ class Window:
         threading.Thread(target=self._hear, daemon=True).start()
 
     def send(self) -> int:
-        """Some requests at once; how many."""
+        """Send requests without waiting for answers; return their number."""
         for _ in range(LOGS):
             text = f"{self.channel} message {self._said}: please look at the basket again"
             self._call(text, "conversation_log", channel=self.channel, messages=[{"role": "user", "text": text}])
@@ -75,7 +73,7 @@ class Window:
         return LOGS + 2
 
     def answers(self) -> Counter[bool]:
-        """How many of the requests were answered, and how many with an error."""
+        """Wait for the answers; return how many are errors (True) and how many are not (False)."""
         found: Counter[bool] = Counter()
         while self._pending and (answer := self._next()):
             text = self._pending.pop(answer["id"])
@@ -87,7 +85,7 @@ class Window:
         return found
 
     def stored(self) -> Counter[str]:
-        """How often each text is in the channel."""
+        """Count each text in the channel."""
         self._call("", "extract", channel=self.channel, query={"limit": 1000})
         answer = self._next()
         self._pending.clear()
@@ -114,40 +112,40 @@ class Window:
                 self._heard.put(message)
 
 
-def _killed(handle: ProcessHandle, _: dict[str, str]) -> None:
+def _kill(handle: ProcessHandle, _: dict[str, str]) -> None:
     os.kill(_process(handle), signal.SIGKILL)
 
 
-def _hung(_handle: ProcessHandle, _env: dict[str, str]) -> None:
-    """It was stopped before; whoever waits finds out."""
+def _leave_hung(_handle: ProcessHandle, _env: dict[str, str]) -> None:
+    """Do nothing: the process is stopped already, and the windows must notice."""
 
 
-def _replaced(handle: ProcessHandle, env: dict[str, str]) -> None:
-    """The settings change, and a window is opened."""
+def _change_settings(handle: ProcessHandle, env: dict[str, str]) -> None:
+    """Change the settings and open a window, which replaces the process."""
     config = Path(handle.home) / "config.toml"
     lines = len(config.read_text(encoding="utf-8")) if config.exists() else 0
     config.write_text("# changed\n" * (1 + lines), encoding="utf-8")
     leave(open_window(servers.PRODUCT_STDIO, env))
 
 
-def _upgraded(_: ProcessHandle, env: dict[str, str]) -> None:
-    """A file of the program is newer than the process, and a window is opened."""
+def _upgrade(_: ProcessHandle, env: dict[str, str]) -> None:
+    """Make a file of the program newer than the process and open a window, which replaces the process."""
     os.utime(PROGRAM)
     leave(open_window(servers.PRODUCT_STDIO, env))
 
 
 Event = Callable[[ProcessHandle, dict[str, str]], None]
 EVENTS: dict[str, tuple[Event, bool]] = {
-    "killed": (_killed, True),
-    "hung": (_hung, True),
-    "replaced, for its settings": (_replaced, False),
-    "replaced, for a newer program": (_upgraded, False),
+    "killed": (_kill, True),
+    "hung": (_leave_hung, True),
+    "replaced, for its settings": (_change_settings, False),
+    "replaced, for a newer program": (_upgrade, False),
 }
-"""What happens to it, and whether it is stopped before, so that nothing of what is sent is answered yet."""
+"""For each kind of end: what causes it, and whether the process is stopped before, so that all requests are pending."""
 
 
 def measure() -> list[Outcome]:
-    """Each kind of end some times, under all windows at once."""
+    """Measure each kind of end, with all windows open."""
     return [_measure(what, event, is_stopped=is_stopped) for what, (event, is_stopped) in EVENTS.items()]
 
 

@@ -1,4 +1,4 @@
-"""Many writers on one SQLite registry: eight servers at once, and a server that is killed under load."""
+"""Load one SQLite registry with many writers: on eight servers at once, and on a server that is killed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CONNECTION_LOST = (OSError, httpx2.HTTPError, MCPError, ExceptionGroup)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came out of a run under load."""
+    """Figures of a run under load; `slowest` is in seconds."""
 
     what: str
     turns_per_second: float
@@ -40,27 +40,25 @@ class Outcome:
     audit: Audit
 
     def row(self) -> tuple[str, ...]:
-        """The outcome as a line of a table."""
         found = self.audit
         numbers = (len(self.errors), self.retries, found.acknowledged, found.lost, found.doubled)
         return (self.what, f"{self.turns_per_second:.0f}", f"{self.slowest:.1f}", *map(str, numbers))
 
     def as_json(self) -> dict[str, Any]:
-        """The outcome for machines."""
         return asdict(self)
 
 
 OUTCOME_HEADS = ("load", "turns/s", "slowest, s", "errors", "retries", "messages acknowledged", "lost", "doubled")
 
 
-def two_conversations(name: str, chat: int = 0) -> list[Writer]:
-    """What one client writes: a channel of its own, and one that all clients share."""
+def own_and_shared_writer(name: str, chat: int = 0) -> list[Writer]:
+    """Return a client's writers: one on its own channel, and one on a channel that all clients share."""
     return [Writer(name, f"cursor_session_{name}_{chat}"), Writer(name, f"claude_session_shared_{chat}")]
 
 
 async def eight_servers(seconds: float = SECONDS) -> Outcome:
-    """Eight stdio servers, one process each, on the same registry file."""
-    writers = [two_conversations(f"writer{number}") for number in range(SERVERS)]
+    """Write through eight stdio servers, each a process, into the same registry file."""
+    writers = [own_and_shared_writer(f"writer{number}") for number in range(SERVERS)]
     errors, stop = list[str](), asyncio.Event()
     async with AsyncExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -68,8 +66,8 @@ async def eight_servers(seconds: float = SECONDS) -> Outcome:
         clients = [await stack.enter_async_context(Client(server)) for _ in writers]
         started = time.monotonic()
         async with asyncio.TaskGroup() as group:
-            for client, told in zip(clients, writers, strict=True):
-                group.create_task(write(client, told, stop, errors))
+            for client, client_writers in zip(clients, writers, strict=True):
+                group.create_task(log_turns(client, client_writers, stop, errors))
             await asyncio.sleep(seconds)
             stop.set()
         took = time.monotonic() - started
@@ -78,8 +76,8 @@ async def eight_servers(seconds: float = SECONDS) -> Outcome:
 
 
 async def killed_server(kills: int = KILLS) -> Outcome:
-    """`ctxr serve` killed under load and started again; clients send again what was not acknowledged."""
-    writers = [two_conversations(f"client{number}") for number in range(HTTP_CLIENTS)]
+    """Kill `ctxr serve` under load and start it again; clients resend what was not acknowledged."""
+    writers = [own_and_shared_writer(f"client{number}") for number in range(HTTP_CLIENTS)]
     errors, stop = list[str](), asyncio.Event()
     with tempfile.TemporaryDirectory() as folder:
         port, home = servers.free_port(), Path(folder)
@@ -88,8 +86,8 @@ async def killed_server(kills: int = KILLS) -> Outcome:
         started = time.monotonic()
         try:
             async with asyncio.TaskGroup() as group:
-                for told in writers:
-                    group.create_task(write_on(url, told, stop, errors))
+                for client_writers in writers:
+                    group.create_task(log_until_stopped(url, client_writers, stop, errors))
                 for _ in range(kills):
                     await asyncio.sleep(SECONDS_BETWEEN_KILLS)
                     servers.end(server)
@@ -104,30 +102,33 @@ async def killed_server(kills: int = KILLS) -> Outcome:
     return outcome(f"HTTP server, kill -9 {kills} times", writers, took, errors, found)
 
 
-async def write_on(url: str, writers: Sequence[Writer], stop: asyncio.Event, errors: list[str]) -> None:
-    """Tell the conversations in turn, connecting again whenever the server goes away."""
+async def log_until_stopped(url: str, writers: Sequence[Writer], stop: asyncio.Event, errors: list[str]) -> None:
+    """Log turns alternately for the writers until `stop` is set; reconnect if the connection is lost."""
     while not stop.is_set():
         try:
             async with Client(url, read_timeout_seconds=READ_TIMEOUT_S) as client:
-                await write(client, writers, stop, errors)
+                await log_turns(client, writers, stop, errors)
         except CONNECTION_LOST:
             await asyncio.sleep(RECONNECT_AFTER_S)
 
 
-async def write(client: Client, writers: Sequence[Writer], stop: asyncio.Event, errors: list[str]) -> None:
-    """Tell the conversations in turn; wrong answers are noted, a lost connection is the caller's."""
+async def log_turns(client: Client, writers: Sequence[Writer], stop: asyncio.Event, errors: list[str]) -> None:
+    """Log turns alternately for the writers until `stop` is set; add wrong answers to `errors`.
+
+    Raises one of `CONNECTION_LOST` if the connection is lost.
+    """
     for writer in itertools.cycle(writers):
         if stop.is_set():
             return
         try:
-            await writer.tell(client)
+            await writer.log_turn(client)
         except WrongAnswer as exc:
             errors.append(repr(exc))
 
 
 def outcome(what: str, writers: Sequence[Sequence[Writer]], took: float, errors: list[str], found: Audit) -> Outcome:
-    """Sum up what all clients did in `took` seconds."""
-    told = list(itertools.chain(*writers))
-    turns = sum(len(writer.acknowledged) // 2 for writer in told)
-    retries = sum(writer.retries for writer in told)
-    return Outcome(what, turns / took, max(writer.slowest for writer in told), retries, errors, found)
+    """Summarise what all clients did in `took` seconds."""
+    all_writers = list(itertools.chain(*writers))
+    turns = sum(len(writer.acknowledged) // 2 for writer in all_writers)
+    retries = sum(writer.retries for writer in all_writers)
+    return Outcome(what, turns / took, max(writer.slowest for writer in all_writers), retries, errors, found)

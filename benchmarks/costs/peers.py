@@ -1,8 +1,8 @@
-"""The product beside programs that read the same histories: fast-resume and agentsview, same home, same run.
+"""Compare the product with programs that read the same histories: fast-resume and agentsview.
 
-fast-resume keeps an index of the text to resume a session from, agentsview and ours keep the messages; agentsview
-searches through a server, which runs before the clock does. Install them where they disturb nothing:
-`python -m venv DIR && DIR/bin/pip install fast-resume agentsview`. Only stores that all read are measured.
+fast-resume keeps only an index, to resume sessions; agentsview and the product store the messages. agentsview searches
+through a server, which is started before the measurement. Install both with
+`python -m venv DIR && DIR/bin/pip install fast-resume agentsview`. Only clients that all programs read are measured.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.costs.sync import at_home
+from benchmarks.costs.sync import user_environment
 from benchmarks.setup import servers
 from benchmarks.setup.conversations import questions
 from benchmarks.setup.figures import Spread
@@ -31,8 +31,11 @@ MESSAGES = MESSAGES_EACH * sum(SESSIONS.values())
 IDLE_ROUNDS = 5
 SEARCHES = 40
 QUIET = {"DO_NOT_TRACK": "1", "AGENTSVIEW_TELEMETRY_ENABLED": "0"}
-ALONE = {"AGENTSVIEW_NO_DAEMON": "1", "CTXR_SHARED": "off"}  # the first import is one process, whose memory is measured
-# A process's peak is never below that of the process that forks it, so a small one does.
+ALONE = {
+    "AGENTSVIEW_NO_DAEMON": "1",
+    "CTXR_SHARED": "off",
+}  # so that the first import is one process, whose memory is measured
+# A process's peak memory is at least that of the process that forked it, so a small process forks.
 MEASURED = """
 import json, resource, subprocess, sys, time
 started = time.perf_counter()
@@ -44,8 +47,8 @@ END_LOCAL_PROCESS = "from cli.shared.process_handle import current_handle; curre
 
 @dataclass(frozen=True)
 class Program:
-    """The commands of one program: import what is new; search, followed by the words; print the number of sessions;
-    end the server that answers, and start it where the others do not."""
+    """Commands of one program: import new sessions, search (followed by the words), count the sessions, and end and
+    start its server."""
 
     sync: Sequence[str]
     search: Sequence[str]
@@ -56,7 +59,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Times of whole processes: seconds of the first import and the median with nothing new, searches in ms."""
+    """Times of whole processes: seconds of the first import, median seconds of an import with nothing new, searches."""
 
     first: float
     peak_mb: float
@@ -65,15 +68,14 @@ class Outcome:
 
     @property
     def rate(self) -> float:
-        """Messages brought in a second, the first time."""
+        """Messages per second in the first import."""
         return MESSAGES / self.first
 
     def as_json(self) -> dict[str, Any]:
-        """The outcome for machines."""
         return asdict(self) | {"messages_per_s": self.rate}
 
     def cells(self) -> list[str]:
-        """The outcome as a column."""
+        """Return the outcome as a column of a table."""
         idle = f"{self.nothing_new * 1000:.0f}"
         return [f"{self.first:.2f}", f"{self.rate:.0f}", f"{self.peak_mb:.0f}", idle, str(self.search)]
 
@@ -88,7 +90,7 @@ LINES = (
 
 
 def programs(folder: Path | None) -> dict[str, Program]:
-    """The product, and those of its peers that are installed in the folder, or found on the PATH without one."""
+    """Return the product, and the other programs that are installed in the folder (without a folder: on the PATH)."""
     place = str(folder.resolve() / "bin") if folder else None
     search, count = ((servers.CTXR, command, "--json", "--limit", "10") for command in ("search", "list"))
     end = (sys.executable, "-c", END_LOCAL_PROCESS)
@@ -108,7 +110,7 @@ def programs(folder: Path | None) -> dict[str, Program]:
 
 
 def measure(folder: Path | None) -> dict[str, Outcome]:
-    """The outcome of each program in a home of its own with the same histories."""
+    """Measure each program in its own home with the same histories."""
     return {name: _measure(one) for name, one in programs(folder).items()}
 
 
@@ -137,7 +139,7 @@ def _serving(home: Path, program: Program) -> Iterator[None]:
 
 
 def _run(home: Path, command: Sequence[str], env: Mapping[str, str] | None = None) -> tuple[float, float]:
-    """Return the seconds a command took, and its peak memory in MB."""
+    """Run a command; return its seconds and its peak memory in MB."""
     measured = (sys.executable, "-c", MEASURED, *command)
     done = subprocess.run(measured, cwd=home, env=_environment(home, env), stdout=subprocess.PIPE, check=True)
     seconds, peak_mb = json.loads(done.stdout)
@@ -145,7 +147,7 @@ def _run(home: Path, command: Sequence[str], env: Mapping[str, str] | None = Non
 
 
 def _check(home: Path, program: Program) -> None:
-    """Raise if the program has not found all of the histories."""
+    """Raise AssertionError if the program has not imported all sessions."""
     done = subprocess.run(program.count, cwd=home, env=_environment(home), capture_output=True, check=True)
     answer = json.loads(done.stdout)
     total = answer.get("meta", answer.get("pagination", answer))["total"]
@@ -153,4 +155,4 @@ def _check(home: Path, program: Program) -> None:
 
 
 def _environment(home: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    return {**at_home(home), **QUIET, **(more or {})}
+    return {**user_environment(home), **QUIET, **(more or {})}

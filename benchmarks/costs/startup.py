@@ -1,4 +1,4 @@
-"""Cold start: from the start of a stdio server's process to its answer to `tools/list`."""
+"""Time a cold start: from the start of a stdio server's process to its answer to `tools/list`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HELLO = {
 
 
 def measure(pairs: int = PAIRS) -> Comparison:
-    """Start an empty server and the product in turn, after one round that compiles and creates the registry."""
+    """Start an empty server and the product alternately; the first round creates the registry and is not counted."""
     with tempfile.TemporaryDirectory() as folder:
         rounds = [
             (
@@ -38,7 +38,7 @@ def measure(pairs: int = PAIRS) -> Comparison:
 
 
 def seconds_to_tools(command: servers.Command, home: Path) -> float:
-    """Start a server, ask for its tools as a client does, and end it."""
+    """Return the seconds from a server's start to its list of tools."""
     started = time.perf_counter()
     process = open_window(command, servers.environment(home))
     try:
@@ -48,7 +48,7 @@ def seconds_to_tools(command: servers.Command, home: Path) -> float:
 
 
 def open_window(command: servers.Command, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start a server, greet it and ask for its tools."""
+    """Start a server, initialize the connection and list its tools, as a client does."""
     process = subprocess.Popen(
         command,
         cwd=servers.ROOT,
@@ -64,7 +64,7 @@ def open_window(command: servers.Command, env: Mapping[str, str]) -> subprocess.
 
 
 def leave(process: subprocess.Popen[bytes]) -> None:
-    """Close the connection and wait for the server's end, so that it does not disturb the next one."""
+    """Close the connection and wait until the server has ended."""
     try:
         process.communicate(timeout=LEAVE_SECONDS)
     except subprocess.TimeoutExpired:
@@ -72,7 +72,7 @@ def leave(process: subprocess.Popen[bytes]) -> None:
 
 
 def ask(process: subprocess.Popen[bytes], method: str, params: dict[str, Any]) -> None:
-    """Send a request and wait for its answer."""
+    """Send a request and wait for its answer. RuntimeError if the server ends."""
     say(process, {"id": method, "method": method, "params": params})
     assert process.stdout is not None
     for line in process.stdout:
@@ -84,7 +84,7 @@ def ask(process: subprocess.Popen[bytes], method: str, params: dict[str, Any]) -
 
 
 def say(process: subprocess.Popen[bytes], message: dict[str, Any]) -> None:
-    """Send one message."""
+    """Send one JSON-RPC message."""
     assert process.stdin is not None
     process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
     process.stdin.flush()

@@ -1,4 +1,4 @@
-"""Bringing in a big history: rate and memory of the first sync, one with nothing new, what others wait meanwhile."""
+"""Import a large history: rate and memory of the first sync and of later ones, and delays of other writers."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from benchmarks.setup.figures import Spread
 from benchmarks.setup.homes import write_home
 
 SESSIONS = {"claude-code": 400, "codex": 200, "cursor": 200}
-TURN = 6  # messages of a call that logs a conversation meanwhile
-QUIET = 100  # such calls when all is in
+TURN = 6  # messages in each call that logs a conversation during the import
+QUIET = 100  # such calls after the import
 
 HEADS = ("sync of three clients' stores", "sessions", "messages", "seconds", "CPU s", "messages/s", "peak MB")
 SYNC = (sys.executable, "-m", "cli.entry", "sync", "--json")
@@ -33,7 +33,7 @@ SYNC = (sys.executable, "-m", "cli.entry", "sync", "--json")
 
 @dataclass(frozen=True)
 class Pass:
-    """One run of `ctxr sync`; `seconds` of the whole process, from start to exit, `cpu` those it really worked."""
+    """One run of `ctxr sync`: wall-clock and CPU seconds of the whole process."""
 
     what: str
     sessions: int
@@ -43,18 +43,16 @@ class Pass:
     peak_mb: float
 
     def row(self) -> tuple[str, ...]:
-        """The pass as a line of a table."""
         rate = f"{self.messages / self.seconds:.0f}" if self.messages else "-"
         took = f"{self.seconds:.2f}", f"{self.cpu:.2f}"
         return self.what, str(self.sessions), str(self.messages), *took, rate, f"{self.peak_mb:.0f}"
 
     def as_json(self) -> dict[str, Any]:
-        """The pass for machines."""
         return asdict(self)
 
 
 def measure() -> list[Pass]:
-    """The first sync of generated stores, then two with nothing new: the second has a warm file system."""
+    """Sync generated stores once, then twice with nothing new: the second time with a warm file cache."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         write_home(home, SESSIONS)
@@ -62,9 +60,9 @@ def measure() -> list[Pass]:
 
 
 def run(home: Path, what: str) -> Pass:
-    """One `ctxr sync` as a process of its own."""
+    """Run one `ctxr sync`."""
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(SYNC, cwd=servers.ROOT, env=at_home(home), capture_output=True, check=True)
+    done = subprocess.run(SYNC, cwd=servers.ROOT, env=user_environment(home), capture_output=True, check=True)
     seconds, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
     stores = json.loads(done.stdout)["stores"]
     parsed, messages = (sum(store[name] for store in stores) for name in ("parsed", "new_messages"))
@@ -72,51 +70,51 @@ def run(home: Path, what: str) -> Pass:
     return Pass(what, parsed, messages, seconds, cpu, after.ru_maxrss / 1024)
 
 
-def at_home(home: Path) -> Mapping[str, str]:
-    """The environment of somebody who lives there."""
+def user_environment(home: Path) -> Mapping[str, str]:
+    """Return the environment of a user with that home and default settings."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("CTXR_", "XDG_"))}
     return inherited | {"CTXR_HOME": str(home / "registry"), "HOME": str(home)}
 
 
 @dataclass(frozen=True)
-class Meanwhile:
-    """What a client waits that logs a turn while a server brings in histories, and when all is in."""
+class Delays:
+    """Times to log a turn during and after an import by the server, in milliseconds."""
 
     during: Spread
     quiet: Spread
     longest_import: float
-    """Milliseconds of the longest of the imports that were recorded last: who logs waits for its end."""
+    """The longest of the last recorded import transactions; a call may have to wait for one."""
 
     def __str__(self) -> str:
         ratios = f"{self.during.p50 / self.quiet.p50:.1f} / {self.during.p95 / self.quiet.p95:.1f}"
-        longest = f"longest import at a time {self.longest_import:.0f}"
-        return f"{self.during}, when all is in {self.quiet}, ratio {ratios}; {longest}"
+        longest = f"longest import transaction {self.longest_import:.0f}"
+        return f"{self.during}, afterwards {self.quiet}, ratio {ratios}; {longest}"
 
 
-async def meanwhile() -> Meanwhile:
-    """How long a client waits that logs a turn while a server brings in these stores for the first time."""
+async def measure_delays() -> Delays:
+    """Time the logging of turns while a server imports these stores for the first time."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         write_home(home, SESSIONS)
         registry = home / "registry"
         registry.mkdir()
-        with servers.http(servers.PRODUCT_HTTP, registry, at_home(home)) as address:
+        with servers.http(servers.PRODUCT_HTTP, registry, user_environment(home)) as address:
             async with Client(f"{address}/mcp") as client, httpx.AsyncClient(base_url=address) as browser:
-                return await _log_until_all_is_in(client, browser)
+                return await _log_until_imported(client, browser)
 
 
-async def _log_until_all_is_in(client: Client, browser: httpx.AsyncClient) -> Meanwhile:
+async def _log_until_imported(client: Client, browser: httpx.AsyncClient) -> Delays:
     during: list[float] = []
-    while await _are_missing(browser):
+    while await _is_importing(browser):
         during.append(await _log(client, len(during)))
     imports = await browser.get(EXECUTIONS, params={"operation": "import", "limit": 50})
     newest = imports.raise_for_status().json()["items"]
     quiet = [await _log(client, len(during) + more) for more in range(QUIET)]
-    return Meanwhile(Spread.of(during), Spread.of(quiet), max(one["duration_ms"] for one in newest))
+    return Delays(Spread.of(during), Spread.of(quiet), max(one["duration_ms"] for one in newest))
 
 
-async def _are_missing(browser: httpx.AsyncClient) -> bool:
-    """Whether some sessions of a store have not come in yet; what is logged meanwhile is of no client."""
+async def _is_importing(browser: httpx.AsyncClient) -> bool:
+    """Return True while sessions of a store are missing. Logged turns do not count: they belong to no client."""
     totals = {
         source: (await browser.get("/bo/channels", params={"limit": 1, "source": source})).json()["total"]
         for source in SESSIONS

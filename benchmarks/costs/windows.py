@@ -1,4 +1,4 @@
-"""Chat windows and reading commands over the local process: how soon they answer, and what a window holds."""
+"""Time chat windows and commands that use the local process, and measure the memory of a window."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMMAND_MS = {"sync": 100.0}
 
 @dataclass(frozen=True)
 class Figure:
-    """A median, its unit and the most it should be."""
+    """A median, its unit and the highest acceptable value."""
 
     what: str
     value: float
@@ -31,13 +31,12 @@ class Figure:
     aim: float
 
     def row(self) -> tuple[str, ...]:
-        """The figure as a line of a table."""
         verdict = "ok" if self.value <= self.aim else "MISSED"
         return (self.what, f"{self.value:.1f} {self.unit}", f"{self.aim:g}", verdict)
 
 
 def measure() -> list[Figure]:
-    """A home with one conversation, its local process started before the clock is."""
+    """Measure in a new home whose local process is already running."""
     with tempfile.TemporaryDirectory() as folder:
         env = servers.environment(Path(folder)) | {"CTXR_SHARED": "on"}
         handle = ProcessHandle(folder, env)

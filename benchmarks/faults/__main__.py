@@ -15,7 +15,14 @@ from contextlib import asynccontextmanager
 
 from mcp import Client
 
-from benchmarks.costs.load import HTTP_CLIENTS, OUTCOME_HEADS, Outcome, outcome, two_conversations, write_on
+from benchmarks.costs.load import (
+    HTTP_CLIENTS,
+    OUTCOME_HEADS,
+    Outcome,
+    log_until_stopped,
+    outcome,
+    own_and_shared_writer,
+)
 from benchmarks.faults.of_the_file import byte_flips
 from benchmarks.faults.of_the_load import crowd, mixed, steady
 from benchmarks.faults.of_the_machine import DISK, SETTLED_S, clock_back, full_disk, kills
@@ -46,7 +53,7 @@ def faults(options: argparse.Namespace) -> dict[str, tuple[Fault, Sequence[str]]
 async def under_load(what: str, fault: Fault, database: str, disk: str = "") -> Outcome:
     """Clients log while the fault happens, and a little longer; then all is read back."""
     writers = [
-        [writer for chat in range(CHATS.get(what, 1)) for writer in two_conversations(f"client{number}", chat)]
+        [writer for chat in range(CHATS.get(what, 1)) for writer in own_and_shared_writer(f"client{number}", chat)]
         for number in range(HTTP_CLIENTS)
     ]
     every, errors = list(itertools.chain(*writers)), list[str]()
@@ -67,7 +74,7 @@ async def _writing(url: str, writers: Sequence[Sequence[Writer]], errors: list[s
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         for told in writers:
-            group.create_task(write_on(url, told, stop, errors))
+            group.create_task(log_until_stopped(url, told, stop, errors))
         yield
         stop.set()
 

@@ -45,7 +45,7 @@ class Writer:
             for at, role in enumerate(("user", "assistant"))
         ]
 
-    async def tell(self, client: Client) -> None:
+    async def log_turn(self, client: Client) -> None:
         """Send the last few messages and a new turn, or repeat the turn whose answer was lost.
 
         Raises `WrongAnswer` unless exactly this turn was new: a lost message would count as new again.
