@@ -1,8 +1,7 @@
-"""Backups made while eight writers write, restored and compared message by message: python -m benchmarks.backups
+"""Make backups while eight writers write, restore them and compare each message: python -m benchmarks.backups
 
-`ctxr backup create` runs beside the server, as a user calls it. Each backup is restored into a new SQLite registry,
-whatever it was made of. Of every conversation it must hold all that was acknowledged before it began, in whole turns,
-and each message as the registry has it (id, time, text and all).
+`ctxr backup create` runs while the server does. Each backup is restored into a new SQLite registry. It must hold, in
+whole turns, all messages acknowledged before it began, and each must equal the registry's in every field.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ from registry.registry import Registry
 WRITERS, BACKUPS = 8, 2
 FIRST_TURNS = 10
 REGISTRIES = {"sqlite": sqlite, "postgresql": postgresql}
-MOST = 1_000_000
+UNLIMITED = 1_000_000
 HEADS = ("registry", "backup", "acknowledged before", "messages in it", "missing", "different", "half turns")
 
 
-async def backed_up(name: str, url: str) -> list[tuple[str, ...]]:
-    """A line of the table for each backup of a registry."""
+async def measure_backups(name: str, url: str) -> list[tuple[str, ...]]:
+    """Back up a registry several times, and return a table row for each backup."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
         home.mkdir()
@@ -42,23 +41,23 @@ async def backed_up(name: str, url: str) -> list[tuple[str, ...]]:
         process = servers.start_http(servers.PRODUCT_HTTP, home, port := servers.free_port(), env)
         writers = [Writer(f"writer{number}", f"cursor_session_{number}") for number in range(WRITERS)]
         try:
-            made = await _while_writing(writers, f"http://127.0.0.1:{port}/mcp", env, Path(folder))
+            made = await _back_up_while_writing(writers, f"http://127.0.0.1:{port}/mcp", env, Path(folder))
         finally:
             servers.end(process)
-        whole = await _stored(url or f"sqlite:///{env['CTXR_HOME']}/registry.db", writers)
+        whole = await _stored_messages(url or f"sqlite:///{env['CTXR_HOME']}/registry.db", writers)
         return [
-            (name, str(number), *await _compared(path, known, whole, writers, Path(folder) / f"back{number}"))
+            (name, str(number), *await _compare(path, known, whole, writers, Path(folder) / f"back{number}"))
             for number, (path, known) in enumerate(made, 1)
         ]
 
 
-async def _while_writing(
+async def _back_up_while_writing(
     writers: Sequence[Writer], address: str, env: Mapping[str, str], folder: Path
 ) -> list[tuple[Path, list[int]]]:
-    """The backups, each with how many messages of every writer were acknowledged when it began."""
+    """Return the backups, each with the number of messages per writer that were acknowledged before it."""
     is_over = asyncio.Event()
 
-    async def tell(writer: Writer, client: Client, turns: int = MOST) -> None:
+    async def write(writer: Writer, client: Client, turns: int = UNLIMITED) -> None:
         while turns > 0 and not is_over.is_set():
             turns -= 1
             await writer.log_turn(client)
@@ -67,11 +66,11 @@ async def _while_writing(
     async with AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(Client(address, read_timeout_seconds=PATIENCE_S)) for _ in writers]
         await asyncio.gather(
-            *(tell(writer, client, FIRST_TURNS) for writer, client in zip(writers, clients, strict=True))
+            *(write(writer, client, FIRST_TURNS) for writer, client in zip(writers, clients, strict=True))
         )
         async with asyncio.TaskGroup() as group:
             for writer, client in zip(writers, clients, strict=True):
-                group.create_task(tell(writer, client))
+                group.create_task(write(writer, client))
             for number in range(BACKUPS):
                 known, path = [len(writer.acknowledged) for writer in writers], folder / f"{number}.zip"
                 await asyncio.to_thread(_ctxr, env, "backup", "create", str(path))
@@ -84,19 +83,19 @@ def _ctxr(env: Mapping[str, str], *words: str) -> None:
     subprocess.run([servers.CTXR, *words], env=dict(env), check=True, stdout=subprocess.DEVNULL)
 
 
-async def _stored(url: str, writers: Sequence[Writer]) -> dict[str, list[dict[str, Any]]]:
+async def _stored_messages(url: str, writers: Sequence[Writer]) -> dict[str, list[dict[str, Any]]]:
     registry = Registry(url)
-    found = {writer.channel: await registry.get_conversations(writer.channel, MOST) for writer in writers}
+    found = {writer.channel: await registry.get_conversations(writer.channel, UNLIMITED) for writer in writers}
     registry.close()
     return found
 
 
-async def _compared(
+async def _compare(
     path: Path, known: Sequence[int], whole: Mapping[str, Any], writers: Sequence[Writer], home: Path
 ) -> list[str]:
     env = servers.environment(home) | {"CTXR_EMBED_MODEL": "off"}
     _ctxr(env, "backup", "restore", str(path))
-    back = await _stored(f"sqlite:///{env['CTXR_HOME']}/registry.db", writers)
+    back = await _stored_messages(f"sqlite:///{env['CTXR_HOME']}/registry.db", writers)
     counts = [len(back[writer.channel]) for writer in writers]
     missing = sum(max(0, before - there) for before, there in zip(known, counts, strict=True))
     different = sum(
@@ -108,13 +107,12 @@ async def _compared(
 
 
 def main() -> None:
-    """Measure and print."""
     options = argparse.ArgumentParser(prog="python -m benchmarks.backups", description=__doc__)
     options.add_argument("--on", action="append", choices=REGISTRIES, help="one registry; may be repeated")
     lines: list[tuple[str, ...]] = []
     for name in options.parse_args().on or REGISTRIES:
         with REGISTRIES[name]() as url:
-            lines += asyncio.run(backed_up(name, url))
+            lines += asyncio.run(measure_backups(name, url))
     print(table(HEADS, lines))
 
 

@@ -1,9 +1,8 @@
-"""How often `ctxr blame` names the right conversation first: python -m benchmarks.blame
+"""Measure how often `ctxr blame` names the right conversation first: python -m benchmarks.blame
 
-The code of the answers in this repository's sets is committed into a repository, each block as a file of its own: soon
-after it was said, or three days and other conversations later; as it was said, or reworked: indented anew, with other
-numbers, half of its lines gone. All conversations of a set work in that repository. Asked are the commit, the file and
-three lines.
+Each code block of the sets' answers is committed as a file, 20 minutes or three days after the answer, unchanged or
+reworked (half of its lines, indented, with other numbers). All conversations of a set belong to that repository.
+`blame` is asked about each block's commit, file and three lines.
 """
 
 from __future__ import annotations
@@ -32,18 +31,18 @@ LAGS: Mapping[str, timedelta] = {"after 20 minutes": timedelta(minutes=20), "aft
 
 
 def reworked(lines: list[str]) -> list[str]:
-    """Every second line, within a block, with its numbers changed."""
+    """Return every second line, indented, with other digits."""
     return ["if ready:", *(f"    {re.sub('[0-9]', '7', line.strip())}" for line in lines[::2])]
 
 
-FORMS: Mapping[str, Callable[[list[str]], list[str]]] = {"as it was said": list, "reworked": reworked}
+FORMS: Mapping[str, Callable[[list[str]], list[str]]] = {"unchanged": list, "reworked": reworked}
 KINDS = ("commit", "file", "line")
 Hits = dict[tuple[str, str, str], list[bool]]
 
 
 @dataclass(frozen=True)
 class Block:
-    """Code of an answer: whose it is, and when it was said."""
+    """A code block of an answer, with its session and the answer's time."""
 
     session: str
     at: datetime
@@ -51,7 +50,7 @@ class Block:
 
 
 def blocks_of(asked: QuestionSet) -> Iterator[Block]:
-    """The code blocks of a set's answers that are long enough to be told apart."""
+    """Yield the code blocks of a set's answers that have at least `LEAST_LINES` lines."""
     for session in asked.sessions:
         for said in session.messages:
             for code in _CODE.findall(said.text) if said.role == "assistant" else ():
@@ -60,8 +59,8 @@ def blocks_of(asked: QuestionSet) -> Iterator[Block]:
                     yield Block(session.id, datetime.fromisoformat(said.timestamp), lines)
 
 
-async def measured(asked: QuestionSet, hits: Hits) -> int:
-    """Commit a set's blocks in every way and ask; how many blocks there were."""
+async def measure(asked: QuestionSet, hits: Hits) -> int:
+    """Commit a set's blocks with each delay and form, ask `blame`, and add to `hits`. Return the number of blocks."""
     blocks = list(blocks_of(asked))
     with tempfile.TemporaryDirectory() as folder:
         for (lag, after), (form, shape) in every(LAGS.items(), FORMS.items()):
@@ -77,7 +76,7 @@ async def measured(asked: QuestionSet, hits: Hits) -> int:
 
 
 def _commit(top: Path, made: list[tuple[Block, list[str], datetime]]) -> list[str]:
-    """A commit for each, in the order of their times; their names in the order given."""
+    """Commit the blocks in the order of their times; return the commits' hashes in the order of the blocks."""
     top.mkdir()
     _git(top, "init", "-q")
     names = dict[int, str]()
@@ -97,24 +96,23 @@ def _git(top: Path, *words: str, at: datetime | None = None) -> str:
 
 
 async def _found_first(product: Product, top: Path, query: Mapping[str, str]) -> str | None:
-    """The conversation that is named first."""
+    """Return the session that `blame` names first; None if it finds none."""
     request = {"operation": "blame", "query": {**query, "folder": str(top)}}
     outcome = await Orchestrator(product.registry).run(request)
     return product.sessions[outcome["found"][0]["session"]["channel"]] if outcome["success"] else None
 
 
 def questions_about(file: str, sha: str, lines: list[str]) -> list[tuple[str, dict[str, str]]]:
-    """Its commit, itself, and its three longest lines."""
+    """Return queries for the commit, the file and its three longest lines, each with its kind."""
     longest = sorted(range(len(lines)), key=lambda at: -len(lines[at].strip()))[:3]
     asked = [("commit", {"commit": sha}), ("file", {"file": file})]
     return asked + [("line", {"file": f"{file}:{at + 1}"}) for at in longest]
 
 
 def main() -> None:
-    """Measure and print."""
     hits: Hits = defaultdict(list)
     for asked in own_sets():
-        count = asyncio.run(measured(asked, hits)) if any(blocks_of(asked)) else 0
+        count = asyncio.run(measure(asked, hits)) if any(blocks_of(asked)) else 0
         print(f"{asked.name}: {count} blocks of code in {len(asked.sessions)} conversations")
     rows = [
         (f"{form}, {lag}", *(f"{mean(hits[kind, lag, form]):.2f} of {len(hits[kind, lag, form])}" for kind in KINDS))

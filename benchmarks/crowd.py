@@ -1,14 +1,13 @@
-"""1, 8 and 64 writers at one server, on each database: python -m benchmarks.crowd [--seconds S] [--on NAME] …
+"""Load one server with 1, 8 and 64 writers, on each database: python -m benchmarks.crowd [--seconds S] [--on NAME] …
 
-Every writer has a conversation of its own and tells it turn by turn over MCP; PostgreSQL writes to disk what it
-acknowledges, as SQLite does. The writers take their share of the machine too.
+Each writer logs its own conversation turn by turn over MCP, and uses the same CPUs as the server. PostgreSQL syncs
+each commit to disk, as SQLite does.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import tempfile
 import time
 from collections.abc import Iterator
@@ -29,14 +28,14 @@ HEADS = ("registry", "writers", "messages/s", "p50 / p95 in ms", "server's CPU m
 
 
 def measure(name: str, seconds: float) -> Iterator[list[str]]:
-    """The lines of the table for one registry."""
+    """Yield the table rows of one registry."""
     with REGISTRIES[name]() as url:
         for count in WRITERS:
-            yield [name, str(count), *asyncio.run(crowded(url, count, seconds))]
+            yield [name, str(count), *asyncio.run(run_writers(url, count, seconds))]
 
 
-async def crowded(url: str, count: int, seconds: float) -> list[str]:
-    """What so many writers get done."""
+async def run_writers(url: str, count: int, seconds: float) -> list[str]:
+    """Run `count` writers for some seconds; return the row's figures."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         env = servers.environment(home) | {"CTXR_EMBED_MODEL": "off"} | ({"CTXR_DATABASE_URL": url} if url else {})
@@ -48,35 +47,28 @@ async def crowded(url: str, count: int, seconds: float) -> list[str]:
                 clients = [
                     await stack.enter_async_context(Client(address, read_timeout_seconds=PATIENCE_S)) for _ in writers
                 ]
-                before, took, began = _cpu(process.pid), list[float](), time.monotonic()
+                before, took, began = servers.cpu_seconds(process.pid), list[float](), time.monotonic()
                 async with asyncio.TaskGroup() as group:
                     for client, writer in zip(clients, writers, strict=True):
-                        group.create_task(_tell(client, writer, began + seconds, took))
-                used, lasted = _cpu(process.pid) - before, time.monotonic() - began
+                        group.create_task(_write_until(client, writer, began + seconds, took))
+                used, lasted = servers.cpu_seconds(process.pid) - before, time.monotonic() - began
                 found = await audit(writers, clients[0])
         finally:
             servers.end(process)
-    told = found.acknowledged
-    figures = (f"{told / lasted:.0f}", str(Spread.of(took)), f"{1000 * used / told:.1f}")
+    acknowledged = found.acknowledged
+    figures = (f"{acknowledged / lasted:.0f}", str(Spread.of(took)), f"{1000 * used / acknowledged:.1f}")
     return [*figures, str(found.lost), str(found.doubled)]
 
 
-async def _tell(client: Client, writer: Writer, end: float, took: list[float]) -> None:
+async def _write_until(client: Client, writer: Writer, end: float, took: list[float]) -> None:
     while (started := time.monotonic()) < end:
         await writer.log_turn(client)
         took.append(time.monotonic() - started)
 
 
-def _cpu(pid: int) -> float:
-    """Seconds of CPU that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.crowd", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="for each line")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="duration of each measurement")
     parser.add_argument("--on", action="append", choices=REGISTRIES, help="may be repeated; all by default")
     options = parser.parse_args()
     print(*HEADS, sep=" | ")

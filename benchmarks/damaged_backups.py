@@ -1,7 +1,7 @@
-"""What a backup's damage costs: python -m benchmarks.damaged_backups
+"""Damage a backup in many ways, and try to restore it: python -m benchmarks.damaged_backups
 
-A backup of a made registry is damaged in many ways. Of each are told what `validate` names, whether `restore` refuses
-it, and how many of the messages `restore --rest` would give back.
+The table shows for each kind of damage what `validate` reports, whether `restore` refuses the backup, and how many
+messages `restore --rest` would recover.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ FIRST, SECOND, CHANNEL = (
 Parts = dict[str, bytes]
 
 
-def damaged(whole: bytes, parts: Parts) -> Iterator[tuple[str, bytes]]:
-    """The kinds of damage, each with the file that is left."""
+def damaged_copies(whole: bytes, parts: Parts) -> Iterator[tuple[str, bytes]]:
+    """Yield each kind of damage with the damaged file."""
     yield "none", whole
     yield "cut in the middle", whole[: len(whole) // 2]
     yield "cut, the last 100 bytes", whole[:-100]
     yield "empty", b""
     yield "another file", b"hello " * 100
-    yield "another zip", packed({"a.txt": b"x"})
+    yield "another zip", zipped({"a.txt": b"x"})
     for name in (MANIFEST, ABOUT, FIRST, CHANNEL):
-        yield f"{name} missing", packed({other: content for other, content in parts.items() if other != name})
-        yield f"{name}: a byte turned over", _turned_over(whole, parts[name], name)
-    yield "manifest is no JSON", packed({**parts, MANIFEST: b'{"vers'})
+        yield f"{name} missing", zipped({other: content for other, content in parts.items() if other != name})
+        yield f"{name}: a byte inverted", _with_inverted_byte(whole, parts[name], name)
+    yield "manifest is no JSON", zipped({**parts, MANIFEST: b'{"vers'})
     for damage, change in CHANGES.items():
         about = json.loads(parts[MANIFEST])
         change(about)
-        yield f"manifest: {damage}", packed({**parts, MANIFEST: json.dumps(about).encode()})
-    yield "a line edited", packed({**parts, FIRST: parts[FIRST].replace(b"1", b"2")})
-    yield "two parts swapped", packed({**parts, FIRST: parts[CHANNEL], CHANNEL: parts[FIRST]})
-    yield "two parts of messages swapped", packed({**parts, FIRST: parts[SECOND], SECOND: parts[FIRST]})
-    yield "parts in another order", packed(dict(reversed(parts.items())))
-    yield "a part of another backup", packed({**parts, "registry/conversation.jsonl.9999": b'{"x":1}\n'})
-    yield "a file from elsewhere", packed({**parts, "../../evil": b"x"})
+        yield f"manifest: {damage}", zipped({**parts, MANIFEST: json.dumps(about).encode()})
+    yield "a line edited", zipped({**parts, FIRST: parts[FIRST].replace(b"1", b"2")})
+    yield "two parts swapped", zipped({**parts, FIRST: parts[CHANNEL], CHANNEL: parts[FIRST]})
+    yield "two parts of messages swapped", zipped({**parts, FIRST: parts[SECOND], SECOND: parts[FIRST]})
+    yield "parts in another order", zipped(dict(reversed(parts.items())))
+    yield "a part of another backup", zipped({**parts, "registry/conversation.jsonl.9999": b'{"x":1}\n'})
+    yield "a file from elsewhere", zipped({**parts, "../../evil": b"x"})
 
 
 CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
@@ -62,12 +62,12 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
     "another revision": lambda about: about.update(revision="zzzz"),
     "odd parts": lambda about: about.update(parts=[1, 2]),
     "another SHA-256": lambda about: [one.update(sha256="0" * 64) for one in about["parts"] if one["name"] == FIRST],
-    "a part less": lambda about: about.update(parts=[one for one in about["parts"] if one["name"] != FIRST]),
+    "a part removed": lambda about: about.update(parts=[one for one in about["parts"] if one["name"] != FIRST]),
 }
 
 
-def packed(parts: Parts) -> bytes:
-    """A zip of these parts, whose own checksums are right."""
+def zipped(parts: Parts) -> bytes:
+    """Return a zip file of these parts, with valid checksums."""
     with tempfile.TemporaryFile() as file:
         with ZipFile(file, "w", ZIP_DEFLATED) as archive:
             for name, content in parts.items():
@@ -76,15 +76,15 @@ def packed(parts: Parts) -> bytes:
         return file.read()
 
 
-def _turned_over(whole: bytes, content: bytes, name: str) -> bytes:
-    """The file with one byte turned over, in the middle of what is packed of a part."""
+def _with_inverted_byte(whole: bytes, content: bytes, name: str) -> bytes:
+    """Return the file with one byte of a compressed part inverted."""
     begin = whole.index(name.encode()) + len(name)
-    at = begin + len(packed({"x": content})) // 4
+    at = begin + len(zipped({"x": content})) // 4
     return whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :]
 
 
 async def measure(folder: Path) -> list[tuple[str, ...]]:
-    """A line of the table for each kind of damage."""
+    """Return a table row for each kind of damage."""
     registry = Registry(f"sqlite:///{folder}/registry.db")
     orchestrator = Orchestrator(
         registry, local_files=LocalFiles(folder / "backups", [], Paths(folder, {}), folder / "resume")
@@ -92,18 +92,19 @@ async def measure(folder: Path) -> list[tuple[str, ...]]:
     await _fill(orchestrator)
     made = (await orchestrator.run({"operation": "create_backup"}))["path"]
     lines: list[tuple[str, ...]] = [
-        (damage, *await _told(orchestrator, path)) for damage, path in await asyncio.to_thread(_written, made, folder)
+        (damage, *await _outcomes(orchestrator, path))
+        for damage, path in await asyncio.to_thread(_write_damaged, made, folder)
     ]
     registry.close()
     return lines
 
 
-def _written(made: str, folder: Path) -> list[tuple[str, str]]:
-    """The kinds of damage, each with its file."""
+def _write_damaged(made: str, folder: Path) -> list[tuple[str, str]]:
+    """Write a damaged copy of the backup for each kind; return the kinds with the paths."""
     with ZipFile(made) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     files = []
-    for number, (damage, content) in enumerate(damaged(Path(made).read_bytes(), parts)):
+    for number, (damage, content) in enumerate(damaged_copies(Path(made).read_bytes(), parts)):
         path = folder / f"{number}.zip"
         path.write_bytes(content)
         files.append((damage, str(path)))
@@ -121,7 +122,7 @@ async def _fill(orchestrator: Orchestrator) -> None:
         await orchestrator.run({"operation": "save", "channel": f"channel_{channel}", "messages": messages})
 
 
-async def _told(orchestrator: Orchestrator, path: str) -> tuple[str, str, str]:
+async def _outcomes(orchestrator: Orchestrator, path: str) -> tuple[str, str, str]:
     async def ask(operation: str, **query: Any) -> dict[str, Any]:
         return await orchestrator.run({"operation": operation, "query": {"path": path, **query}})
 
@@ -136,7 +137,6 @@ async def _told(orchestrator: Orchestrator, path: str) -> tuple[str, str, str]:
 
 
 def main() -> None:
-    """Damage, ask and print."""
     with tempfile.TemporaryDirectory() as folder:
         print(table(HEADS, asyncio.run(measure(Path(folder)))))
 

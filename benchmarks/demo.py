@@ -1,6 +1,6 @@
-"""Draw docs/demo.svg, the README's moving picture, from a real run: python -m benchmarks.demo
+"""Draw docs/demo.svg, the README's animation, from a real run: python -m benchmarks.demo
 
-The conversations of `ctxr try` are logged, and one question is asked by `extract`. What both sides say is theirs.
+The conversations of `ctxr try` are logged, and `extract` is asked one question; all texts shown come from this run.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from benchmarks.setup.servers import ROOT
 PICTURE = ROOT / "docs" / "demo.svg"
 NOW = datetime(2026, 1, 15, 10, tzinfo=UTC)
 QUESTION = "How long do our access tokens live?"
-LOGGED = 2  # messages that are shown of the conversation, and of the answer
+SHOWN = 2  # messages shown of the conversation, and of the answer
 
-COLUMNS, LINE, PADDING = 52, 17, 10  # letters of a line; px between lines, and around a text
+COLUMNS, LINE, PADDING = 52, 17, 10  # characters per line; line height and padding in px
 WIDTH, PANEL, TOP = 800, 385, 34  # px
-BETWEEN_S = 1.3  # seconds between two things that appear
+BETWEEN_S = 1.3  # seconds between the appearance of two steps
 
 STYLE = """
     text { font: 13px ui-sans-serif, system-ui, 'Segoe UI', Roboto, sans-serif; fill: #1f2328 }
@@ -44,7 +44,7 @@ STYLE = """
 
 @dataclass(frozen=True)
 class Step:
-    """Something that appears: its panel (0 or 1), its kind, and what it says."""
+    """A text that appears in panel 0 or 1; `kind` is its CSS class."""
 
     panel: int
     kind: str
@@ -52,7 +52,7 @@ class Step:
 
 
 def sessions() -> Iterator[Session]:
-    """Yield the conversations of `ctxr try`, as long ago as they say."""
+    """Yield the conversations of `ctxr try`, dated relative to `NOW`."""
     given = json.loads((ROOT / "cli" / "running" / "sample.json").read_text(encoding="utf-8"))
     for number, one in enumerate(given):
         start = NOW - timedelta(days=one["days_ago"])
@@ -64,24 +64,24 @@ def sessions() -> Iterator[Session]:
 
 
 async def answer(held: Sequence[Session]) -> Mapping[str, Any]:
-    """Return what `extract` gives back for the question."""
+    """Log the conversations and return the result of `extract` for the question."""
     async with product_with(QuestionSet("demo", NOW, "UTC", held, ())) as product:
         return (await product.ask("extract", {"query": {"text": QUESTION}})).result
 
 
 def steps(held: Sequence[Session], result: Mapping[str, Any]) -> Iterator[Step]:
-    """Yield what is said in Cursor, then what Claude is asked and given."""
-    for said in held[-1].messages[:LOGGED]:
+    """Yield the messages in Cursor, then the question to Claude Code and the result of `extract`."""
+    for said in held[-1].messages[:SHOWN]:
         yield Step(0, said.role, said.text)
     yield Step(0, "call", "kept on this machine")
     yield Step(1, "user", QUESTION)
     yield Step(1, "call", f"extract: from {result['source']}, confidence {result['confidence']}")
-    for message in result["messages"][:LOGGED]:
+    for message in result["messages"][:SHOWN]:
         yield Step(1, "found", message["text"])
 
 
 def picture(shown: Sequence[Step]) -> str:
-    """Return the picture; each step appears a moment after the one before."""
+    """Return the SVG, in which the steps appear one after the other."""
     drawn, heights = [], [TOP, TOP]
     for number, step in enumerate(shown):
         lines = [step.text] if step.kind == "call" else wrap(step.text, COLUMNS)
@@ -116,7 +116,7 @@ def _box(step: Step, lines: Sequence[str], top: int, after_s: float) -> str:
 
 
 def draw() -> str:
-    """Ask, and return the picture of it."""
+    """Run the demo and return its SVG."""
     held = list(sessions())
     return picture(list(steps(held, asyncio.run(answer(held)))))
 

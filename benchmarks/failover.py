@@ -1,9 +1,9 @@
-"""A cluster whose leader is killed under load: python -m benchmarks.failover [--kills N] [--asynchronous] [--behind S]
+"""Kill a cluster's leader under load: python -m benchmarks.failover [--kills N] [--asynchronous] [--behind S]
 
-`deploy.ha` runs three PostgreSQL nodes under Patroni behind HAProxy; a `ctxr serve` stores there what
-clients log turn by turn. Each kill takes a whole node (-9), as when its machine goes; it comes back once another one
-leads. `lost` and `doubled` should be 0. With `--behind` the followers stand still before each kill. `--restore` takes
-the registry back to a moment before all of it was deleted.
+`deploy.ha` runs three PostgreSQL nodes under Patroni behind HAProxy; clients log turn by turn through a `ctxr serve`.
+Each kill (-9) ends a whole node, as a failed machine would; it is started again once another node leads. `lost` and
+`doubled` should be 0. With `--behind` the followers receive nothing for some seconds before each kill. `--restore`
+instead deletes everything and restores the registry to a moment before.
 """
 
 from __future__ import annotations
@@ -31,54 +31,56 @@ from deploy.ha.cluster import Cluster
 from deploy.ha.processes import wait_until
 
 BETWEEN_S = 4.0
-"""Of undisturbed load before each kill."""
-BACK_S = 180.0
+"""Seconds of undisturbed load before each kill."""
+RECOVERY_S = 180.0
 
 
-class Insisting(Writer):
-    """Sends a turn again until it is acknowledged, also after a failure was answered; notes when each one was."""
+class RetryingWriter(Writer):
+    """A writer that repeats a turn until it is acknowledged, even after an error; records when each one was."""
 
-    moments: list[float]
+    acknowledged_at: list[float]
     latest: list[Message]
 
     def next_turn(self) -> list[Message]:
-        """A question and its answer."""
         self.latest = super().next_turn()
         return self.latest
 
     async def log_turn(self, client: Client) -> None:
-        """One turn, new or again."""
         try:
             await super().log_turn(client)
         except WrongAnswer:
             self.pending = self.latest
             await asyncio.sleep(0.2)
             raise
-        self.moments.append(time.monotonic())
+        self.acknowledged_at.append(time.monotonic())
 
 
-async def until(is_so: Callable[[], bool], seconds: float = BACK_S) -> None:
-    """Wait; TimeoutError if it takes too long."""
+async def wait_for(is_so: Callable[[], bool], seconds: float = RECOVERY_S) -> None:
+    """Wait until the condition holds. TimeoutError after `seconds`."""
     await asyncio.to_thread(wait_until, is_so, "the cluster", seconds)
 
 
-async def killed(cluster: Cluster, kills: int, behind_s: float = 0) -> tuple[list[float], tuple[str, ...]]:
-    """The seconds without an acknowledged turn around each kill, and the outcome as a line of a table."""
+async def kill_leaders(cluster: Cluster, kills: int, behind_s: float = 0) -> tuple[list[float], tuple[str, ...]]:
+    """Kill the leader under load.
+
+    Returns the longest time without an acknowledged turn around each kill, in seconds, and the table row.
+    """
     home = Path(tempfile.mkdtemp(prefix="ctxr-failover-"))
     running = Service(home, cluster.url)
-    moments: list[float] = []
+    acknowledged_at: list[float] = []
     writers = [
-        [_insisting(f"client{n}", channel, moments) for channel in (f"own{n}", "shared")] for n in range(HTTP_CLIENTS)
+        [_retrying_writer(f"client{n}", channel, acknowledged_at) for channel in (f"own{n}", "shared")]
+        for n in range(HTTP_CLIENTS)
     ]
     errors, stop, began, gaps = list[str](), asyncio.Event(), time.monotonic(), list[float]()
     try:
         async with asyncio.TaskGroup() as group:
-            for told in writers:
-                group.create_task(log_until_stopped(running.url, list(told), stop, errors))
+            for client_writers in writers:
+                group.create_task(log_until_stopped(running.url, list(client_writers), stop, errors))
             for number in range(kills):
-                await until(cluster.is_whole)
+                await wait_for(cluster.is_whole)
                 await asyncio.sleep(BETWEEN_S)
-                gaps.append(await _one_kill(cluster, moments, behind_s))
+                gaps.append(await _kill_leader(cluster, acknowledged_at, behind_s))
                 print(f"kill {number + 1}: {gaps[-1]:.1f} s without an acknowledged turn", flush=True)
             await asyncio.sleep(BETWEEN_S)
             stop.set()
@@ -88,34 +90,38 @@ async def killed(cluster: Cluster, kills: int, behind_s: float = 0) -> tuple[lis
     finally:
         running.kill()
         shutil.rmtree(home, ignore_errors=True)
-    return gaps, outcome(f"leader killed {kills} times", [list(told) for told in writers], took, errors, found).row()
+    return gaps, outcome(f"leader killed {kills} times", list(map(list, writers)), took, errors, found).row()
 
 
-def _insisting(name: str, channel: str, moments: list[float]) -> Insisting:
-    writer = Insisting(f"{name}-{time.time_ns()}", f"cursor_session_{channel}")
-    writer.moments = moments
+def _retrying_writer(name: str, channel: str, acknowledged_at: list[float]) -> RetryingWriter:
+    writer = RetryingWriter(f"{name}-{time.time_ns()}", f"cursor_session_{channel}")
+    writer.acknowledged_at = acknowledged_at
     return writer
 
 
-async def _one_kill(cluster: Cluster, moments: list[float], behind_s: float) -> float:
+async def _kill_leader(cluster: Cluster, acknowledged_at: list[float], behind_s: float) -> float:
     leader, held = cluster.leader(), cluster.hold_lines() if behind_s else []
     await asyncio.sleep(behind_s)
     at = time.monotonic()
     await asyncio.to_thread(cluster.kill_node, leader)
     cluster.cut_lines(held)
-    await until(lambda: cluster.leader() not in ("", leader) and bool(moments) and moments[-1] > at + 1)
+    await wait_for(
+        lambda: cluster.leader() not in ("", leader) and bool(acknowledged_at) and acknowledged_at[-1] > at + 1
+    )
     await asyncio.sleep(1)
     await asyncio.to_thread(cluster.start_node, leader)
-    around = [at, *(moment for moment in moments if moment >= at - 1)]
+    around = [at, *(moment for moment in acknowledged_at if moment >= at - 1)]
     return max(after - before for before, after in itertools.pairwise(sorted(around)))
 
 
-async def taken_back(cluster: Cluster) -> tuple[Audit, int, float]:
-    """What was acknowledged before a moment, against what a restore to that moment has; how many later messages it has;
-    and the seconds it took."""
+async def rehearse_restore(cluster: Cluster) -> tuple[Audit, int, float]:
+    """Log turns, delete everything, and restore the registry to the moment before the last turn.
+
+    Returns the audit of the turns before that moment, the number of later messages (should be 0), and the seconds.
+    """
     home = Path(tempfile.mkdtemp(prefix="ctxr-restore-"))
     running = Service(home, cluster.url)
-    writer = _insisting("before", "restored", [])
+    writer = _retrying_writer("before", "restored", [])
     into = cluster.folder / f"restored-{time.time_ns()}"
     try:
         await asyncio.to_thread(cluster.backrest, cluster.leader(), "--type=full", "backup")
@@ -124,7 +130,7 @@ async def taken_back(cluster: Cluster) -> tuple[Audit, int, float]:
                 await writer.log_turn(client)
             moment, kept = datetime.now(UTC), list(writer.acknowledged)
             await asyncio.sleep(1)
-            await writer.log_turn(client)  # what came later is not there after the restore
+            await writer.log_turn(client)  # after the moment: the restore must not contain it
     finally:
         running.kill()
     psql = [str(cluster.bin / "psql"), "-XAtq", cluster.url, "-c"]
@@ -149,13 +155,15 @@ async def taken_back(cluster: Cluster) -> tuple[Audit, int, float]:
 
 
 def main() -> None:
-    """Bring the cluster up, do what is asked, take it down."""
+    """Start a cluster, rehearse a failover or a restore, and stop the cluster."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.failover", description=__doc__)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--asynchronous", action="store_true")
-    parser.add_argument("--behind", type=float, default=0, help="seconds for which followers got nothing before a kill")
-    parser.add_argument("--restore", action="store_true", help="rehearse the restore instead")
-    parser.add_argument("--folder", type=Path, help="of a cluster that is kept; without it a new one, which goes again")
+    parser.add_argument(
+        "--behind", type=float, default=0, help="seconds before each kill for which followers receive nothing"
+    )
+    parser.add_argument("--restore", action="store_true", help="rehearse a restore instead")
+    parser.add_argument("--folder", type=Path, help="keep the cluster in this folder; by default it is deleted")
     options = parser.parse_args()
     folder = options.folder or Path(tempfile.mkdtemp(prefix="ctxr-ha-"))
     folder.chmod(0o755)
@@ -164,10 +172,10 @@ def main() -> None:
         cluster.up()
         cluster.set_synchronous(is_on=not options.asynchronous)
         if options.restore:
-            found, later, took = asyncio.run(taken_back(cluster))
-            print(f"restored in {took:.0f} s: {found}, {later} later ones")
+            found, later, took = asyncio.run(rehearse_restore(cluster))
+            print(f"restored in {took:.0f} s: {found}, {later} later messages")
         else:
-            gaps, row = asyncio.run(killed(cluster, options.kills, options.behind))
+            gaps, row = asyncio.run(kill_leaders(cluster, options.kills, options.behind))
             print(f"seconds: median {statistics.median(gaps):.1f}, longest {max(gaps):.1f}")
             print(*OUTCOME_HEADS, sep=" | ")
             print(*row, sep=" | ")

@@ -1,8 +1,7 @@
-"""How long each page of a large registry takes in a browser, and what it costs the server."""
+"""Time each page of a large registry in a browser, and measure the server's CPU time."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -11,26 +10,25 @@ from pathlib import Path
 from playwright.async_api import Browser, Page
 
 from benchmarks.pages.addresses import open_page
-from benchmarks.setup.servers import PRODUCT_HTTP, end, environment, free_port, start_http
+from benchmarks.setup.servers import PRODUCT_HTTP, cpu_seconds, end, environment, free_port, start_http
 
 AIM_PAINT_MS, AIM_CPU_MS = 1000, 500
 HEADS = ("page", "first byte ms", "first paint ms", "server CPU ms", "kB", "")
-TICK = os.sysconf("SC_CLK_TCK")
 
 TIMES = """() => new Promise((done) => {
-  const told = () => {
+  const report = () => {
     const paint = performance.getEntriesByName("first-contentful-paint")[0];
     const page = performance.getEntriesByType("navigation")[0];
-    if (paint) done([page.responseStart, paint.startTime, page.decodedBodySize]); else requestAnimationFrame(told);
+    if (paint) done([page.responseStart, paint.startTime, page.decodedBodySize]); else requestAnimationFrame(report);
   };
-  told();
+  report();
 })"""
 LOADED = '() => !document.querySelector(".htmx-request, .activity[hx-get]")'
 
 
 @dataclass(frozen=True)
 class Visit:
-    """One page, opened once by a browser that has the styles and scripts already."""
+    """Figures of a page opened with a warm browser cache; `size` is in bytes."""
 
     name: str
     first_byte_ms: float
@@ -39,7 +37,6 @@ class Visit:
     size: float
 
     def row(self) -> tuple[str, ...]:
-        """The visit as a line of a table."""
         is_quick = self.paint_ms <= AIM_PAINT_MS and self.cpu_ms <= AIM_CPU_MS
         figures = (self.first_byte_ms, self.paint_ms, self.cpu_ms, self.size / 1000)
         return (self.name, *(f"{figure:.0f}" for figure in figures), "" if is_quick else "MISSED")
@@ -47,20 +44,15 @@ class Visit:
 
 @dataclass(frozen=True)
 class Served:
-    """A server that runs, and what it has spent."""
+    """A running server."""
 
     url: str
     pid: int
 
-    def cpu_ms(self) -> float:
-        """Of all its threads, so far."""
-        told = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
-        return 1000 * (int(told[11]) + int(told[12])) / TICK
-
 
 @contextmanager
 def serving(home: Path) -> Iterator[Served]:
-    """`ctxr serve` over the registry in that folder, by words alone."""
+    """Run `ctxr serve` with the registry in that folder, without a model."""
     port = free_port()
     process = start_http(PRODUCT_HTTP, home, port, environment(home) | {"CTXR_EMBED_MODEL": "off"})
     try:
@@ -71,14 +63,14 @@ def serving(home: Path) -> Iterator[Served]:
 
 @asynccontextmanager
 async def window(browser: Browser) -> AsyncIterator[Page]:
-    """A browser window of a reader in Seoul."""
+    """Open a browser window in the time zone of Seoul."""
     context = await browser.new_context(viewport={"width": 1440, "height": 900}, timezone_id="Asia/Seoul")
     yield await context.new_page()
     await context.close()
 
 
 async def measure(browser: Browser, server: Served, addresses: Mapping[str, str]) -> AsyncIterator[Visit]:
-    """Open every page twice in one window; the second time counts: the first one warms the caches of both."""
+    """Open every page twice in one window and yield the second visit; the first one fills the caches."""
     async with window(browser) as page:
         page.set_default_timeout(120_000)
         for name, address in addresses.items():
@@ -87,10 +79,10 @@ async def measure(browser: Browser, server: Served, addresses: Mapping[str, str]
 
 
 async def _visit(page: Page, server: Served, name: str, address: str) -> Visit:
-    before = server.cpu_ms()
+    before = cpu_seconds(server.pid)
     await open_page(page, server.url, name, address)
     first_byte, paint, size = await page.evaluate(TIMES)
     await page.wait_for_function(LOADED)
-    spent = server.cpu_ms() - before
+    cpu_ms = 1000 * (cpu_seconds(server.pid) - before)
     await page.goto("about:blank")
-    return Visit(name, first_byte, paint, spent, size)
+    return Visit(name, first_byte, paint, cpu_ms, size)

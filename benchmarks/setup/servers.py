@@ -97,6 +97,12 @@ def end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
+def cpu_seconds(pid: int) -> float:
+    """Return the seconds of CPU that a process and its threads have used."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def free_port() -> int:
     """Return a free local port."""
     with socket.socket() as probe:
