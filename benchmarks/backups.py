@@ -18,7 +18,7 @@ from typing import Any
 
 from mcp import Client
 
-from benchmarks.crowd import PATIENCE_S
+from benchmarks.crowd import TIMEOUT_S
 from benchmarks.setup import servers
 from benchmarks.setup.figures import table
 from benchmarks.setup.registries import postgresql, sqlite
@@ -64,7 +64,7 @@ async def _back_up_while_writing(
 
     made: list[tuple[Path, list[int]]] = []
     async with AsyncExitStack() as stack:
-        clients = [await stack.enter_async_context(Client(address, read_timeout_seconds=PATIENCE_S)) for _ in writers]
+        clients = [await stack.enter_async_context(Client(address, read_timeout_seconds=TIMEOUT_S)) for _ in writers]
         await asyncio.gather(
             *(write(writer, client, FIRST_TURNS) for writer, client in zip(writers, clients, strict=True))
         )

@@ -23,7 +23,7 @@ from benchmarks.setup.writers import Writer, audit
 
 WRITERS = (1, 8, 64)
 SECONDS = 20.0
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 HEADS = ("registry", "writers", "messages/s", "p50 / p95 in ms", "server's CPU ms a message", "lost", "doubled")
 
 
@@ -45,7 +45,7 @@ async def run_writers(url: str, count: int, seconds: float) -> list[str]:
             async with AsyncExitStack() as stack:
                 address = f"http://127.0.0.1:{port}/mcp"
                 clients = [
-                    await stack.enter_async_context(Client(address, read_timeout_seconds=PATIENCE_S)) for _ in writers
+                    await stack.enter_async_context(Client(address, read_timeout_seconds=TIMEOUT_S)) for _ in writers
                 ]
                 before, took, began = servers.cpu_seconds(process.pid), list[float](), time.monotonic()
                 async with asyncio.TaskGroup() as group:

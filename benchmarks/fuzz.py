@@ -1,9 +1,9 @@
-"""Requests that no client would send, over stdio and HTTP: python -m benchmarks.fuzz [--cases N] [--seed N]
+"""Send invalid requests over stdio and HTTP: python -m benchmarks.fuzz [--cases N] [--seed N]
 
-Calls of every published tool, and the other methods, with a part of them replaced by what breaks programs (halves of
-letters, numbers without end, lists in lists, other types, names nobody has), and lines whose bytes were turned over.
-Each must be answered or refused: `internal` counts answers that blame the server, `silent` those that never came
-though the server goes on, `crashes` servers that ended. All three should be 0.
+Requests for all tools and other methods are mutated: values are replaced by hostile ones (lone surrogates, huge
+numbers, deep nesting, wrong types), removed, or added under unknown names, and bytes of some lines are changed. Each
+must be answered or refused. `internal` counts internal errors, `silent` missing answers of a running server, and
+`crashes` servers that ended. All three should be 0.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from benchmarks.setup import servers
 from benchmarks.setup.figures import table
 from orchestrator.operations import tools
 
-PATIENCE_S = 180.0
-NASTY: tuple[Callable[[], Any], ...] = (
+TIMEOUT_S = 180.0
+HOSTILE_VALUES: tuple[Callable[[], Any], ...] = (
     lambda: "\ud800",
     lambda: "a\udfffb" * 50,
     lambda: "\x00",
@@ -52,7 +52,7 @@ NASTY: tuple[Callable[[], Any], ...] = (
     lambda: _nested(60),
     lambda: _nested(400),
 )
-OTHERS: tuple[dict[str, Any], ...] = (
+OTHER_METHODS: tuple[dict[str, Any], ...] = (
     {"method": "resources/read", "params": {"uri": "registry://channels/fuzz/summary"}},
     {"method": "prompts/get", "params": {"name": "search", "arguments": {"query": "heron"}}},
     {"method": "completion/complete", "params": {"ref": {"type": "ref/prompt", "name": "load"}, "argument": {}}},
@@ -64,7 +64,7 @@ HEADS = ("door", "cases", "answered", "refused", "internal", "silent", "crashes"
 OPENING = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "fuzz", "version": "1"}}
 
 Ask = Callable[[bytes], Awaitable[dict[str, Any] | None]]
-"""A line and its answer; None for silence; ConnectionError where the server ended."""
+"""Sends a line and returns the answer, None if there is none. Raises ConnectionError if the server has ended."""
 
 
 def _nested(depth: int) -> Any:
@@ -74,66 +74,66 @@ def _nested(depth: int) -> Any:
     return made
 
 
-def lines(tools: list[dict[str, Any]], count: int, chance: random.Random) -> Iterator[bytes]:
-    """The cases, one request each."""
+def cases_of(tools: list[dict[str, Any]], count: int, chance: random.Random) -> Iterator[bytes]:
+    """Yield `count` mutated requests, one JSON line each."""
     names = [tool["name"] for tool in tools]
     calls = [
-        {"method": "tools/call", "params": {"name": name, "arguments": {**_all_of(tool), **_example(name)}}}
+        {"method": "tools/call", "params": {"name": name, "arguments": {**_all_arguments(tool), **_example(name)}}}
         for name, tool in zip(names, tools, strict=True)
     ]
     calls += [{"method": "tools/call", "params": {"name": name, "arguments": _example(name)}} for name in names]
     for number in range(count):
-        request = {"jsonrpc": "2.0", "id": f"case-{number}", **copy.deepcopy(chance.choice([*calls, *OTHERS]))}
+        request = {"jsonrpc": "2.0", "id": f"case-{number}", **copy.deepcopy(chance.choice([*calls, *OTHER_METHODS]))}
         for _ in range(chance.choice((0, 1, 1, 1, 2))):
-            _break(request, chance)
+            _mutate(request, chance)
         line = json.dumps(request).encode()
-        yield _turned_over(line, chance) if chance.random() < 0.2 else line
+        yield _with_other_bytes(line, chance) if chance.random() < 0.2 else line
 
 
 def _example(name: str) -> dict[str, Any]:
     return dict(tools()[name].example) if name in tools() else {}
 
 
-def _all_of(tool: dict[str, Any]) -> dict[str, Any]:
-    """A place for each argument."""
+def _all_arguments(tool: dict[str, Any]) -> dict[str, Any]:
+    """Return every argument of the tool's schema, with the value None."""
     return dict.fromkeys(tool["inputSchema"].get("properties", {}))
 
 
-def _break(request: dict[str, Any], chance: random.Random) -> None:
-    """One place of it is replaced, left out, or doubled."""
-    places = list(_places(request["params"], request, "params"))
-    inside, at = chance.choice(places)
+def _mutate(request: dict[str, Any], chance: random.Random) -> None:
+    """Replace or remove one value in the request's params, or add one under an unknown name."""
+    locations = list(_locations(request["params"], request, "params"))
+    inside, at = chance.choice(locations)
     how = chance.random()
     if how < 0.1 and isinstance(inside, dict) and inside is not request:
         del inside[at]
     elif how < 0.2 and isinstance(inside[at], dict):
-        inside[at]["\ud83dnobody"] = chance.choice(NASTY)()
+        inside[at]["\ud83dnobody"] = chance.choice(HOSTILE_VALUES)()
     else:
-        inside[at] = chance.choice(NASTY)()
+        inside[at] = chance.choice(HOSTILE_VALUES)()
 
 
-def _places(value: Any, inside: Any, at: Any) -> Iterator[tuple[Any, Any]]:
+def _locations(value: Any, inside: Any, at: Any) -> Iterator[tuple[Any, Any]]:
     yield inside, at
     if isinstance(value, dict | list):
         for name, held in value.items() if isinstance(value, dict) else enumerate(value[:20]):
-            yield from _places(held, value, name)
+            yield from _locations(held, value, name)
 
 
-def _turned_over(line: bytes, chance: random.Random) -> bytes:
-    """Some of its bytes are others; it is still one line."""
+def _with_other_bytes(line: bytes, chance: random.Random) -> bytes:
+    """Return the line, perhaps truncated, with up to eight bytes changed and without line breaks."""
     changed = bytearray(line[: chance.randint(1, len(line))] if chance.random() < 0.3 else line)
     for _ in range(chance.randint(1, 8)):
         changed[chance.randrange(len(changed))] = chance.choice([*range(32, 256), 0, 9])
     return bytes(changed)
 
 
-async def asked_all(door: str, ask: Ask, cases: int, seed: int) -> tuple[str, ...]:
-    """The line of the table for one door."""
+async def fuzz(door: str, ask: Ask, cases: int, seed: int) -> tuple[str, ...]:
+    """Send all cases to one door and return its table row. RuntimeError if it has no tools."""
     listed = await ask(json.dumps({"jsonrpc": "2.0", "id": "tools", "method": "tools/list"}).encode())
     if not listed:
         raise RuntimeError(f"{door}: no tools")
     counted = Counter[str]()
-    for line in lines(listed["result"]["tools"], cases, random.Random(seed)):
+    for line in cases_of(listed["result"]["tools"], cases, random.Random(seed)):
         try:
             counted[_kind(await ask(line))] += 1
         except ConnectionError:
@@ -153,33 +153,29 @@ def _kind(answer: dict[str, Any] | None) -> str:
 
 
 async def over_stdio(cases: int, seed: int) -> tuple[str, ...]:
-    """`ctxr mcp` on pipes; behind each case goes a ping, so that silence is told from slowness."""
+    """Fuzz `ctxr mcp`. A ping follows each case, so that a missing answer differs from a hanging server."""
     with tempfile.TemporaryDirectory() as folder:
-        shared = {
-            "CTXR_EMBED_MODEL": "off",
-            "HOME": folder,
-            "CTXR_SHARED": "on",
-        }  # through a window, as a client has it
-        env = servers.environment(Path(folder)) | shared
+        # CTXR_SHARED: through the local process, as clients connect
+        env = servers.environment(Path(folder)) | {"CTXR_EMBED_MODEL": "off", "HOME": folder, "CTXR_SHARED": "on"}
         pipe = asyncio.subprocess.PIPE
         server = await asyncio.create_subprocess_exec(
             servers.CTXR, "mcp", env=env, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL, limit=2**26
         )
         if server.stdin is None or server.stdout is None:
-            raise RuntimeError("it has no pipes")
-        told, heard, numbers = server.stdin, server.stdout, iter(range(10**9))
+            raise RuntimeError("the server has no pipes")
+        stdin, stdout, numbers = server.stdin, server.stdout, iter(range(10**9))
 
         async def ask(line: bytes) -> dict[str, Any] | None:
             ping = f"ping-{next(numbers)}"
             last = json.dumps({"jsonrpc": "2.0", "id": ping, "method": "ping"}).encode()
-            told.write(line.replace(b"\n", b" ") + b"\n" + last + b"\n")
-            await told.drain()
+            stdin.write(line.replace(b"\n", b" ") + b"\n" + last + b"\n")
+            await stdin.drain()
             found: dict[str, Any] | None = None
             is_alive = False
             try:
-                async with asyncio.timeout(PATIENCE_S):
+                async with asyncio.timeout(TIMEOUT_S):
                     while not (found and is_alive):
-                        answer = await heard.readline()
+                        answer = await stdout.readline()
                         if not answer:
                             raise ConnectionResetError
                         said = json.loads(answer)
@@ -194,19 +190,19 @@ async def over_stdio(cases: int, seed: int) -> tuple[str, ...]:
 
         await ask(json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": OPENING}).encode())
         try:
-            return await asked_all("stdio", ask, cases, seed)
+            return await fuzz("stdio", ask, cases, seed)
         finally:
             server.kill()
             await server.wait()
 
 
 async def over_http(cases: int, seed: int) -> tuple[str, ...]:
-    """`ctxr serve`, each case a request of its own."""
+    """Fuzz `ctxr serve` with an HTTP request for each case."""
     with tempfile.TemporaryDirectory() as folder:
         env = servers.environment(Path(folder)) | {"CTXR_EMBED_MODEL": "off", "HOME": folder}
         with servers.http(servers.PRODUCT_HTTP, Path(folder), env) as address:
             headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-            async with httpx2.AsyncClient(base_url=address, headers=headers, timeout=PATIENCE_S) as client:
+            async with httpx2.AsyncClient(base_url=address, headers=headers, timeout=TIMEOUT_S) as client:
 
                 async def ask(line: bytes) -> dict[str, Any] | None:
                     try:
@@ -219,23 +215,22 @@ async def over_http(cases: int, seed: int) -> tuple[str, ...]:
                         return {"error": {"code": -32603, "message": answer.text[:200]}}
                     return _body(answer.text) or {"error": {"code": answer.status_code}}
 
-                return await asked_all("HTTP", ask, cases, seed)
+                return await fuzz("HTTP", ask, cases, seed)
 
 
 def _body(text: str) -> dict[str, Any]:
-    """The answer in a body of JSON, or in its events."""
-    told = next((line[6:] for line in reversed(text.splitlines()) if line.startswith("data: ")), text)
+    """Return the answer in a body of JSON or of server-sent events; empty if there is none."""
+    data = next((line[6:] for line in reversed(text.splitlines()) if line.startswith("data: ")), text)
     try:
-        found = json.loads(told)
+        found = json.loads(data)
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
 
 
 def main() -> None:
-    """Ask and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fuzz", description=__doc__)
-    parser.add_argument("--cases", type=int, default=2000, help="at each door")
+    parser.add_argument("--cases", type=int, default=2000, help="number of requests over stdio, and over HTTP")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     rows = [asyncio.run(door(options.cases, options.seed)) for door in (over_stdio, over_http)]

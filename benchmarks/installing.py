@@ -1,8 +1,9 @@
 """Install the wheel of this checkout in an empty home, in every way: python -m benchmarks.installing [WAY …]
 
-Needs uv and pipx on the PATH; the other packages come from the index that pip and uv use. Each way is timed, from
-nothing to the first quoted find of `ctxr try`. Then all clients are connected, the program is upgraded ten times, the
-cache is cleaned, and each client's entry is started; at last it is removed as `ctxr uninstall --all` says.
+Needs uv and pipx on the PATH; dependencies come from the index that pip and uv use. Each way is timed from the start of
+the installation to the first quoted result of `ctxr try`. Then all clients are connected, the program is upgraded ten
+times and uv's cache is cleaned; after each step every client's entry is started. At the end the program is removed with
+the command that `ctxr uninstall --all` prints.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ INITIALIZE = {
     "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
 }
 INSTALLERS = (".cache", ".local/share/uv", ".local/share/pipx", ".local/state/pipx", ".rustup", "venv")
-"""Folders below a home in which installers keep what is theirs; pip asks for the version of rustc, which makes one."""
+"""Folders in a home that belong to installers; pip runs rustc, which creates `.rustup`."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """A way of installation: its commands, and how the program is called afterwards."""
+    """Shell commands of one way to install: install, upgrade, and run the program."""
 
     install: str
     upgrade: str
@@ -67,7 +68,7 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Home:
-    """An empty home with a small history, and the wheels that can be installed there."""
+    """A home folder with a small history, and the folder of wheels that its installers find."""
 
     folder: Path
     wheels: Path
@@ -80,7 +81,7 @@ class Home:
         return {**kept, **found, "HOME": str(self.folder), "PATH": path}
 
     def run(self, command: str) -> str:
-        """Return what a command prints; it may ask whether it shall go on."""
+        """Run a shell command, answer its questions with yes, and return its output. AssertionError if it fails."""
         done = subprocess.run(
             ("sh", "-c", command),
             env=self.environment,
@@ -94,12 +95,12 @@ class Home:
         return done.stdout
 
     def files(self) -> set[str]:
-        """Return all files but those that installers keep for themselves."""
+        """Return all files except those of the installers."""
         found = (file.relative_to(self.folder).as_posix() for file in self.folder.rglob("*") if not file.is_dir())
         return {file for file in found if not file.startswith(INSTALLERS)}
 
-    def answering(self) -> str:
-        """Start the entry of each client, as a client does that has little on its PATH; return how many answer."""
+    def count_answering_clients(self) -> str:
+        """Start each client's entry with a minimal PATH, as clients do; return how many answer."""
         entries = list(self._entries())
         environment = {**self.environment, "PATH": "/usr/bin:/bin"}
         answers = 0
@@ -128,7 +129,7 @@ class Home:
 
 
 def measure(way: Way, home: Home, later: list[Path]) -> tuple[str, ...]:
-    """Install, try, connect, upgrade and remove."""
+    """Install, try, connect, upgrade and remove; return the table row without its name."""
     before, began = home.files(), time.monotonic()
     home.run(way.install)
     installed = time.monotonic()
@@ -139,22 +140,22 @@ def measure(way: Way, home: Home, later: list[Path]) -> tuple[str, ...]:
     [removal] = [line for line in tried.stdout if line.startswith("Remove it:")]
     home.run(removal.removeprefix("Remove it:").partition("(")[0])
     home.run(f"{way.ctxr} install --all --yes")
-    answers = [home.answering()]
+    answers = [home.count_answering_clients()]
     for wheel in later:
         shutil.copy(wheel, home.wheels)
         home.run(way.upgrade)
-        answers.append(home.answering())
+        answers.append(home.count_answering_clients())
     home.run("uv cache clean")
-    answers.append(home.answering())
-    told = home.run(f"{way.ctxr} uninstall --all --yes").splitlines()[-1]
-    home.run(told.partition(": ")[2])
+    answers.append(home.count_answering_clients())
+    how_to_remove = home.run(f"{way.ctxr} uninstall --all --yes").splitlines()[-1]
+    home.run(how_to_remove.partition(": ")[2])
     left = ", ".join(sorted(home.files() ^ before)) or "none"
     return f"{installed - began:.1f}", f"{found - began:.1f}", " / ".join(sorted(set(answers))), left
 
 
 def later_versions(wheel: Path, folder: Path) -> Iterator[Path]:
-    """Yield the same wheel as versions that follow."""
-    old, folder = f"{OURS}.dist-info", folder
+    """Yield copies of the wheel with higher versions."""
+    old = f"{OURS}.dist-info"
     for number in range(1, UPGRADES + 1):
         new = f"{OURS}.{number}"
         file = folder / wheel.name.replace(OURS, new)
@@ -171,7 +172,7 @@ def later_versions(wheel: Path, folder: Path) -> Iterator[Path]:
 
 
 def downloaded(wheel: Path, folder: Path) -> list[str]:
-    """Return the size of the packages that pip fetches, largest first."""
+    """Return the total size of the packages that pip downloads, and the three largest."""
     fetch = (sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(folder), str(wheel))
     subprocess.run(fetch, check=True, capture_output=True)
     sizes = sorted(
@@ -182,7 +183,6 @@ def downloaded(wheel: Path, folder: Path) -> list[str]:
 
 
 def main() -> None:
-    """Measure the ways that are named, or all."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.installing", description=__doc__)
     parser.add_argument("ways", nargs="*", metavar="WAY", help=", ".join(WAYS))
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
@@ -195,7 +195,7 @@ def main() -> None:
         rows: list[tuple[str, ...]] = []
         for way in parser.parse_args().ways or WAYS:
             home = Home(folder / way, folder / f"wheels-{len(rows)}")
-            os.environ["HOME"] = str(home.folder)  # some clients' folders are looked up there
+            os.environ["HOME"] = str(home.folder)  # some clients' folders depend on it
             write_home(home.folder, {"claude-code": 3, "codex": 2})
             for client in CLIENTS:
                 if client.folder:
@@ -203,7 +203,7 @@ def main() -> None:
             home.wheels.mkdir()
             shutil.copy(wheel, home.wheels)
             rows.append((way, *measure(WAYS[way], home, later)))
-        print(table(("", "installed, s", "first quoted find, s", "entries that answer", "files left"), rows))
+        print(table(("", "installed, s", "first quoted result, s", "entries that answer", "files left"), rows))
         print(", ".join(downloaded(wheel, folder / "downloaded")))
 
 

@@ -1,10 +1,10 @@
-"""Two laptops and a registry elsewhere, over a line that breaks: python -m benchmarks.laptops [--rounds N] [--on NAME]
+"""Sync two laptops over connections that break: python -m benchmarks.laptops [--rounds N] [--on NAME]
 
-Three real servers. A client on each laptop logs turn by turn, in a conversation of its own and in one that both share,
-while every connection to the registry elsewhere breaks after any number of bytes, in what is sent or in an answer. The
-laptops exchange several times a second, so that dozens of breaks meet the exchange at work. In each round each laptop
-and the registry elsewhere are killed once (-9). Then the line holds, and what was acknowledged is looked for on all
-three machines: `lost` and `doubled` should be 0.
+Three real servers run. A client on each laptop logs turn by turn, in its own conversation and in a shared one, while
+each connection to the remote registry breaks after a random number of bytes, in a request or in an answer. The laptops
+exchange several times a second, so that many exchanges are interrupted. In each round both laptops and the remote
+registry are killed once (-9). At the end the connections hold, and all three are checked for the acknowledged messages:
+`lost` and `doubled` should be 0.
 """
 
 from __future__ import annotations
@@ -35,29 +35,28 @@ from benchmarks.setup.writers import Writer, audit
 from orchestrator.remote import background_exchange
 
 LAPTOPS = ("laptop1", "laptop2")
-MOST_BREAKS = 500
-"""Then the line holds."""
+MAX_BREAKS = 500
 INTERVAL_S = 0.2
-"""A laptop exchanges, or tries again, this often."""
-PIECE = 500
-SENT, ANSWERED = "in what was sent", "in answers"
-CARRIED = {SENT: 1_500, ANSWERED: 5_000}
-"""Bytes after which a connection breaks, in the mean: most exchanges go through, a long push only now and then."""
-PATIENCE_S = 300.0
+"""Pause between two exchanges of a laptop, and before a retry."""
+CHUNK = 500  # bytes
+REQUEST, ANSWER = "in requests", "in answers"
+MEAN_BYTES = {REQUEST: 1_500, ANSWER: 5_000}
+"""Mean number of bytes after which a connection breaks: most exchanges succeed, but few of the long pushes."""
+TIMEOUT_S = 300.0
 HEADS = ("machine", "messages acknowledged", "lost", "doubled")
 
 
-class Line:
-    """What lies between the laptops and a port of this machine: connections that break, unless it `holds`."""
+class UnreliableProxy:
+    """A proxy to a local port whose connections break, unless `is_reliable`."""
 
     def __init__(self, to: int) -> None:
         self._to, self.port = to, servers.free_port()
-        self.holds = False
-        self.carried = 0
+        self.is_reliable = False
+        self.bytes_forwarded = 0
         self.breaks = Counter[str]()
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._carry, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._connect, "127.0.0.1", self.port)
         return self
 
     async def __aexit__(
@@ -65,54 +64,54 @@ class Line:
     ) -> None:
         self._server.close()
 
-    async def _carry(self, near: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
+    async def _connect(self, near: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
         try:
             far, forth = await asyncio.open_connection("127.0.0.1", self._to)
-        except OSError:  # it was killed
+        except OSError:  # the server was killed
             back.transport.abort()
             return
-        with suppress(OSError, ExceptionGroup, asyncio.CancelledError):  # cancelled when all is over
+        with suppress(OSError, ExceptionGroup, asyncio.CancelledError):  # cancelled at the end of the run
             async with asyncio.TaskGroup() as group:
-                group.create_task(self._pass_on(near, forth, SENT))
-                group.create_task(self._pass_on(far, back, ANSWERED))
+                group.create_task(self._forward(near, forth, REQUEST))
+                group.create_task(self._forward(far, back, ANSWER))
         for writer in (forth, back):
             writer.transport.abort()
 
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: str) -> None:
-        """Pass on what comes; the last bytes before a break arrive, so that the other side has half of it."""
-        left = round(random.expovariate(1 / CARRIED[way]))
-        while piece := await reader.read(PIECE):
-            breaks = len(piece) > left and not self.holds and self.breaks.total() < MOST_BREAKS
-            passed = piece[:left] if breaks else piece
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: str) -> None:
+        """Forward data; at a break the bytes before it still arrive, so that the message is incomplete."""
+        left = round(random.expovariate(1 / MEAN_BYTES[way]))
+        while chunk := await reader.read(CHUNK):
+            breaks = len(chunk) > left and not self.is_reliable and self.breaks.total() < MAX_BREAKS
+            passed = chunk[:left] if breaks else chunk
             left -= len(passed)
-            self.carried += len(passed)
+            self.bytes_forwarded += len(passed)
             writer.write(passed)
             await writer.drain()
             if breaks:
                 self.breaks[way] += 1
-                await asyncio.sleep(0)  # it leaves before the connection does
+                await asyncio.sleep(0)  # lets the bytes be sent before the connection is closed
                 break
-        raise ConnectionResetError  # one side has gone: so does the other
+        raise ConnectionResetError  # closes the other direction too
 
 
-def _serve_often(home: Path, port: int, env: dict[str, str]) -> None:
-    """`ctxr serve` on a laptop that does not wait long for the line."""
+def _serve_with_short_pauses(home: Path, port: int, env: dict[str, str]) -> None:
+    """Run `ctxr serve` with short pauses between exchanges."""
     background_exchange.INTERVAL_S = background_exchange.MAX_BACKOFF_S = INTERVAL_S
     serve(home, port, env)
 
 
 class Laptop:
-    """A machine with a registry of its own, its server, and a client that logs there."""
+    """A laptop's registry and server, and the writers of its client."""
 
-    def __init__(self, name: str, home: Path, elsewhere: str, token: str) -> None:
-        remote = {"CTXR_REMOTE_URL": elsewhere, "CTXR_TOKEN": token}
+    def __init__(self, name: str, home: Path, remote_url: str, token: str) -> None:
+        remote = {"CTXR_REMOTE_URL": remote_url, "CTXR_TOKEN": token}
         self.name, self.writers = name, own_and_shared_writer(name)
         self.service = Service(home, **remote)
-        self.service.forked = _serve_often
+        self.service.forked = _serve_with_short_pauses
 
     async def exchange(self) -> None:
-        """Push and pull until nothing waits."""
-        async with asyncio.timeout(PATIENCE_S):
+        """Pull and push until nothing waits to be sent."""
+        async with asyncio.timeout(TIMEOUT_S):
             while True:
                 for way in ("pull", "push"):
                     await _ctxr(self.service, way, "--json")
@@ -120,52 +119,53 @@ class Laptop:
                     return
 
 
-async def _ctxr(there: Service, *words: str) -> str:
-    """What a command says in a service's folder."""
+async def _ctxr(machine: Service, *words: str) -> str:
+    """Run a command in a service's environment and return its output."""
     done = await asyncio.to_thread(
-        subprocess.run, [servers.CTXR, *words], env=there.env, capture_output=True, text=True, check=False
+        subprocess.run, [servers.CTXR, *words], env=machine.env, capture_output=True, text=True, check=False
     )
     return done.stdout
 
 
-async def _token(elsewhere: Service) -> str:
-    made = await _ctxr(elsewhere, "token", "create", "--name", "laptops", "--scope", "write", "--json")
+async def _token(remote: Service) -> str:
+    made = await _ctxr(remote, "token", "create", "--name", "laptops", "--scope", "write", "--json")
     return str(json.loads(made)["token"])
 
 
-async def apart(database: str, rounds: int) -> None:
-    """Let it happen, and print what is where."""
+async def run(database: str, rounds: int) -> None:
+    """Run the laptops, break connections, kill servers, and print what each machine has."""
     async with AsyncExitStack() as stack:
-        elsewhere = stack.enter_context(service(database))
-        token = await _token(elsewhere)
-        line = await stack.enter_async_context(Line(elsewhere.port))
+        remote = stack.enter_context(service(database))
+        token = await _token(remote)
+        proxy = await stack.enter_async_context(UnreliableProxy(remote.port))
         laptops = list[Laptop]()
         for name in LAPTOPS:
             home = Path(tempfile.mkdtemp(prefix=f"ctxr-{name}-"))
             stack.callback(shutil.rmtree, home, ignore_errors=True)
-            laptops.append(await asyncio.to_thread(Laptop, name, home, f"http://127.0.0.1:{line.port}", token))
+            laptops.append(await asyncio.to_thread(Laptop, name, home, f"http://127.0.0.1:{proxy.port}", token))
             stack.callback(laptops[-1].service.kill)
             await laptops[-1].service.soon_again()
-        errors = await _go_on(laptops, elsewhere, rounds)
-        line.holds = True
+        errors = await _write_and_kill(laptops, remote, rounds)
+        proxy.is_reliable = True
         for laptop in (*laptops, *laptops):  # the first pulls what the second pushes
             await laptop.exchange()
-        broken = ", ".join(f"{times} {way}" for way, times in sorted(line.breaks.items()))
-        print(f"{line.breaks.total()} breaks ({broken}), {line.carried >> 10} kB, {3 * rounds} kills, {errors} errors")
+        broken = ", ".join(f"{times} {way}" for way, times in sorted(proxy.breaks.items()))
+        traffic = f"{proxy.breaks.total()} breaks ({broken}), {proxy.bytes_forwarded >> 10} kB"
+        print(f"{traffic}, {3 * rounds} kills, {errors} errors")
         print(*HEADS, sep=" | ")
-        told = list(itertools.chain(*(laptop.writers for laptop in laptops)))
-        print("elsewhere", *await _found(elsewhere, told, token), sep=" | ", flush=True)
+        all_writers = list(itertools.chain(*(laptop.writers for laptop in laptops)))
+        print("remote", *await _audit(remote, all_writers, token), sep=" | ", flush=True)
         for laptop in laptops:
-            print(laptop.name, *await _found(laptop.service, told), sep=" | ", flush=True)
+            print(laptop.name, *await _audit(laptop.service, all_writers), sep=" | ", flush=True)
 
 
-async def _go_on(laptops: list[Laptop], elsewhere: Service, rounds: int) -> int:
-    """Both write while one after the other is killed; how many calls were answered wrongly."""
+async def _write_and_kill(laptops: list[Laptop], remote: Service, rounds: int) -> int:
+    """Let both laptops write while one machine after the other is killed; return the number of wrong answers."""
     errors, stop = list[str](), asyncio.Event()
     async with asyncio.TaskGroup() as group:
         for laptop in laptops:
             group.create_task(log_until_stopped(laptop.service.url, laptop.writers, stop, errors))
-        for machine in (*(laptop.service for laptop in laptops), elsewhere) * rounds:
+        for machine in (*(laptop.service for laptop in laptops), remote) * rounds:
             await asyncio.sleep(random.uniform(1, 4))
             await machine.soon_again()
         stop.set()
@@ -174,23 +174,22 @@ async def _go_on(laptops: list[Laptop], elsewhere: Service, rounds: int) -> int:
     return len(errors)
 
 
-async def _found(machine: Service, told: list[Writer], token: str = "") -> tuple[int, int, int]:
+async def _audit(machine: Service, all_writers: list[Writer], token: str = "") -> tuple[int, int, int]:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     async with (
-        AsyncClient(headers=headers, timeout=PATIENCE_S) as http,
+        AsyncClient(headers=headers, timeout=TIMEOUT_S) as http,
         Client(streamable_http_client(machine.url, http_client=http)) as reader,
     ):
-        found = await audit(told, reader)
+        found = await audit(all_writers, reader)
     return found.acknowledged, found.lost, found.doubled
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.laptops", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--on", default="sqlite", choices=REGISTRIES, help="what is elsewhere")
+    parser.add_argument("--on", default="sqlite", choices=REGISTRIES, help="database of the remote registry")
     options = parser.parse_args()
-    asyncio.run(apart(options.on, options.rounds))
+    asyncio.run(run(options.on, options.rounds))
 
 
 if __name__ == "__main__":

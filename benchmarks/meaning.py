@@ -1,7 +1,7 @@
-"""What meaning costs at 100 000 messages: python -m benchmarks.meaning [--messages N] [--dimensions D] …
+"""Time searches by meaning among 100 000 messages: python -m benchmarks.meaning [--messages N] [--dimensions D] …
 
-Vectors are random, for time does not depend on what they mean. Times are of comparing and of taking what is similar,
-beside the search by words, in milliseconds; asking the model comes on top.
+Vectors are random, because times do not depend on their content. Times include the search by words and the comparison
+of vectors, but not the model's embedding of the query.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ BATCH = 5_000
 
 def embed(registry: Registry, dimensions: int) -> EmbeddingModel:
     """Give every message a random vector."""
-    dice = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
 
     def keep(tx: WriteTransaction, rows: Any, model: EmbeddingModel) -> None:
         vectors = [
-            Vector(row.number, row.digest, dice.integers(-127, 128, dimensions, np.int8).tobytes()) for row in rows
+            Vector(row.number, row.digest, rng.integers(-127, 128, dimensions, np.int8).tobytes()) for row in rows
         ]
         save_vectors(tx, model, vectors)
 
@@ -59,11 +59,11 @@ def _batches(rows: Any) -> Iterator[Any]:
 
 
 def measure(registry: Registry, model: EmbeddingModel) -> list[str]:
-    """A line of the table."""
-    dice = np.random.default_rng(2)
+    """Return the figures of a table row."""
+    rng = np.random.default_rng(2)
 
     def search(words: str, scope: Scope) -> SearchResult:
-        vector = dice.standard_normal(model.dimensions).tolist()
+        vector = rng.standard_normal(model.dimensions).tolist()
         return find_messages(tx, words, scope, compare=partial(meaning.similar_messages, model=model, vector=vector))
 
     with registry.engine.begin() as connection:
@@ -81,7 +81,6 @@ def measure(registry: Registry, model: EmbeddingModel) -> list[str]:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.meaning", description=__doc__)
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--dimensions", type=int, action="append", help="may be repeated; 256 and 768 by default")

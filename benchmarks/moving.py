@@ -1,7 +1,7 @@
-"""A registry from a file to PostgreSQL and back, stopped on the way: python -m benchmarks.moving [--messages N]
+"""Copy a registry from SQLite to PostgreSQL and back: python -m benchmarks.moving [--messages N]
 
-`ctxr db copy` is killed (-9) on the way, which leaves nothing over there, run again to its end, and the copy is copied
-into another file. Then all three are compared: rows of each table, a digest over all messages, and what searches find.
+The first `ctxr db copy` is killed (-9), which must leave the target empty. It is run again to its end, and the copy is
+copied to another file. Then all three are compared by their rows and by digests of all messages and of search results.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ MESSAGES = 90_000
 HEADS = ("registry", "rows", "digest of all messages", "digest of 60 searches")
 
 
-def copying(home: Path, source: str, target: str) -> subprocess.Popen[str]:
-    """`ctxr db copy`, running."""
+def start_copy(home: Path, source: str, target: str) -> subprocess.Popen[str]:
+    """Start `ctxr db copy`."""
     command = [servers.CTXR, "db", "copy", source, target]
     quiet = subprocess.DEVNULL
     return subprocess.Popen(command, env=servers.environment(home), stdout=subprocess.PIPE, stderr=quiet, text=True)
 
 
-def stopped_on_the_way(process: subprocess.Popen[str], url: str) -> int:
-    """How many messages are over there when it was killed after ten seconds."""
+def kill_copy(process: subprocess.Popen[str], url: str) -> int:
+    """Kill the copy after ten seconds; return the number of messages in the target. RuntimeError if it ended before."""
     time.sleep(10)
     if process.poll() is not None:
-        raise RuntimeError("it ended before it could be killed: take more messages")
+        raise RuntimeError("the copy ended before it could be killed: use more --messages")
     process.kill()
     process.wait()
     with psycopg.connect(url, autocommit=True) as connection:
@@ -52,36 +52,36 @@ def stopped_on_the_way(process: subprocess.Popen[str], url: str) -> int:
         return int(count)
 
 
-def ended(process: subprocess.Popen[str], began: float) -> str:
-    """What it said last, and the seconds it took."""
+def wait_for_copy(process: subprocess.Popen[str], began: float) -> str:
+    """Wait for the copy; return the last line of its output and the seconds it took."""
     said, _ = process.communicate()
     return (
         f"{said.strip().splitlines()[-1] if said.strip() else f'exit {process.returncode}'} {time.time() - began:.0f} s"
     )
 
 
-def held(url: str) -> Sequence[str]:
-    """What a registry holds, to be compared."""
+def contents(url: str) -> Sequence[str]:
+    """Return a registry's number of rows and digests, for comparison."""
     database = Database(url)
     with database.engine.begin() as connection:
         tx = ReadTransaction(connection)
         rows = sum(tx.execute(select(func.count()).select_from(one)).scalar_one() for one in metadata.sorted_tables)
         digests = [hashlib.sha256(), hashlib.sha256()]
-        told = (conversation.c.number, conversation.c.id, conversation.c.seq, conversation.c.role, conversation.c.text)
-        for row in tx.execute(select(*told).order_by(conversation.c.number).execution_options(yield_per=5_000)):
+        row_of = conversation.c
+        columns = (row_of.number, row_of.id, row_of.seq, row_of.role, row_of.text)
+        for row in tx.execute(select(*columns).order_by(row_of.number).execution_options(yield_per=5_000)):
             digests[0].update(repr(tuple(row)).encode())
         for words in queries("typical"):
-            digests[1].update(repr(_order(find_messages(tx, words, Scope(), budget=100_000))).encode())
+            digests[1].update(repr(_ranking(find_messages(tx, words, Scope(), budget=100_000))).encode())
     database.close()
     return [str(rows), *(digest.hexdigest()[:16] for digest in digests)]
 
 
-def _order(found: Any) -> list[tuple[int, float]]:
+def _ranking(found: Any) -> list[tuple[int, float]]:
     return [(one.candidate.number, one.score) for one in found.ranked]
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.moving", description=__doc__)
     parser.add_argument("--messages", type=int, default=MESSAGES)
     options = parser.parse_args()
@@ -91,17 +91,19 @@ def main() -> None:
         registry = Registry(first)
         fill(registry, options.messages)
         registry.close()
-        # What fills it analyses words one by one; an index is made of the texts.
+        # `fill` analyses single words; index the whole texts, as `db copy` does.
         env = servers.environment(home) | {"CTXR_DATABASE_URL": first}
         subprocess.run([servers.CTXR, "db", "reindex", "--all"], env=env, check=True, capture_output=True)
         began = time.time()
-        there = stopped_on_the_way(copying(home, first, url), url)
-        print(f"killed after {time.time() - began:.0f} s: {there} messages are there", flush=True)
+        copied = kill_copy(start_copy(home, first, url), url)
+        print(f"killed after {time.time() - began:.0f} s: {copied} messages in the target", flush=True)
         for source, target in ((first, url), (url, back)):
             began = time.time()
             print(f"{source.partition(':')[0]} to {target.partition(':')[0]}:", flush=True)
-            print("  ", ended(copying(home, source, target), began), flush=True)
-        print(table(HEADS, [[name, *held(one)] for name, one in (("file", first), ("server", url), ("back", back))]))
+            print("  ", wait_for_copy(start_copy(home, source, target), began), flush=True)
+        print(
+            table(HEADS, [[name, *contents(one)] for name, one in (("file", first), ("server", url), ("back", back))])
+        )
 
 
 if __name__ == "__main__":

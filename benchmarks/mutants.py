@@ -1,7 +1,7 @@
-"""Break lines of the product and count the breaks that the nearest tests notice: python -m benchmarks.mutants
+"""Test the tests by mutation: python -m benchmarks.mutants [--lines N] [--only PREFIX]
 
-Takes a seeded sample of lines, changes one thing in each (a comparison, a condition, a number, a call that is left
-out) in a copy of the checkout, and runs the nearest tests until one fails. Prints survivors.
+Changes a random sample of lines, one at a time, in a copy of the checkout (a comparison, a condition, a number, a
+removed call), and runs the nearest tests until one fails. Prints the mutants that survive.
 """
 
 from __future__ import annotations
@@ -23,10 +23,13 @@ from typing import NamedTuple
 from benchmarks.setup.figures import table
 
 PACKAGES = ("registry", "sources", "orchestrator", "mcp_server", "backoffice", "cli")
-HANGING_S = 60  # a test that takes longer fails: some mutants never end
-TESTS_ELSEWHERE = {"backoffice/pages": "tests/pages"}  # the one folder that its tests do not mirror
+TEST_TIMEOUT_S = 60  # some mutants never end
+TESTS_ELSEWHERE = {"backoffice/pages": "tests/pages"}  # the only folder whose tests have another path
 
-DOORS = {"registry": "tests/orchestrator", "orchestrator": "tests/mcp_server"}  # some things are seen in answers only
+DOORS = {
+    "registry": "tests/orchestrator",
+    "orchestrator": "tests/mcp_server",
+}  # some behaviour is tested one layer above
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -43,7 +46,7 @@ COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
 
 
 class Mutant(NamedTuple):
-    """One changed line: `before` is replaced by `after`."""
+    """A changed line: `before`, at the bytes from `start` to `end`, is replaced by `after`."""
 
     file: Path
     line: int
@@ -57,14 +60,14 @@ class Mutant(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What the tests said of a mutant."""
+    """A mutant, and whether a test failed."""
 
     mutant: Mutant
     is_killed: bool
 
 
 def changed(node: ast.AST) -> ast.AST | None:
-    """Return the node with one thing changed; None if nothing in it is worth changing."""
+    """Return the node with one change; None if the node is of another kind."""
     match node:
         case ast.Compare(left, [operator], right) if type(operator) in COMPARISONS:
             return ast.Compare(left, [COMPARISONS[type(operator)]()], right)
@@ -101,7 +104,7 @@ def mutants_of(file: Path) -> Iterator[Mutant]:
 
 
 def sample(count: int, seed: int, only: str) -> list[Mutant]:
-    """Choose lines evenly over all packages, the same ones for the same seed and code."""
+    """Choose random lines and one mutant for each, reproducibly for the same seed and code."""
     chosen = random.Random(seed)
     of_lines: dict[tuple[Path, int], list[Mutant]] = {}
     for package in PACKAGES:
@@ -114,7 +117,7 @@ def sample(count: int, seed: int, only: str) -> list[Mutant]:
 
 
 def nearest_tests(file: Path) -> list[str]:
-    """Return tests, nearest first: named like the file, importing it, of its folder, package and door."""
+    """Return tests, nearest first: named like the file, importing it, in its folder, its package, the layer above."""
     module = ".".join(file.with_suffix("").parts)
     package = file.parts[0]
     mirrored = next((Path(tests) for part, tests in TESTS_ELSEWHERE.items() if file.is_relative_to(part)), None)
@@ -132,7 +135,7 @@ def nearest_tests(file: Path) -> list[str]:
 
 
 def run_tests(copy: Path, mutant: Mutant) -> Result:
-    """Run the nearest tests on a copy of the checkout that holds the mutant."""
+    """Write the mutant into a copy of the checkout, run the nearest tests, and restore the file."""
     place = copy / mutant.file
     original = place.read_bytes()
     lines = original.split(b"\n")
@@ -140,8 +143,15 @@ def run_tests(copy: Path, mutant: Mutant) -> Result:
     after = mutant.after if mutant.after == "pass" or mutant.after.startswith("return") else f"({mutant.after})"
     lines[mutant.line - 1] = line[: mutant.start] + after.encode() + line[mutant.end :]
     place.write_bytes(b"\n".join(lines))
-    is_page = any(mutant.file.is_relative_to(part) for part in TESTS_ELSEWHERE)  # all tests of pages count as slow
-    options = ["-x", "-q", "-p", "no:cacheprovider", f"--timeout={HANGING_S}", *([] if is_page else ["-m", "not slow"])]
+    is_page = any(mutant.file.is_relative_to(part) for part in TESTS_ELSEWHERE)  # all tests of pages are marked slow
+    options = [
+        "-x",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        f"--timeout={TEST_TIMEOUT_S}",
+        *([] if is_page else ["-m", "not slow"]),
+    ]
     command = [sys.executable, "-m", "pytest", *options, *nearest_tests(mutant.file)]
     try:
         return Result(mutant, subprocess.run(command, cwd=copy, capture_output=True).returncode != 0)
@@ -150,11 +160,10 @@ def run_tests(copy: Path, mutant: Mutant) -> Result:
 
 
 def main() -> None:
-    """Break the sampled lines one after the other, and print what was not noticed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mutants", description=__doc__)
-    parser.add_argument("--lines", type=int, default=200, help="how many lines to break")
+    parser.add_argument("--lines", type=int, default=200, help="number of lines to change")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="", metavar="PREFIX", help="only files whose path begins so")
+    parser.add_argument("--only", default="", metavar="PREFIX", help="only files whose path begins with this")
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     mutants = sample(options.lines, options.seed, options.only)

@@ -1,8 +1,7 @@
-"""A replica that lags, and who reads what: python -m benchmarks.replicas [--turns N] [--lag S] …
+"""Read from a delayed PostgreSQL replica: python -m benchmarks.replicas [--turns N] [--lag S] …
 
-A PostgreSQL and a streaming copy of it, which applies what it gets only after so many seconds; two processes' worth of
-registries that read from the copy. One logs turn by turn and searches at once for what it said, the other asks until it
-sees it. Whoever wrote must find it each time, whatever the lag.
+Two registries, which share no state, write to the primary and read from the replica. One logs turns and searches for
+each at once; it must find its own turn whatever the delay. The other searches until it sees the turn.
 """
 
 from __future__ import annotations
@@ -21,37 +20,37 @@ from registry.registry import Registry
 from tests.databases import PostgresServer, running_postgres, running_replica
 
 LAGS_S = (0.0, 0.5, 2.0)
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 PAUSE_S = 0.02
 HEADS = (
-    "the copy is behind",
+    "delay of the replica",
     "turns",
     "own turn found at once",
-    "by the original",
+    "reads from the primary",
     "own search",
     "others see it after",
 )
 
 
 @contextmanager
-def two_processes(original: PostgresServer, copy: PostgresServer) -> Iterator[tuple[Orchestrator, Orchestrator]]:
-    """One that writes and one that reads, which know nothing of each other."""
+def two_processes(primary: PostgresServer, replica: PostgresServer) -> Iterator[tuple[Orchestrator, Orchestrator]]:
+    """Open a writer and a reader on registries that share no state, as in two processes."""
     with ExitStack() as stack:
-        both = [Registry(original.url("postgres"), read_url=copy.url("postgres")) for _ in range(2)]
+        both = [Registry(primary.url("postgres"), read_url=replica.url("postgres")) for _ in range(2)]
         for registry in both:
             stack.callback(registry.close)
         yield Orchestrator(both[0]), Orchestrator(both[1])
 
 
-def set_lag(copy: PostgresServer, seconds: float) -> None:
-    """Have the copy apply each transaction so long after it was committed."""
-    with psycopg.connect(copy.url("postgres"), autocommit=True) as connection:
+def set_lag(replica: PostgresServer, seconds: float) -> None:
+    """Set the replica's delay between a commit and its replay."""
+    with psycopg.connect(replica.url("postgres"), autocommit=True) as connection:
         connection.execute(f"ALTER SYSTEM SET recovery_min_apply_delay = {round(seconds * 1000)}")
         connection.execute("SELECT pg_reload_conf()")
 
 
 async def measure(writer: Orchestrator, reader: Orchestrator, lag: float, turns: int) -> list[str]:
-    """A line of the table."""
+    """Return the table row for one delay."""
     found = by_original = 0
     own, others = list[float](), list[float]()
     for number in range(turns):
@@ -60,45 +59,46 @@ async def measure(writer: Orchestrator, reader: Orchestrator, lag: float, turns:
         said = await writer.run({"operation": "conversation_log", "channel": "zoo", "messages": [message]})
         assert said["success"], said
         at = time.perf_counter()
-        by_original += not await _is_answered_by_copy(writer)
+        by_original += not await _reads_from_replica(writer)
         asked = time.perf_counter()
-        found += await _sees(writer, word)
+        found += await _finds(writer, word)
         own.append(time.perf_counter() - asked)
-        while not await _sees(reader, word):
-            assert time.perf_counter() < at + PATIENCE_S, "the copy does not follow"
+        while not await _finds(reader, word):
+            assert time.perf_counter() < at + TIMEOUT_S, "the replica does not follow"
             await asyncio.sleep(PAUSE_S)
         others.append(time.perf_counter() - at)
     return [f"{lag:g} s", str(turns), str(found), str(by_original), f"{Spread.of(own)} ms", f"{Spread.of(others)} ms"]
 
 
-async def _sees(who: Orchestrator, word: str) -> bool:
+async def _finds(who: Orchestrator, word: str) -> bool:
     answer = await who.run({"operation": "search", "query": {"text": word}})
     return any(word in message["text"] for message in answer["messages"])
 
 
-async def _is_answered_by_copy(who: Orchestrator) -> bool:
+async def _reads_from_replica(who: Orchestrator) -> bool:
     asking = who.registry.for_reading()
     return bool(await asking.read(lambda tx: tx.exec_driver_sql("SELECT pg_is_in_recovery()").scalar()))
 
 
-async def measured(original: PostgresServer, copy: PostgresServer, lags: list[float], turns: int) -> list[list[str]]:
-    """The table, line by line."""
+async def measure_all(
+    primary: PostgresServer, replica: PostgresServer, lags: list[float], turns: int
+) -> list[list[str]]:
+    """Return the rows of the table."""
     rows = []
-    with two_processes(original, copy) as (writer, reader):
+    with two_processes(primary, replica) as (writer, reader):
         for lag in lags:
-            await asyncio.to_thread(set_lag, copy, lag)
+            await asyncio.to_thread(set_lag, replica, lag)
             rows.append(await measure(writer, reader, lag, turns))
     return rows
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.replicas", description=__doc__)
     parser.add_argument("--turns", type=int, default=20)
     parser.add_argument("--lag", type=float, action="append", help="seconds; may be repeated; 0, 0.5 and 2 by default")
     options = parser.parse_args()
-    with running_postgres() as original, running_replica(original) as copy:
-        rows = asyncio.run(measured(original, copy, options.lag or list(LAGS_S), options.turns))
+    with running_postgres() as primary, running_replica(primary) as replica:
+        rows = asyncio.run(measure_all(primary, replica, options.lag or list(LAGS_S), options.turns))
     print(table(HEADS, rows))
 
 

@@ -1,7 +1,7 @@
-"""Search at 10 000, 100 000 and 1 000 000 messages: python -m benchmarks.scale [--messages N] …
+"""Time searches among 10 000, 100 000 or more messages: python -m benchmarks.scale [--messages N] …
 
-Times are of `find_messages`, from words to a ranking, in milliseconds; what the graph and a client add is in `calls`.
-With --cpu they are processor time, PostgreSQL's on this machine too, of each search the best of three.
+Times are those of `find_messages`, from words to a ranking; `calls` measures what the graph and a client add. With
+--cpu they are CPU time, including that of a local PostgreSQL, and each search counts with the best of three runs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from registry.text.analysis.analyzer import analyze
 
 QUERIES = 60
 KINDS = {"typical": (30, 20_000), "rare": (2_000, 100_000), "commonest": (0, 30)}
-"""The words of a query by their rank in the vocabulary: the most frequent one is 0."""
+"""Ranks in the vocabulary from which a query's words are taken; 0 is the most frequent word."""
 HEADS = ("p50 / p95 in ms", "typical", "rare", "commonest", "channel", "project", "a week", "typo")
 
 Search = Callable[[str, Scope], Any]
@@ -39,7 +39,7 @@ Clock = Callable[[], float]
 
 
 def queries(kind: str, seed: int = 3) -> list[str]:
-    """Queries of one to five words, Zipf like the texts but inside the ranks of the kind."""
+    """Return queries of one to five words, Zipf-distributed within the ranks of the kind."""
     first, last = KINDS[kind]
     dice, words = random.Random(seed), vocabulary()[first:last]
     weights = [1 / (rank + first + 3) for rank in range(len(words))]
@@ -49,7 +49,7 @@ def queries(kind: str, seed: int = 3) -> list[str]:
 def timed(
     search: Search, asked: Sequence[tuple[str, Scope]], clock: Clock = time.perf_counter, times: int = 1
 ) -> Spread:
-    """The spread of the searches, of each the best of so many times, after a few to warm up."""
+    """Return the spread of the searches' times, each the best of `times` runs, after a warm-up."""
     for words, scope in asked[:5]:
         search(words, scope)
 
@@ -61,8 +61,8 @@ def timed(
     return Spread.of([min(took(*each) for _ in range(times)) for each in asked])
 
 
-def processor_time(tx: ReadTransaction) -> Clock:
-    """Seconds of this process, and of the one that serves the transaction where there is one, on this machine."""
+def cpu_clock(tx: ReadTransaction) -> Clock:
+    """Return a clock of the CPU seconds of this process and, on PostgreSQL, of its local server process."""
     if tx.dialect.name == "sqlite":
         return time.process_time
     serving = Path(f"/proc/{tx.execute(text('SELECT pg_backend_pid()')).scalar_one()}/schedstat")
@@ -70,10 +70,10 @@ def processor_time(tx: ReadTransaction) -> Clock:
 
 
 def measure(database: Database, *, is_cpu: bool = False) -> list[str]:
-    """A line of the table: our own search on this database."""
+    """Return the figures of a table row: searches on this database."""
     dice = random.Random(4)
     gc.collect()
-    gc.freeze()  # as a server does when it has warmed up
+    gc.freeze()  # as a server does after its start
     with database.engine.begin() as connection:
         tx = ReadTransaction(connection)
         channels = tx.execute(text("SELECT max(number) FROM channel")).scalar_one()
@@ -82,7 +82,7 @@ def measure(database: Database, *, is_cpu: bool = False) -> list[str]:
             return find_messages(tx, words, scope)
 
         def spread(asked: Sequence[tuple[str, Scope]]) -> str:
-            return str(timed(search, asked, processor_time(tx), 3) if is_cpu else timed(search, asked))
+            return str(timed(search, asked, cpu_clock(tx), 3) if is_cpu else timed(search, asked))
 
         typical = queries("typical")
         last = tx.execute(text("SELECT max(timestamp) FROM conversation")).scalar_one()
@@ -106,7 +106,7 @@ def _mistyped(words: str, dice: random.Random) -> str:
 
 
 def size_of(database: Database) -> int:
-    """Bytes on disk."""
+    """Return the database's size on disk in bytes."""
     statement = {
         "sqlite": "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
         "postgresql": "SELECT pg_database_size(current_database())",
@@ -116,7 +116,7 @@ def size_of(database: Database) -> int:
 
 
 def index_size_of(database: Database) -> int:
-    """Bytes of the message index alone; 0 where it cannot be told."""
+    """Return the size of the message index in bytes."""
     statement = {
         "sqlite": "SELECT sum(length(block)) FROM message_index_data",
         "postgresql": "SELECT pg_total_relation_size('message_index')",
@@ -127,7 +127,7 @@ def index_size_of(database: Database) -> int:
 
 @contextmanager
 def filled(url: str, count: int) -> Iterator[Database]:
-    """A registry with so many messages; says what the filling cost."""
+    """Create a registry with `count` messages, and print its speed and size."""
     registry = Registry(url)
     started = time.perf_counter()
     fill(registry, count)
@@ -144,7 +144,7 @@ def filled(url: str, count: int) -> Iterator[Database]:
 
 
 def measure_tantivy(count: int) -> list[str]:
-    """The same texts and queries in tantivy, fed with our tokens: BM25 over OR, the best 300."""
+    """Measure tantivy with the same texts, queries and tokens: BM25, any of the tokens, the best 300."""
     import tantivy
 
     schema = tantivy.SchemaBuilder().add_text_field("t", tokenizer_name="whitespace", index_option="basic").build()
@@ -168,13 +168,12 @@ def measure_tantivy(count: int) -> list[str]:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
     parser.add_argument("--messages", type=int, action="append", help="may be repeated; 10000 and 100000 by default")
-    parser.add_argument("--url", help="a registry filled before; nothing is stored")
-    parser.add_argument("--postgresql", action="store_true", help="also on PostgreSQL, of the tests' wheel")
+    parser.add_argument("--url", help="an existing registry; nothing is stored")
+    parser.add_argument("--postgresql", action="store_true", help="also on the PostgreSQL of the tests")
     parser.add_argument("--tantivy", action="store_true", help="also in tantivy, if it is installed")
-    parser.add_argument("--cpu", action="store_true", help="processor time instead of the clock's")
+    parser.add_argument("--cpu", action="store_true", help="CPU time instead of elapsed time")
     options = parser.parse_args()
     rows: list[list[str]] = []
     if options.url:
@@ -189,7 +188,7 @@ def main() -> None:
 
 
 def measure_size(count: int, also_postgresql: bool, *, is_cpu: bool) -> Iterator[list[str]]:
-    """The lines of the table for one number of messages."""
+    """Yield the table rows for one number of messages."""
     with tempfile.TemporaryDirectory() as folder, filled(f"sqlite:///{Path(folder) / 'r.db'}", count) as database:
         yield [f"sqlite {count}", *measure(database, is_cpu=is_cpu)]
     if also_postgresql:

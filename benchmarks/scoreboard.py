@@ -1,7 +1,6 @@
-"""Print one table of figures beside plain searches and other programs, and write it to docs/figures.md:
-python -m benchmarks.scoreboard [--published DIR] [--peers DIR]
+"""Compare with plain searches and other programs, and write docs/figures.md: python -m benchmarks.scoreboard
 
-Everything is measured twice: a row's ± is how far the product's two runs are from their mean.
+Everything is measured twice; the column ± is the largest distance of a run of the product from the mean.
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ CHANGES = ("changes_e", "changes_f", "changes_g")
 PAGE = servers.ROOT / "docs" / "figures.md"
 PROGRAMS = ("ctxr", "FTS5", "BM25", "fast-resume", "agentsview")
 BASELINES: dict[str, type[Fts5 | Bm25]] = {"FTS5": Fts5, "BM25": Bm25}
-SHOWN_TOKENS = 400  # a baseline answers with its best messages up to here; the product's median answer has 380
+SHOWN_TOKENS = 400  # a baseline's answer holds its best messages up to this; the product's median answer has 380
 MESSAGES = 100_000
-FOUND = 300  # messages a search ranks at most, as the product does
+MAX_RESULTS = 300  # messages that a search ranks at most, as in the product
 WORDINGS = {"extract": "one wording", "extract, also": "with wordings"}
 CHANGE_WORDINGS = {"one wording": "one wording", "also": "with wordings"}
 
@@ -55,12 +54,12 @@ NO_ANSWER = Answer({}, "", [], 0.0)
 
 Figures = tuple[float, ...]
 Ranks = Sequence[bool]
-"""For each rank of an answer, whether that session is a right one."""
+"""For each rank of an answer: True if that session is a right one."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table: the figures of each program that was measured."""
+    """A table row: the figures of each measured program."""
 
     what: str
     figures: Mapping[str, Figures]
@@ -69,7 +68,7 @@ class Row:
 
 
 def conversations(name: str, sets: Sequence[QuestionSet]) -> Iterator[Row]:
-    """Yield how often `extract` without a channel comes from the right conversation."""
+    """Yield rows: how often `extract` without a channel answers from the right conversation."""
     command = f"python -m benchmarks.retrieval --file {STRANGERS}/{name}.json --set {name} --meaning"
     for way, ranked in asyncio.run(_ranked(sets, [way for way in WAYS if way.name in WORDINGS])).items():
         figures = {program: (_hits(some, 1), _hits(some, 5)) for program, some in ranked.items()}
@@ -80,11 +79,11 @@ PUBLISHED = {
     "locomo_sessions": ("LoCoMo", "`locomo10.json` of snap-research/locomo"),
     "longmemeval_s": ("LongMemEval-S", "`longmemeval_s.json` of xiaowu0162/LongMemEval"),
 }
-"""Public sets: what they are called, and the file that a folder needs."""
+"""For each public set: its name, and the file that must be in the folder."""
 
 
 def published_sessions(name: str, sets: Sequence[QuestionSet]) -> Iterator[Row]:
-    """Yield how `search_sessions` ranks the sessions of each registry; any that holds evidence is right."""
+    """Yield a row on how `search_sessions` ranks sessions; each session that holds evidence is right."""
     title, file = PUBLISHED[name]
     command = f"python -m benchmarks.retrieval --published DIR --set {name} --meaning"
     if not sets:
@@ -125,18 +124,18 @@ def _mrr(ranked: Sequence[Ranks]) -> float:
 
 
 def changes(file: Path) -> Iterator[Row]:
-    """Yield how often the statement that holds now is delivered, and leads; and the past one when it is asked for."""
+    """Yield rows: how often the current statement is in the answer and comes first, and how often a past one does."""
     given = json.loads(file.read_text(encoding="utf-8"))
     ours = [one for one in asyncio.run(ask_file(given, by_meaning=True)) if one.case["kind"] != "control"]
     held = read_set({**given, "questions": []})
-    asked = {"ctxr": ours, **{name: _asked(held, baseline, ours) for name, baseline in BASELINES.items()}}
+    asked = {"ctxr": ours, **{name: _ask_baseline(held, baseline, ours) for name, baseline in BASELINES.items()}}
     for way, wordings in CHANGE_WORDINGS.items():
-        figures = {name: _kept_up([one for one in some if one.way == way]) for name, some in asked.items()}
+        figures = {name: _change_figures([one for one in some if one.way == way]) for name, some in asked.items()}
         what = f"{given['name']}, {wordings}: what holds now, delivered / first; the past, when asked for"
         yield Row(what, figures, f"python -m benchmarks.retrieval.changes {STRANGERS}/{file.name} --meaning")
 
 
-def _kept_up(asked: Sequence[Asked]) -> Figures:
+def _change_figures(asked: Sequence[Asked]) -> Figures:
     now, past = ([one for one in asked if (one.about == "past") == is_past] for is_past in (False, True))
     return (
         fmean(one.is_delivered for one in now),
@@ -145,7 +144,7 @@ def _kept_up(asked: Sequence[Asked]) -> Figures:
     )
 
 
-def _asked(held: QuestionSet, baseline: type[Fts5 | Bm25], ours: Sequence[Asked]) -> list[Asked]:
+def _ask_baseline(held: QuestionSet, baseline: type[Fts5 | Bm25], ours: Sequence[Asked]) -> list[Asked]:
     """Ask a baseline the same questions."""
     texts = {said.id: said.text for one in held.sessions for said in one.messages}
     of_messages, of_sessions = baseline(texts), baseline(_sessions(held))
@@ -161,7 +160,7 @@ def _asked(held: QuestionSet, baseline: type[Fts5 | Bm25], ours: Sequence[Asked]
 
 
 def costs(folder: Path | None) -> Iterator[Row]:
-    """Yield what the import, a search and a chat window cost."""
+    """Yield rows on the costs of the import, a search and a chat window."""
     found, command = peers.measure(folder), "python -m benchmarks --only peers --peers DIR"
     rows: dict[str, Mapping[str, Figures]] = {
         f"import of {peers.MESSAGES} messages: messages/s": {name: (one.rate,) for name, one in found.items()},
@@ -204,7 +203,8 @@ def _search_of_fts5() -> Spread:
         index.executemany("INSERT INTO said VALUES (?)", ((one.text,) for one in islice(texts(MESSAGES), MESSAGES)))
         index.commit()
         asked = "SELECT rowid FROM said WHERE said MATCH ? ORDER BY rank LIMIT ?"
-        return timed(lambda words, _: index.execute(asked, (PORTER.query(words), FOUND)).fetchall(), _typical_queries())
+        limit = MAX_RESULTS
+        return timed(lambda words, _: index.execute(asked, (PORTER.query(words), limit)).fetchall(), _typical_queries())
 
 
 def measure(published: Path | None, folder: Path | None) -> list[Row]:
@@ -219,7 +219,7 @@ def measure(published: Path | None, folder: Path | None) -> list[Row]:
 
 
 def markdown(runs: Sequence[Sequence[Row]]) -> str:
-    """Return the table: means of the runs, the best of each figure in bold."""
+    """Return the table in Markdown: means of the runs, the best of each figure in bold."""
     heads = ("", *PROGRAMS, "±", "command")
     lines = [heads, tuple("---" for _ in heads), *(_cells(same) for same in zip(*runs, strict=True))]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -248,7 +248,7 @@ def _number(figure: float) -> str:
 
 
 def page(table: str, command: str) -> str:
-    """Return docs/figures.md."""
+    """Return the text of docs/figures.md."""
     cores, memory = os.cpu_count(), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     asked = ("git", "rev-parse", "--short=8", "HEAD")
     commit = subprocess.run(asked, cwd=servers.ROOT, capture_output=True, text=True)
@@ -277,7 +277,6 @@ another program's is, `ctxr` loses.
 
 
 def main() -> None:
-    """Measure, print and write."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scoreboard", description=__doc__)
     parser.add_argument("--published", type=Path, metavar="DIR", help="folder with LoCoMo's and LongMemEval's files")
     parser.add_argument("--peers", type=Path, metavar="DIR", help="environment with fast-resume and agentsview")

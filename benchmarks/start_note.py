@@ -1,8 +1,8 @@
-"""What the note of a new chat is worth: python -m benchmarks.start_note
+"""Measure the note that a new chat gets: python -m benchmarks.start_note
 
-Every question of the repository's sets whose conversation belongs to a folder is asked in a new chat of that folder,
-at the set's hour. Told are the note's tokens; how often it names the conversation that the question is about, and how
-often a list of the latest titles does; and how much of it is about other conversations.
+For each question whose conversation belongs to a folder, a new chat in that folder gets its note, at the set's time.
+The tables show the note's tokens, how many of them are about other conversations, and how often the note, or a plain
+list of the latest titles, names the conversation that answers the question.
 """
 
 from __future__ import annotations
@@ -25,55 +25,55 @@ MOST_TOKENS = 300
 
 
 @dataclass(frozen=True)
-class Told:
-    """What one question's chat was told. `latest`: the folder's conversations, the latest first.
+class Note:
+    """The note for one question, and the plain lists that it is compared with. The target answers the question.
 
-    `about_it`: so many of its tokens are about the conversation that the question is about; `stands`: it is told where
-    that one stands; `list_tokens`: of the lists of `LISTS`.
+    `named` and `latest` are sessions: those in the note, and those of the folder, latest first. `target_tokens` is the
+    part of `tokens` about the target. `has_state`: the note has the target's state. `list_tokens` belong to `LISTS`.
     """
 
     question: Question
-    stands: bool
+    has_state: bool
     tokens: int
-    about_it: int
+    target_tokens: int
     named: Sequence[str]
     latest: Sequence[str]
     list_tokens: Sequence[int]
 
-    def names_it(self) -> bool:
-        """Whether the note names the conversation that the question is about."""
+    def names_target(self) -> bool:
+        """Return True if the note names the target."""
         return self.question.sessions[0] in self.named
 
-    def lists_it(self, most: int) -> bool:
-        """Whether a list of so many titles would."""
+    def lists_target(self, most: int) -> bool:
+        """Return True if the target is among the latest `most` conversations."""
         return self.question.sessions[0] in self.latest[:most]
 
 
-async def told_in(asked: QuestionSet) -> list[Told]:
-    """The notes of a set's questions; those about conversations of no folder get none."""
+async def notes_for(asked: QuestionSet) -> list[Note]:
+    """Return the notes for a set's questions, except questions about conversations without a folder."""
     folders = {session.id: session.project for session in asked.sessions}
     async with product_with(asked) as product:
         orchestrator = Orchestrator(product.registry)
         return [
-            await _told(product, orchestrator, one, folder)
+            await _note_for(product, orchestrator, one, folder)
             for one in asked.questions
             if one.is_answerable and one.sessions and (folder := folders[one.sessions[0]])
         ]
 
 
-async def _told(product: Product, orchestrator: Orchestrator, question: Question, folder: str) -> Told:
+async def _note_for(product: Product, orchestrator: Orchestrator, question: Question, folder: str) -> Note:
     outcome = await orchestrator.run({"operation": "note", "query": {"folder": folder}})
-    sessions = await _listed(orchestrator, folder)
+    sessions = await _list_sessions(orchestrator, folder)
     name_of = {one["session_id"]: product.sessions[one["channel"]] for one in sessions}
     named = [name_of[one] for one in outcome["told_of"]]
     lines = [line for line in outcome["note"].splitlines() if line.startswith("- ")]
     about = dict(zip(named, map(tokens_in, lines), strict=True))
     titles = [_title(one) for one in sessions]
-    return Told(
+    return Note(
         question=question,
-        stands=question.sessions[0] in named[:SESSIONS_WITH_STATE],
+        has_state=question.sessions[0] in named[:SESSIONS_WITH_STATE],
         tokens=outcome["tokens"],
-        about_it=about.get(question.sessions[0], 0),
+        target_tokens=about.get(question.sessions[0], 0),
         named=named,
         latest=[name_of[one["session_id"]] for one in sessions],
         list_tokens=[tokens_in("\n".join(titles[:most])) for most in LISTS],
@@ -85,37 +85,37 @@ def _title(one: Mapping[str, Any]) -> str:
     return f'- "{title}" ({one["source"]}, {one["updated_at"][:10]})'
 
 
-async def _listed(orchestrator: Orchestrator, folder: str) -> list[dict[str, Any]]:
+async def _list_sessions(orchestrator: Orchestrator, folder: str) -> list[dict[str, Any]]:
     outcome = await orchestrator.run({"operation": "list", "query": {"project": folder, "limit": 100}})
     sessions: list[dict[str, Any]] = outcome["sessions"]
     return sorted(sessions, key=lambda one: str(one["updated_at"]), reverse=True)
 
 
-def shown(told: Sequence[Told]) -> str:
-    """The tables."""
-    tokens = [one.tokens for one in told]
+def tables(notes: Sequence[Note]) -> str:
+    """Return the tables."""
+    tokens = [one.tokens for one in notes]
     size = [
         ("tokens, median / p95", f"{median(tokens):.0f} / {quantiles(tokens, n=20)[-1]:.0f}"),
         (f"at most {MOST_TOKENS}", _share(one <= MOST_TOKENS for one in tokens)),
-        ("tokens about other conversations, mean", f"{mean(one.tokens - one.about_it for one in told):.0f}"),
+        ("tokens about other conversations, mean", f"{mean(one.tokens - one.target_tokens for one in notes):.0f}"),
         *(
-            (f"tokens of a list of {most}, median", f"{median(one.list_tokens[at] for one in told):.0f}")
+            (f"tokens of a list of {most}, median", f"{median(one.list_tokens[at] for one in notes):.0f}")
             for at, most in enumerate(LISTS)
         ),
     ]
-    continued = [one for one in told if one.question.kind == "continue"]
-    groups = [("to continue", continued), ("about a time", [one for one in told if one.question.kind == "time"])]
+    continued = [one for one in notes if one.question.kind == "continue"]
+    groups = [("to continue", continued), ("about a time", [one for one in notes if one.question.kind == "time"])]
     named = [
         (
             f"{what} ({len(some)})",
-            _share(one.names_it() for one in some),
-            _share(one.stands for one in some),
-            *(_share(one.lists_it(most) for one in some) for most in LISTS),
+            _share(one.names_target() for one in some),
+            _share(one.has_state for one in some),
+            *(_share(one.lists_target(most) for one in some) for most in LISTS),
         )
-        for what, some in (*groups, ("all", told))
+        for what, some in (*groups, ("all", notes))
     ]
-    heads = ("conversation named, questions", "note", "and where it stands", *(f"list of {most}" for most in LISTS))
-    return table(("of the note", ""), size) + "\n\n" + table(heads, named)
+    heads = ("conversation named, questions", "note", "with its state", *(f"list of {most}" for most in LISTS))
+    return table(("note", ""), size) + "\n\n" + table(heads, named)
 
 
 def _share(hits: Iterable[bool]) -> str:
@@ -123,13 +123,12 @@ def _share(hits: Iterable[bool]) -> str:
 
 
 def main() -> None:
-    """Measure and print."""
-    told: list[Told] = []
+    notes: list[Note] = []
     for asked in own_sets():
-        found = asyncio.run(told_in(asked))
-        told += found
+        found = asyncio.run(notes_for(asked))
+        notes += found
         print(f"{asked.name}: {len(found)} of {len(asked.questions)} questions are about conversations of a folder")
-    print("", shown(told), sep="\n")
+    print("", tables(notes), sep="\n")
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""What a chat is told without asking."""
+"""Context that a chat gets without asking."""

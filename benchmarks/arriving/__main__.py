@@ -1,14 +1,12 @@
-"""What a chat is told without asking: python -m benchmarks.arriving [--misses]
+"""Measure the context that a chat gets without asking: python -m benchmarks.arriving [--misses]
 
-- hints: prompts that a past conversation answers, chatty ones, and tasks that nothing answers, each through the hook's
-  gate and the operation `hint`. The conversations stand beside them or in the set of that name in
-  `benchmarks.retrieval`.
-- acts: commands and edits before which a past chat of the project has something to say, and others, each through the
-  hook's gate and the same operation.
-- compactions: chats of coding agents with their summary, written as Claude Code keeps them; a fact is given back if
-  its needle, a few words as they stand in the chat, is in the block.
+- hints: prompts that a past conversation answers, chatty ones, and tasks that no conversation answers. Each passes the
+  hook's filter and the operation `hint`. The conversations are in the same file or in `benchmarks/retrieval/strangers`.
+- acts: commands and edits, some of which a past chat of the project warns of. Each passes the hook's filter and `hint`.
+- compactions: chats with the summary of a compaction, in Claude Code's format. A fact counts as given back if its
+  needle, a few words of the chat, is in the note after the compaction.
 
-All texts are by people who saw no code.
+The authors of the texts had not seen the code.
 """
 
 from __future__ import annotations
@@ -41,14 +39,14 @@ SETS = Path(__file__).parents[1] / "retrieval" / "strangers"
 
 
 async def hints(name: str, misses: list[str]) -> Iterator[tuple[str, ...]]:
-    """Return a row for each kind of prompt."""
+    """Return a row for each kind of prompt: how many there are, hints, right conversations, right evidence."""
     given = json.loads((TEXTS / f"hints_{name}.json").read_text(encoding="utf-8"))
     prompts = given["prompts"]
     if "sessions" not in given:
         given = json.loads((SETS / f"{name}.json").read_text(encoding="utf-8"))
     for one in given["sessions"]:
-        one.pop("user", None)  # all in one registry
-    count, given_count, right, quoted = (Counter[str]() for _ in range(4))
+        one.pop("user", None)  # all users share one registry
+    count, hinted, right, quoted = (Counter[str]() for _ in range(4))
     async with product_with(read_set({**given, "questions": []}), by_meaning=True) as product:
         orchestrator = Orchestrator(product.registry, meaning=product.meaning)
         stored = product.stored_ids()
@@ -59,7 +57,7 @@ async def hints(name: str, misses: list[str]) -> Iterator[tuple[str, ...]]:
             answer = await orchestrator.run({"operation": "hint", "query": {"text": prompt["text"]}, "source": "codex"})
             if answer["hint"]:
                 is_right = product.sessions[answer["channel"]] == prompt["session"]
-                given_count[prompt["kind"]] += 1
+                hinted[prompt["kind"]] += 1
                 right[prompt["kind"]] += is_right
                 evidence = {stored[one] for one in prompt["evidence"]}
                 quoted[prompt["kind"]] += bool(evidence.intersection(answer["told_of"]))
@@ -67,15 +65,14 @@ async def hints(name: str, misses: list[str]) -> Iterator[tuple[str, ...]]:
                     misses.append(f"{name} {prompt['kind']}: {prompt['text']}\n{answer['hint']}")
         await orchestrator.settle()
     return (
-        (f"{name}: {kind}", f"{n}", f"{given_count[kind]}", f"{right[kind]}", f"{quoted[kind]}")
-        for kind, n in count.items()
+        (f"{name}: {kind}", f"{n}", f"{hinted[kind]}", f"{right[kind]}", f"{quoted[kind]}") for kind, n in count.items()
     )
 
 
 async def acts(name: str, misses: list[str]) -> Iterator[tuple[str, ...]]:
-    """Return a row for the acts that a history speaks against, and one for the others."""
+    """Return a row for the acts that a history warns of, and one for the others."""
     given = json.loads((TEXTS / f"{name}.json").read_text(encoding="utf-8"))
-    count, told, right, quoted = (Counter[str]() for _ in range(4))
+    count, hinted, right, quoted = (Counter[str]() for _ in range(4))
     with tempfile.TemporaryDirectory() as home:
         orchestrator = Orchestrator(Registry(f"sqlite:///{home}/registry.db"))
         stored: dict[str, str] = {}
@@ -93,14 +90,14 @@ async def acts(name: str, misses: list[str]) -> Iterator[tuple[str, ...]]:
             answer = await orchestrator.run({"operation": "hint", "query": asked}) if asked else {"hint": ""}
             if answer["hint"]:
                 is_right = bool(expected) and answer["channel"] == f"session_{expected['history']}"
-                told[kind] += 1
+                hinted[kind] += 1
                 right[kind] += is_right
                 quoted[kind] += is_right and any(stored[one] in answer["told_of"] for one in expected["messages"])
                 if not is_right:
                     misses.append(f"{act['id']}: {act['input']}\n{answer['hint']}")
         await orchestrator.settle()
     return (
-        (f"{name}: {kind}", f"{n}", f"{told[kind]}", f"{right[kind]}", f"{quoted[kind]}") for kind, n in count.items()
+        (f"{name}: {kind}", f"{n}", f"{hinted[kind]}", f"{right[kind]}", f"{quoted[kind]}") for kind, n in count.items()
     )
 
 
@@ -118,7 +115,7 @@ def _logged(message: Mapping[str, Any]) -> dict[str, Any]:
 def compactions(name: str, misses: list[str]) -> Iterator[tuple[str, ...]]:
     """Yield a row for each kind of fact: how many there are, and how many are given back."""
     transcripts = json.loads((TEXTS / f"{name}.json").read_text(encoding="utf-8"))["transcripts"]
-    facts, back = Counter[str](), Counter[str]()
+    facts, given_back = Counter[str](), Counter[str]()
     with tempfile.TemporaryDirectory() as home:
         os.environ.update(HOME=home, CTXR_HOME=f"{home}/ctxr", CTXR_EMBED_MODEL="off", CTXR_SHARED="off")
         for number, transcript in enumerate(transcripts, 1):
@@ -126,15 +123,15 @@ def compactions(name: str, misses: list[str]) -> Iterator[tuple[str, ...]]:
         CliRunner().invoke(cli, ["sync"], prog_name="ctxr")
         for number, transcript in enumerate(transcripts, 1):
             words = ["note", CWD, "--session", session_id(number), "--compacted"]
-            told = _plain(CliRunner().invoke(cli, words, prog_name="ctxr").output)
+            note = _plain(CliRunner().invoke(cli, words, prog_name="ctxr").output)
             for fact in transcript["dropped"]:
-                is_back = _plain(fact["needle"]) in told
+                is_back = _plain(fact["needle"]) in note
                 facts[fact["kind"]] += 1
-                back[fact["kind"]] += is_back
+                given_back[fact["kind"]] += is_back
                 if not is_back:
                     misses.append(f"{transcript['id']} {fact['kind']}: {fact['what']}")
-    yield from ((f"{name}: {kind}", f"{n}", f"{back[kind]}") for kind, n in facts.items())
-    yield f"{name}: all", f"{facts.total()}", f"{back.total()}"
+    yield from ((f"{name}: {kind}", f"{n}", f"{given_back[kind]}") for kind, n in facts.items())
+    yield f"{name}: all", f"{facts.total()}", f"{given_back.total()}"
 
 
 def _dialogue(number: int, messages: Sequence[Mapping[str, Any]], summary: str) -> Dialogue:
@@ -157,9 +154,8 @@ def _plain(text: str) -> str:
 
 
 def main() -> None:
-    """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--misses", action="store_true", help="also print what is wrong or missing")
+    parser.add_argument("--misses", action="store_true", help="also print wrong hints and missing facts")
     options = parser.parse_args()
     misses: list[str] = []
     names = [file.stem.removeprefix("hints_") for file in sorted(TEXTS.glob("hints_*.json"))]
