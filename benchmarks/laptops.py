@@ -144,7 +144,7 @@ async def run(database: str, rounds: int) -> None:
             stack.callback(shutil.rmtree, home, ignore_errors=True)
             laptops.append(await asyncio.to_thread(Laptop, name, home, f"http://127.0.0.1:{proxy.port}", token))
             stack.callback(laptops[-1].service.kill)
-            await laptops[-1].service.soon_again()
+            await laptops[-1].service.restart_quickly()
         errors = await _write_and_kill(laptops, remote, rounds)
         proxy.is_reliable = True
         for laptop in (*laptops, *laptops):  # the first pulls what the second pushes
@@ -167,7 +167,7 @@ async def _write_and_kill(laptops: list[Laptop], remote: Service, rounds: int) -
             group.create_task(log_until_stopped(laptop.service.url, laptop.writers, stop, errors))
         for machine in (*(laptop.service for laptop in laptops), remote) * rounds:
             await asyncio.sleep(random.uniform(1, 4))
-            await machine.soon_again()
+            await machine.restart_quickly()
         stop.set()
     for error in errors[:5]:
         print("  ", error)

@@ -1,1 +1,1 @@
-"""What a registry does when things break: `python -m benchmarks.faults`."""
+"""Fault injection: `python -m benchmarks.faults`."""

@@ -1,7 +1,7 @@
-"""What a registry does when things break: python -m benchmarks.faults [--only NAME …] [--kills N] [--minutes N]
+"""Inject faults under load: python -m benchmarks.faults [--only NAME …] [--kills N] [--minutes N]
 
-Each fault happens to a real `ctxr serve` while clients log turn by turn; then what they were told is stored is held
-against what is. `lost` and `doubled` should be 0. `bytes` happens to a registry's file alone.
+Each fault hits a real `ctxr serve` while clients log turn by turn. Then all channels are read back and compared with
+what was acknowledged: `lost` and `doubled` should be 0. The fault `bytes` damages a registry's file without a server.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from benchmarks.costs.load import (
     outcome,
     own_and_shared_writer,
 )
-from benchmarks.faults.of_the_file import byte_flips
-from benchmarks.faults.of_the_load import crowd, mixed, steady
-from benchmarks.faults.of_the_machine import DISK, SETTLED_S, clock_back, full_disk, kills
-from benchmarks.faults.of_the_server import outage
+from benchmarks.faults.damaged_file import change_bytes
+from benchmarks.faults.database_outage import outage
+from benchmarks.faults.loads import crowd, mixed, steady
+from benchmarks.faults.machine_faults import DISK, SETTLED_S, full_disk, kills, wrong_clock
 from benchmarks.faults.service import Service, service
 from benchmarks.setup.writers import Writer, audit
 
 Fault = Callable[[Service], Awaitable[None]]
 BYTES = "bytes"
 CHATS = {"mixed": 100}
-"""Pairs of conversations that a client takes in turn, so that they stay as short as real ones; 1 by default."""
+"""Pairs of conversations per client, 1 by default. In a long run more of them keep each as short as a real one."""
 
 
 def faults(options: argparse.Namespace) -> dict[str, tuple[Fault, Sequence[str]]]:
-    """By name, what happens, and on which databases."""
+    """Return each fault by name, with the databases it is tested on."""
     both = ("sqlite", "postgresql")
     return {
         "kills": (lambda running: kills(running, options.kills), both),
         "full-disk": (full_disk, ("sqlite",)),
-        "clock": (clock_back, both),
+        "clock": (wrong_clock, both),
         "crowd": (crowd, both),
         "outage": (outage, ("postgresql",)),
         "pooler": (steady, ("pgbouncer",)),
@@ -51,7 +51,7 @@ def faults(options: argparse.Namespace) -> dict[str, tuple[Fault, Sequence[str]]
 
 
 async def under_load(what: str, fault: Fault, database: str, disk: str = "") -> Outcome:
-    """Clients log while the fault happens, and a little longer; then all is read back."""
+    """Inject the fault while clients log, and read everything back. `disk` is the size of the registry's own disk."""
     writers = [
         [writer for chat in range(CHATS.get(what, 1)) for writer in own_and_shared_writer(f"client{number}", chat)]
         for number in range(HTTP_CLIENTS)
@@ -73,20 +73,19 @@ async def under_load(what: str, fault: Fault, database: str, disk: str = "") -> 
 async def _writing(url: str, writers: Sequence[Sequence[Writer]], errors: list[str]) -> AsyncIterator[None]:
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        for told in writers:
-            group.create_task(log_until_stopped(url, told, stop, errors))
+        for client_writers in writers:
+            group.create_task(log_until_stopped(url, client_writers, stop, errors))
         yield
         stop.set()
 
 
 def main() -> None:
-    """Let happen what is asked for, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.faults", description=__doc__)
     parser.add_argument("--only", action="append", metavar="NAME", help="one fault; may be repeated")
     parser.add_argument("--on", action="append", metavar="DATABASE", help="sqlite, postgresql or pgbouncer")
     parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument("--minutes", type=float, default=30.0, help="how long the mixed load goes on")
-    parser.add_argument("--copies", type=int, default=20, help="of a registry whose bytes turn over")
+    parser.add_argument("--minutes", type=float, default=30.0, help="duration of the mixed load")
+    parser.add_argument("--copies", type=int, default=20, help="damaged copies of a registry's file")
     options = parser.parse_args()
     print(*OUTCOME_HEADS, sep=" | ")
     for name, (fault, databases) in faults(options).items():
@@ -95,7 +94,7 @@ def main() -> None:
                 disk = DISK if fault is full_disk else ""
                 print(*asyncio.run(under_load(name, fault, database, disk)).row(), sep=" | ", flush=True)
     if BYTES in (options.only or [BYTES]):
-        print("", byte_flips(options.copies), sep="\n")
+        print("", change_bytes(options.copies), sep="\n")
 
 
 if __name__ == "__main__":

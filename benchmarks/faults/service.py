@@ -1,4 +1,4 @@
-"""A real `ctxr serve` in a folder of its own, which can be ended and started again."""
+"""A real `ctxr serve` with its own home, which can be killed and restarted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORKED.set_forkserver_preload(["cli.main", "cli.running.serve"])
 
 
 def serve(home: Path, port: int, env: dict[str, str]) -> None:
-    """`ctxr serve` in a process that was forked."""
+    """Run `ctxr serve` in a forked process."""
     os.environ.clear()
     os.environ.update(env)
     with (home / "server.log").open("ab") as log:
@@ -33,52 +33,51 @@ def serve(home: Path, port: int, env: dict[str, str]) -> None:
 
 
 class Service:
-    """It serves over HTTP, under another command if need be."""
+    """A running `ctxr serve`. `more` are further environment variables."""
 
     def __init__(self, home: Path, database_url: str = "", at_end: ExitStack | None = None, /, **more: str) -> None:
         self.home, self.port, self.database_url = home, servers.free_port(), database_url
         self.url = f"http://127.0.0.1:{self.port}/mcp"
         self.turns: Callable[[], int] = int
-        """How many turns those who log were told are stored."""
+        """Returns the number of turns that were acknowledged to all clients."""
         self.forked = serve
-        """What a fork of this process does to serve."""
+        """The function that a forked process runs."""
         self.at_end = at_end or ExitStack()
-        """Ends what a fault leaves running, when the registry is gone."""
+        """Stops what a fault has started, after the server has ended."""
         given = {"CTXR_DATABASE_URL": database_url} if database_url else {}
-        # No history of who runs this is read, and no model takes the processor.
+        # HOME: the user's own histories must not be imported
         self.env = servers.environment(home) | {"CTXR_EMBED_MODEL": "off", "HOME": str(home), **given, **more}
-        self.process: subprocess.Popen[bytes] | ForkServerProcess = self._started()
+        self.process: subprocess.Popen[bytes] | ForkServerProcess = self._start()
 
-    def _started(self, **more: str) -> subprocess.Popen[bytes]:
+    def _start(self, **more: str) -> subprocess.Popen[bytes]:
         return servers.start_http(servers.PRODUCT_HTTP, self.home, self.port, self.env | more)
 
-    async def again(self, **more: str) -> None:
-        """Kill it (-9) and start it again, with more in its environment."""
+    async def restart(self, **more: str) -> None:
+        """Kill the server (-9) and start it with further environment variables."""
         self.kill()
-        self.process = await asyncio.to_thread(partial(self._started, **more))
+        self.process = await asyncio.to_thread(partial(self._start, **more))
 
     @property
     def pid(self) -> int:
-        """Of the process that serves."""
         return self.process.pid or 0
 
     def kill(self) -> None:
-        """End it at once, and wait until it is gone."""
+        """Kill the server (-9) and wait until it has ended."""
         self.process.kill()
         self.process.join() if isinstance(self.process, ForkServerProcess) else self.process.wait()
 
-    async def soon_again(self) -> None:
-        """The same, in a process that has the program in it already: a hundred starts would take too long."""
+    async def restart_quickly(self) -> None:
+        """Kill the server and start it as a fork that has imported the program, which is faster than `restart`."""
         self.kill()
         self.process = FORKED.Process(target=self.forked, args=(self.home, self.port, self.env))
         self.process.start()
         await asyncio.to_thread(servers.until_accepted, self.port)
-        await asked(self.port, "GET /health", "Connection: close\r\n\r\n")  # it listens before it answers
+        await send_raw(self.port, "GET /health", "Connection: close\r\n\r\n")  # waits until it answers
 
 
 @contextmanager
 def service(database: str, disk: str = "") -> Iterator[Service]:
-    """One over a new registry, by its database's name; `disk`: in memory, of that size, and its own (root only)."""
+    """Run a service with a new registry on the named database; `disk`: size of a RAM disk for its home (needs root)."""
     with ExitStack() as stack:
         home = Path(tempfile.mkdtemp(prefix="ctxr-faults-"))
         stack.callback(shutil.rmtree, home, ignore_errors=True)
@@ -91,8 +90,8 @@ def service(database: str, disk: str = "") -> Iterator[Service]:
         yield running
 
 
-async def asked(port: int, what: str, end: str) -> bytes:
-    """What is answered to a request, whose headers may never end."""
+async def send_raw(port: int, what: str, end: str) -> bytes:
+    """Send a request line and `end`, which may leave the headers unfinished; return the answer or the error's name."""
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(f"{what} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{end}".encode())

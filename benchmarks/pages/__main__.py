@@ -1,9 +1,8 @@
-"""The pages in a browser: python -m benchmarks.pages [--only speed|access|order] [--folder DIR] [--channels N] …
+"""Measure the pages in a browser: python -m benchmarks.pages [--only speed|access|order] [--folder DIR] …
 
-`speed` opens every page of a large registry: first byte, first contentful paint, what it cost the server. `access`
-counts what axe-core finds on every page in 2 languages, 2 themes and 3 widths. `order` asks the questions of the sets
-on the page and through the tool. The registry is made in the folder if it is not there yet, and kept; without a folder
-it is gone afterwards.
+`speed` opens every page of a large registry and measures first byte, first contentful paint and the server's CPU time.
+`access` counts the findings of axe-core on every page in 2 languages, 2 themes and 3 widths. `order` compares the
+results of the search page with those of the tool. With --folder the registry is kept there and reused.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ CHROMIUM = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 
 
 def registry_in(folder: Path, options: argparse.Namespace) -> dict[str, str]:
-    """See that the folder holds a registry of the wanted size; the addresses of its pages."""
+    """Create the registry if the folder has none; return the addresses of its pages, by name."""
     file = folder / "registry.db"
     is_new = not file.exists()
     folder.mkdir(parents=True, exist_ok=True)
@@ -47,8 +46,8 @@ def registry_in(folder: Path, options: argparse.Namespace) -> dict[str, str]:
     return {name: address for name, address in chosen if not options.page or options.page in name}
 
 
-async def in_browser(options: argparse.Namespace, folder: Path) -> None:
-    """Measure speed and access over one server."""
+async def measure_in_browser(options: argparse.Namespace, folder: Path) -> None:
+    """Measure speed and accessibility on one server, and print the tables."""
     addresses = await asyncio.to_thread(registry_in, folder, options)
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
@@ -65,27 +64,26 @@ async def in_browser(options: argparse.Namespace, folder: Path) -> None:
         await browser.close()
 
 
-async def in_order(_options: argparse.Namespace, _folder: Path) -> None:
-    """Ask every set."""
+async def measure_order(_options: argparse.Namespace, _folder: Path) -> None:
+    """Compare the order of results for every set, and print the table."""
     found = [await order.places(one) for one in own_sets()]
     print(table(order.HEADS, [one.row() for one in found]), *(text for one in found for text in one.differ), sep="\n")
 
 
 PARTS: dict[str, Callable[[argparse.Namespace, Path], Coroutine[Any, Any, None]]] = {
-    "speed": in_browser,
-    "access": in_browser,
-    "order": in_order,
+    "speed": measure_in_browser,
+    "access": measure_in_browser,
+    "order": measure_order,
 }
 
 
 def main() -> None:
-    """Measure what is asked for, and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pages", description=__doc__)
     parser.add_argument("--only", action="append", choices=PARTS, help="one part; may be repeated")
-    parser.add_argument("--folder", type=Path, help="where the registry is kept")
+    parser.add_argument("--folder", type=Path, help="folder that keeps the registry")
     parser.add_argument("--channels", type=int, default=50_000)
     parser.add_argument("--executions", type=int, default=1_000_000)
-    parser.add_argument("--page", help="only pages whose names have this")
+    parser.add_argument("--page", help="only pages whose names contain this")
     options = parser.parse_args()
     options.only = options.only or list(PARTS)
     with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""What axe-core finds wrong with each page, in both languages and themes, at three widths."""
+"""Check the accessibility of each page with axe-core, in both languages and themes, at three widths."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.pages.axe import axe_script, violations
 LOCALES = ("en-US", "ko-KR")
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 WIDTHS = (390, 800, 1440)
-# Every menu is opened at once. A row that one covers in part is hidden: nobody points at it while the menu is open.
+# Opens all menus at once. Rows behind an open menu are hidden, because they cannot be used while it is open.
 OPEN = """() => {
   document.querySelectorAll("details:not(.about)").forEach((one) => (one.open = true));
   const menus = [...document.querySelectorAll(".menu > .pop")].map((one) => one.getBoundingClientRect());
@@ -28,7 +28,7 @@ OPEN = """() => {
 
 
 async def findings(browser: Browser, url: str, addresses: Mapping[str, str]) -> AsyncIterator[tuple[str, list[str]]]:
-    """Each view, and what is wrong with it; what does not fit its width is wrong, too."""
+    """Yield each view with its findings: those of axe-core, and a page wider than the window."""
     script = axe_script()
     for locale, theme, width in product(LOCALES, THEMES, WIDTHS):
         context = await browser.new_context(

@@ -1,4 +1,4 @@
-"""Every page of a registry that is filled: what it is called here, and where it is."""
+"""Names and addresses of all pages of a filled registry."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from registry.registry import Registry
 from registry.storage.tables import channel, conversation, execution
 
 FULL = ("home", "search: words", "search: korean words", "search: newest first", "runs")  # lists of more than one page
-FRAGMENTS = ("palette", "beside it")  # parts of other pages: what is said of a whole page does not hold
+FRAGMENTS = ("palette", "beside it")  # parts of pages: rules for whole pages do not apply
 ROWS, MESSAGES = "main [data-row]", "#detail article.message"
-SHOWS = {  # what stands on a page that is as it should be; rows, where a page is not named
+SHOWS = {  # an element that each page must contain; pages not named here must contain rows
     **{name: f"{ROWS} mark" for name in ("search: words", "search: korean words", "search: newest first")},
     "search: nothing": ".list .empty",
     "overview": ".year rect",
@@ -39,9 +39,9 @@ WORDS = {"words": "postgres connection pool", "korean words": "배포 실패 원
 
 
 def pages(registry: Registry) -> Mapping[str, str]:
-    """The address of each page by its name. Raises LookupError where the registry has nothing to show on one.
+    """Return the address of each page by its name. LookupError if the registry has nothing to show on one.
 
-    The oldest of each kind: of runs those that the program itself recorded, with steps at their own times.
+    Pages show the oldest record of a kind, because the oldest runs are real ones with the times of their steps.
     """
 
     def first(column: Column[str], *conditions: ColumnElement[bool]) -> str:
@@ -104,10 +104,10 @@ def pages(registry: Registry) -> Mapping[str, str]:
 
 
 async def open_page(page: Page, url: str, name: str, address: str) -> None:
-    """Open a page, and see that it is the page and not an error or an empty list. Raises AssertionError."""
+    """Open a page. AssertionError if it shows an error or an empty list."""
     answer = await page.goto(url + address)
     assert answer
     assert answer.status == (404 if name == "not there" else 200), f"{name}: {answer.status}"
-    assert await page.locator(SHOWS.get(name, ROWS)).count(), f"{name}: nothing on it"
+    assert await page.locator(SHOWS.get(name, ROWS)).count(), f"{name}: shows nothing"
     rows = await page.locator("[data-row]").count()
     assert name not in FULL or rows >= 50, f"{name}: {rows} rows"

@@ -1,7 +1,7 @@
-"""A registry of years in minutes: the texts of the question sets and runs of the program, copied into its own tables.
+"""Fill a large registry within minutes, by copying the texts of the question sets and recorded runs into the tables.
 
-The first channel is long, and every hundredth of the others is deleted. Times are counted back from now,
-and rows lie in their order, as they come in life.
+The first channel is long, and every hundredth channel is deleted. Rows are inserted in the order of their times, which
+end now.
 """
 
 from __future__ import annotations
@@ -29,13 +29,12 @@ from registry.storage.tables import channel, conversation, execution, tag
 from registry.text.analysis.analyzer import ANALYZER_VERSION, analyze
 
 MAX_MESSAGES = 8
-LONG = 3_000
-"""Messages of the first channel."""
+LONG = 3_000  # messages of the first channel
 DAYS = 400
-DELETED_EACH, TAGGED_EACH, FAILED_EACH = 100, 10, 97
+DELETED_EACH, TAGGED_EACH, FAILED_EACH = 100, 10, 97  # one channel, channel and run in this many
 BATCH = 10_000
 COPIED = str(insert(execution).compile(dialect=sqlite.dialect(paramstyle="named")))
-"""JSON goes in as it came out: to read and write it would take most of the time."""
+"""Plain SQL: parsing and writing the JSON columns would take most of the time."""
 SOURCES = ("cursor", "claude-code", "codex", "claude", "chatgpt", "gemini-cli")
 CLIENTS = ("cursor-vscode 1.7.3", "claude-code/2.1.330", "codex/0.169.0", "claude-desktop/1.2", None)
 MODELS = ("gpt-5-codex", "claude-sonnet-4-5", "gemini-2.5-pro")
@@ -44,7 +43,7 @@ FAILURE = {"status": "failed", "error_code": ERROR["code"], "error": json.dumps(
 
 
 def fill(registry: Registry, channels: int, executions: int) -> None:
-    """Fill an empty registry with so many channels, some eight messages in each, and so many runs."""
+    """Fill an empty registry with channels of up to `MAX_MESSAGES` messages, and with runs."""
     dice = random.Random(5)
     with registry.engine.execution_options(write=True).connect() as connection:
         tx = WriteTransaction(ReadTransaction(connection))
@@ -166,7 +165,7 @@ def _usage(length: int, seq: int) -> dict[str, Any]:
 
 
 async def _runs(registry: Registry) -> list[dict[str, Any]]:
-    """Rows of runs as the program records them, JSON as it is stored: what is asked most, of this registry."""
+    """Run frequent operations on the registry; return their execution rows, with JSON as it is stored."""
     _, questions = _material()
     orchestrator = Orchestrator(registry)
     asked = [one.text for one in questions[::60]]
@@ -193,7 +192,7 @@ async def _runs(registry: Registry) -> list[dict[str, Any]]:
 def _execution_rows(
     count: int, channels: int, templates: list[dict[str, Any]], dice: random.Random
 ) -> Iterator[dict[str, Any]]:
-    """Runs like the templates, more of them the nearer to now, one in hundred failed."""
+    """Yield rows like the templates, denser towards now; one in `FAILED_EACH` has failed."""
     _, questions = _material()
     until = now()
     for number in range(count):

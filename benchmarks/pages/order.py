@@ -1,4 +1,4 @@
-"""Whether words find on a page what they find for an AI: the right conversation's place on `/?q=` and in the tool."""
+"""Compare the results of the search page (`/?q=`) with those of the tool `search_sessions`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROW = re.compile(r'<article class="channel"[^>]* data-id="([^"]*)"')
 
 @dataclass
 class Places:
-    """How often the right conversation stands where."""
+    """Counts for one set: questions, equal results, and right conversations in first place."""
 
     name: str
     asked: int = 0
@@ -31,12 +31,11 @@ class Places:
     differ: list[str] = field(default_factory=list)
 
     def row(self) -> tuple[str, ...]:
-        """The set as a line of a table."""
         return (self.name, *map(str, (self.asked, self.same, self.first, self.first_in_tool)))
 
 
 async def places(asked: QuestionSet) -> Places:
-    """Ask every question that one conversation answers, both ways."""
+    """Ask every answerable question both ways, and count."""
     found = Places(asked.name)
     async with product_with(asked) as product:
         app = assemble("127.0.0.1", ON_LOOPBACK)

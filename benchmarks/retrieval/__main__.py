@@ -1,8 +1,8 @@
-"""How well the right session and message are found: python -m benchmarks.retrieval [--set NAME] [--misses] …
+"""Measure search quality: python -m benchmarks.retrieval [--set NAME] [--misses] …
 
-Everything is asked through the tools. `answered` is the share that got an answer which does not call itself a guess:
-for questions that nothing answers these are false answers. A token is four characters. LoCoMo, LongMemEval and BEAM
-are read from a folder (--published) under the names of files their authors gave them.
+All questions of the sets are asked through the tools, and through SQLite's FTS5 for comparison. `answered` is the share
+of answers without low confidence; for questions that nothing answers, these are false answers. A token is four
+characters. LoCoMo, LongMemEval and BEAM are read from a folder (--published) under their authors' file names.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from benchmarks.retrieval.question_sets import QuestionSet, as_yardstick, own_se
 
 
 async def outcomes_of(asked: QuestionSet, *, by_meaning: bool = False) -> list[Outcome]:
-    """Every question of a set, by the product and by the baselines."""
+    """Ask every question of a set, through the product and the baselines."""
     async with product_with(asked, by_meaning=by_meaning) as product:
         found = [one async for one in ask_all(product, asked.questions)]
     return [*found, *baseline_outcomes(asked)]
 
 
 def chosen_sets(options: argparse.Namespace) -> Iterator[QuestionSet]:
-    """The sets to be measured, with the kinds of questions that are wanted."""
+    """Yield the chosen sets with the chosen kinds of questions."""
     own = own_sets()
     sets: list[QuestionSet] = [with_foreign(one, own) for one in own]
     sets += [one for file in options.file for one in sets_in(file)]
@@ -45,7 +45,7 @@ def chosen_sets(options: argparse.Namespace) -> Iterator[QuestionSet]:
 
 
 def measure(sets: Collection[QuestionSet], options: argparse.Namespace) -> dict[str, Any]:
-    """Ask and print; sets of one name are one table. The figures for machines."""
+    """Ask all questions and print a table for each name of a set; return the figures as JSON."""
     outcomes: dict[str, list[Outcome]] = {}
     for asked in sets:
         outcomes.setdefault(asked.name, []).extend(asyncio.run(outcomes_of(asked, by_meaning=options.meaning)))
@@ -57,19 +57,22 @@ def measure(sets: Collection[QuestionSet], options: argparse.Namespace) -> dict[
 
 
 def main() -> None:
-    """Measure what is asked for, and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.retrieval", description=__doc__)
     parser.add_argument("--set", action="append", metavar="NAME", help="one set; may be repeated")
     parser.add_argument("--kind", action="append", help="one kind of question; may be repeated")
-    parser.add_argument("--misses", action="store_true", help="print each missed question, and what came instead")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
-    parser.add_argument("--published", type=Path, metavar="DIR", help="where files of public benchmarks lie")
-    parser.add_argument("--most", type=int, default=1_000_000, help="so many sets of them at most")
-    parser.add_argument("--one-in", type=int, default=1, metavar="N", help="of the questions of a set one in so many")
-    parser.add_argument("--file", type=Path, action="append", default=[], help="a further set, in the form of ours")
-    parser.add_argument("--ablate", action="store_true", help="print what each rule of finding gains, and no more")
-    parser.add_argument("--yardstick", type=Path, metavar="DIR", help="write the sets there as words45.py reads them")
-    parser.add_argument("--meaning", action="store_true", help="also by meaning, with the configured model")
+    parser.add_argument("--misses", action="store_true", help="print each missed question with its answer")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
+    parser.add_argument("--published", type=Path, metavar="DIR", help="folder of the public benchmarks' files")
+    parser.add_argument("--most", type=int, default=1_000_000, help="maximum number of public sets")
+    parser.add_argument("--one-in", type=int, default=1, metavar="N", help="ask only every Nth question of a set")
+    parser.add_argument(
+        "--file", type=Path, action="append", default=[], help="a further set, in the format of `sets/`"
+    )
+    parser.add_argument("--ablate", action="store_true", help="only print what each ranking rule gains")
+    parser.add_argument(
+        "--yardstick", type=Path, metavar="DIR", help="only write the sets there, in the format of words45.py"
+    )
+    parser.add_argument("--meaning", action="store_true", help="also search by meaning, with the configured model")
     options = parser.parse_args()
     sets = list(chosen_sets(options))
     if options.ablate:

@@ -1,4 +1,4 @@
-"""Measure what each rule of finding gains: the right conversation first, with the rule and without it."""
+"""Measure what each ranking rule gains: how often the right conversation is first, with and without it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from registry.text.ranking import weights
 from registry.text.request import query
 
 SPOKEN = ["user", "assistant"]
-Change = tuple[Any, str, Any]  # a module, the name of a rule's function or constant, and what takes its place
+Change = tuple[Any, str, Any]  # module, name of the rule's function or constant, replacement
 
 
-def _nothing(*_: Any) -> tuple[()]:
+def _no_spellings(*_: Any) -> tuple[()]:
     return ()
 
 
@@ -39,7 +39,7 @@ RULES: Mapping[str, Sequence[Change]] = {
     "titles": [(weights, "TITLE", 0.0)],
     "the model": [(weights, "MODEL", 0.0)],
     "dates in the request": [(weights, "DATE", 0.0)],
-    "other spellings of names": [(query, "_other_spellings", _nothing)],
+    "other spellings of names": [(query, "_other_spellings", _no_spellings)],
     "typos": [(retrieval, "correct", _no_correction)],
     "half weight of general words": [(query, "_GENERIC", 1.0)],
     "echoes": [(retrieval, "find_non_answers", lambda *_: frozenset())],
@@ -49,7 +49,7 @@ HEADS = ("without", "mean @1", "@5")
 
 @contextmanager
 def without(changes: Sequence[Change]) -> Iterator[None]:
-    """Replace a rule's functions and constants, for a while."""
+    """Replace a rule's functions and constants within the context."""
     before = [(module, name, getattr(module, name)) for module, name, _ in changes]
     try:
         for module, name, value in changes:
@@ -91,14 +91,14 @@ async def _measure(
             with without(changes):
                 for question in (one for one in asked.questions if one.is_answerable and one.sessions):
                     for also in ([], list(question.also)) if question.also else ([],):
-                        first = [sessions[one] for one in await _channels(product, question, also)]
+                        first = [sessions[one] for one in await _first_channels(product, question, also)]
                         right = set(question.sessions)
                         of = f"{asked.name}, also" if also else asked.name
                         hit = bool(right & set(first[:1])), bool(right & set(first[:5]))
                         hits[name].setdefault(of, []).append(hit)
 
 
-async def _channels(product: Product, question: Question, also: list[str]) -> list[int]:
+async def _first_channels(product: Product, question: Question, also: list[str]) -> list[int]:
     meant = await product.meaning.embed_query(lookup.subject_of(question.text), also) if product.meaning else None
     run = Run(product.registry, Recorder("extract", "benchmark", None, None), query_vector=meant)
 

@@ -1,4 +1,4 @@
-"""Every question, asked in every way the tools allow."""
+"""Ask each question in each way that the tools allow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHARACTERS_A_TOKEN = 4
 
 @dataclass(frozen=True)
 class Way:
-    """How a question is put to a tool."""
+    """A way to ask a question: the tool, with or without the channel and other wordings (`also`)."""
 
     name: str
     tool: str
@@ -25,13 +25,16 @@ class Way:
     with_also: bool = False
 
     def takes(self, question: Question) -> bool:
-        """Whether a question can be asked like this. A question of another life in the set has its answer there."""
+        """Return True if a question can be asked in this way.
+
+        `other_life` questions are asked in a channel only, because another channel of the set answers them.
+        """
         if self.with_also and not question.also:
             return False
         return bool(question.sessions) if self.in_channel else question.kind != "other_life"
 
     def arguments(self, question: Question, channel: str, limit: int | None = None) -> dict[str, Any]:
-        """The tool's arguments."""
+        """Return the tool's arguments."""
         also = {"also": list(question.also)} if self.with_also else {}
         if self.tool == "search_sessions":
             return {"query": question.text, "project": "all", **also}
@@ -51,10 +54,11 @@ WAYS = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one question.
+    """The answer to one question.
 
-    `sessions` and `first` (messages of an answer that is asked for 10) are in their order; `messages` are all that
-    the answer holds by default; `until_fact` counts the tokens up to the end of the first message that answers.
+    `sessions` are ranked. `messages` are those of the default answer, and `first` those of an answer with a limit of
+    `FIRST`. `until_fact` is the number of tokens up to the end of the first message that answers. `lost` gives for each
+    missing message the reason.
     """
 
     question: Question
@@ -73,12 +77,12 @@ class Outcome:
 
     @property
     def is_answered(self) -> bool:
-        """Something came, and not as a guess."""
+        """Return True if there is an answer and its confidence is not low."""
         return self.is_found and self.confidence != "low"
 
     @property
     def is_missed(self) -> bool:
-        """Nothing of what answers came, or another session first; for a question without answer: it got one."""
+        """Return True if all evidence is missing or another session is first; if unanswerable, if it was answered."""
         if not self.question.is_answerable:
             return self.is_answered
         is_other = not self.in_channel and self.sessions[:1] != [*self.question.sessions[:1]]
@@ -88,7 +92,7 @@ class Outcome:
 async def ask_all(
     product: Product, questions: Collection[Question], ways: Collection[Way] = WAYS
 ) -> AsyncIterator[Outcome]:
-    """Every question in every one of the ways that it and the tools allow."""
+    """Ask every question in every way that it and the tools allow."""
     losses = await Losses.of(product)
     for way in ways:
         if way.with_also and not await product.takes_also(way.tool):
@@ -127,14 +131,14 @@ async def _ask(product: Product, way: Way, question: Question, losses: Losses) -
 
 
 def _sessions_of(product: Product, answer: Answer) -> list[str]:
-    """The sessions an answer names, best first."""
+    """Return the sessions that an answer names, best first."""
     result = answer.result
     named = [*result.get("sessions", []), *([result] if "channel" in result else []), *(result.get("candidates") or [])]
     return list(dict.fromkeys(product.sessions[one["channel"]] for one in named))
 
 
 def _evidence(product: Product, way: Way, question: Question) -> frozenset[str]:
-    """What an answer can hold at best: asked of one channel, what is in that."""
+    """Return the evidence that an answer can hold: in a channel, only that channel's."""
     if not way.in_channel:
         return question.evidence
     return frozenset(one for one in question.evidence if product.session_of(one) == question.sessions[0])

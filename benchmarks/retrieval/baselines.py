@@ -1,4 +1,4 @@
-"""Plain searches on the same questions: SQLite's FTS5, and BM25."""
+"""Baselines for the same questions: SQLite's FTS5, and BM25."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from snowballstemmer import stemmer  # type: ignore[import-untyped]
 from benchmarks.retrieval.asking import CHARACTERS_A_TOKEN, FIRST, Outcome, Way
 from benchmarks.retrieval.question_sets import Question, QuestionSet
 
-SHOWN = 20
-"""An answer holds so many messages, as one of `extract` does."""
+SHOWN = 20  # messages in an answer, as in one of `extract`
 STOP_WORDS = """
 a about after again all also an and any are as at be because been before but by can could did do does doing
 for from had has have he her his how i if in into is it its just me my no not of on or our out she should so
@@ -28,7 +27,7 @@ will with would you your
 
 @dataclass(frozen=True)
 class Baseline:
-    """A tokenizer, and how the words of a question are put together."""
+    """An FTS5 tokenizer, and how the words of a question are joined to a query."""
 
     name: str
     tokenizer: str
@@ -37,11 +36,11 @@ class Baseline:
 
     @property
     def ways(self) -> tuple[Way, Way]:
-        """Asked of a channel, and of all."""
+        """Return the ways to ask it: in a channel, and in all channels."""
         return Way(f"{self.name}, of its channel", "", in_channel=True), Way(self.name, "")
 
     def query(self, text: str) -> str:
-        """The question in FTS5's language."""
+        """Return the question as an FTS5 query."""
         words = re.findall(r"\w+", text.lower())
         kept = [word for word in words if word not in self.leaves_out] or words
         return self.joined.join(f'"{word}"' for word in kept)
@@ -56,7 +55,7 @@ BASELINE_WAYS = frozenset(way.name for one in BASELINES for way in one.ways)
 
 
 def baseline_outcomes(asked: QuestionSet) -> Iterator[Outcome]:
-    """Every question by every baseline, of its channel and without one."""
+    """Ask every baseline every question, in its channel and in all channels."""
     for baseline in BASELINES:
         index = _index(asked, baseline.tokenizer)
         for way in baseline.ways:
@@ -123,7 +122,7 @@ class Fts5:
 
 
 class Bm25:
-    """Rank texts by BM25: English stems without stop words, other letters in pairs."""
+    """Rank texts by BM25: English stems without stop words, character pairs of other scripts."""
 
     def __init__(self, texts: Mapping[str, str], k: float = 1.2, b: float = 0.4) -> None:
         documents = [_terms(text) for text in texts.values()]

@@ -1,14 +1,14 @@
-"""How well answers follow changes of mind: python -m benchmarks.retrieval.changes FILE [--meaning] [--misses] [--named]
+"""Test answers about changed decisions: python -m benchmarks.retrieval.changes FILE [--meaning] [--misses] [--named]
 
-A file has `name`, `now`, `zone`, `sessions` as the other sets do, and `cases`: {`id`, `kind`, `lang`, `old_session`,
+A file has `name`, `now`, `zone`, `sessions` like the other sets, and `cases`: {`id`, `kind`, `lang`, `old_session`,
 `new_session`, `old_messages`, `new_messages`, `ask_neutral`, `ask_now`, `ask_past`, `also`}. In a case of kind
 `control` the later conversation changes nothing.
 
-- delivered: a message that states what holds now is somewhere in the answer
-- first: it stands in `newer`, or before the old statement
-- named: the old statement, where it is shown, carries `replaced_on`
-- wrong: a control whose still valid statement carries `replaced_on`
-- past: a question for the past is answered from the old conversation, with the old statement
+- delivered: the answer contains a message with the current statement
+- first: the current statement is in `newer`, or before the old one
+- named: the old statement, if shown, has `replaced_on`
+- wrong: a control whose valid statement has `replaced_on`
+- past: a question about the past is answered from the old conversation, with the old statement
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ class Asked:
     way: str
     answer: Answer
     shown: Sequence[str]
-    """The set's messages in the order in which a reader meets them, `newer` first."""
+    """The set's messages in the order of the answer, `newer` first."""
     replaced: frozenset[str]
-    """Those that carry `replaced_on`."""
+    """The messages with `replaced_on`."""
     session: str
 
     @property
     def is_delivered(self) -> bool:
-        """Return True if a message that states what holds now is in the answer."""
+        """Return True if the answer contains a message with the current statement."""
         return bool(set(self.case["new_messages"]) & set(self.shown))
 
     @property
     def is_first(self) -> bool:
-        """Return True if the new statement is met before the old one."""
+        """Return True if the current statement is shown before the old one."""
         stated = {*self.case["new_messages"], *self.case["old_messages"]}
         return next((one in self.case["new_messages"] for one in self.shown if one in stated), False)
 
@@ -62,21 +62,21 @@ class Asked:
 
     @property
     def is_past(self) -> bool:
-        """Return True if the old statement is met first, in its own conversation, and `newer` does not lead."""
+        """Return True if the old statement is shown first, and the answer is from the old conversation."""
         stated = {*self.case["new_messages"], *self.case["old_messages"]}
         met = next((one in self.case["old_messages"] for one in self.shown if one in stated), False)
         return met and self.session == self.case["old_session"]
 
     @property
     def is_right(self) -> bool:
-        """Return True if the answer is what the question asks for."""
+        """Return True if the answer is right for the question's kind."""
         if self.case["kind"] == "control":
             return set(self.case["old_messages"]) & set(self.shown) != set() and not self.names_old
         return self.is_past if self.about == "past" else self.is_first
 
 
 async def ask_cases(product: Product, cases: Iterable[Case], *, is_named: bool = False) -> AsyncIterator[Asked]:
-    """Ask every question of every case, with and without other wordings, in the old conversation only if named."""
+    """Ask every question of every case, with and without other wordings; if `is_named`, in the old conversation."""
     channels = {session: channel for channel, session in product.sessions.items()}
     ids = {stored: message for message, stored in product.stored_ids().items()}
     for case in cases:
@@ -102,7 +102,7 @@ async def ask_cases(product: Product, cases: Iterable[Case], *, is_named: bool =
 
 
 def _quoted(product: Product, case: Case, newer: Mapping[str, Any]) -> list[str]:
-    """Return the new messages of which `newer` is, or of which its line holds a piece."""
+    """Return the messages with the current statement that `newer` names, or quotes in its line."""
     ids, line = product.stored_ids(), "".join(newer.get("line", "").split())
     texts = {one: "".join(product.texts[one].split()) for one in case["new_messages"]}
     pieces = {one: [text[at : at + 20] for at in range(0, max(len(text) - 19, 1), 5)] for one, text in texts.items()}
@@ -174,18 +174,17 @@ def _miss(one: Asked) -> str:
 
 
 async def ask_file(given: Mapping[str, Any], *, by_meaning: bool, is_named: bool = False) -> list[Asked]:
-    """Ask the cases of one file of a registry of its own."""
+    """Ask the cases of one file in a new registry."""
     held: QuestionSet = read_set({**given, "questions": []})
     async with product_with(held, by_meaning=by_meaning) as product:
         return [one async for one in ask_cases(product, given["cases"], is_named=is_named)]
 
 
 def main() -> None:
-    """Ask and print."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.retrieval.changes", description=__doc__)
     parser.add_argument("file", type=Path)
-    parser.add_argument("--misses", action="store_true", help="print each question that was not answered as it asks")
-    parser.add_argument("--meaning", action="store_true", help="also by meaning, with the configured model")
+    parser.add_argument("--misses", action="store_true", help="print each question with a wrong answer")
+    parser.add_argument("--meaning", action="store_true", help="also search by meaning, with the configured model")
     parser.add_argument(
         "--named", action="store_true", help="name the channel of the old conversation in each question"
     )

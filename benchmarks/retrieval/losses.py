@@ -1,4 +1,4 @@
-"""Where a message that answers was lost, as far as the execution's recorded steps tell."""
+"""Explain why an answer lacks a message, from the recorded steps of the execution."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ RANKED_LOW = "kept, but beyond the limit"
 
 @dataclass(frozen=True)
 class Losses:
-    """Tells what became of messages of one registry."""
+    """Explains the absence of messages of one registry; `numbers` are the registry's, by message id of the set."""
 
     registry: Registry
     numbers: Mapping[str, int]
 
     @classmethod
     async def of(cls, product: Product) -> Losses:
-        """With the registry's number of each message, by which executions name them."""
+        """Read the numbers of all messages, by which executions name them."""
         rows = await product.registry.read(
             lambda tx: tx.execute(select(conversation.c.id, conversation.c.number)).all()
         )
@@ -36,7 +36,7 @@ class Losses:
         return cls(product.registry, {message: numbers[stored] for message, stored in product.stored_ids().items()})
 
     async def explain(self, execution: str, missing: Collection[str], *, is_elsewhere: bool) -> dict[str, str]:
-        """For each missing message where it was lost."""
+        """Return for each missing message where it was lost."""
         if not missing:
             return {}
         run = await self.registry.read(lambda tx: get_execution(tx, execution))
@@ -48,7 +48,7 @@ class Losses:
 
 
 def fate_of(verdict: Mapping[str, Any] | None, unseen: str) -> str:
-    """What a recorded verdict on a message says; `unseen` where there is none."""
+    """Return the reason in a recorded verdict on a message; `unseen` if there is no verdict."""
     if verdict is None:
         return unseen
     return f"cut: {verdict['reason']}" if verdict.get("reason") else RANKED_LOW

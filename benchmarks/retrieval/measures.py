@@ -1,4 +1,4 @@
-"""What the outcomes come to, and how it is shown."""
+"""Figures and tables of the outcomes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HEADS = {
 
 
 def figures_by_kind(outcomes: Sequence[Outcome]) -> dict[str, Figures]:
-    """Of one way of asking: each kind of question, and all with an answer together."""
+    """Return the figures of each kind of question, and of all answerable ones together."""
     kinds = dict.fromkeys(one.question.kind for one in outcomes)
     found = {kind: figures([one for one in outcomes if one.question.kind == kind]) for kind in kinds}
     answerable = [one for one in outcomes if one.question.is_answerable]
@@ -37,7 +37,7 @@ def figures_by_kind(outcomes: Sequence[Outcome]) -> dict[str, Figures]:
 
 
 def figures(outcomes: Sequence[Outcome]) -> Figures:
-    """Shares from 0 to 1, medians of tokens and times. `answered` is false where nothing answers the question."""
+    """Return shares from 0 to 1, and medians of tokens and times; None if nothing was measured."""
     with_evidence = [one for one in outcomes if one.evidence]
     with_session = [one for one in outcomes if one.question.is_answerable and not one.in_channel]
     return {
@@ -73,7 +73,7 @@ def _median(numbers: Iterable[float | None]) -> float | None:
 
 
 def by_way(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
-    """The outcomes of each way of asking."""
+    """Group the outcomes by way of asking."""
     found: dict[str, list[Outcome]] = {}
     for one in outcomes:
         found.setdefault(one.way, []).append(one)
@@ -81,11 +81,14 @@ def by_way(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
 
 
 def shown(outcomes: Iterable[Outcome]) -> str:
-    """The tables of one set: what the tools found, by kind; all ways beside each other; how sure; where it was lost."""
+    """Return the tables of one set: by kind for each tool, all ways, reasons of losses, and confidence."""
     ways = by_way(outcomes)
     parts = [_kinds_table(way, some) for way, some in ways.items() if way not in BASELINE_WAYS]
     parts += [_ways_table(ways, in_channel=True), _ways_table(ways, in_channel=False)]
-    parts += [_shares_table("lost evidence", ways, _fates), _shares_table("confidence: right of so many", ways, _trust)]
+    parts += [
+        _shares_table("lost evidence", ways, _losses),
+        _shares_table("confidence: right of so many", ways, _confidence),
+    ]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -95,7 +98,7 @@ def _kinds_table(way: str, outcomes: Sequence[Outcome]) -> str:
 
 
 def _ways_table(ways: Mapping[str, Sequence[Outcome]], *, in_channel: bool) -> str:
-    """All answerable questions of each way, and how many of the others got an answer."""
+    """Return a row for each way: figures of answerable questions, and the share of false answers."""
     rows = []
     for way, some in ways.items():
         answerable = [one for one in some if one.question.is_answerable]
@@ -123,15 +126,15 @@ def _shares_table(
     return table((name, *heads), rows) if heads else ""
 
 
-def _fates(outcomes: Sequence[Outcome]) -> dict[str, str]:
-    """Shares of all evidence."""
+def _losses(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    """Return the share of all evidence that was lost for each reason."""
     total = sum(len(one.evidence) for one in outcomes)
     lost = Counter(fate for one in outcomes for fate in one.lost.values())
     return {fate: f"{count / total:.2f}" for fate, count in lost.most_common()}
 
 
-def _trust(outcomes: Sequence[Outcome]) -> dict[str, str]:
-    """For each degree of confidence, how many answers held something that answers."""
+def _confidence(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    """Return for each confidence how many answers contain evidence, of how many."""
     degrees = dict.fromkeys(one.confidence for one in outcomes if one.confidence)
     return {str(degree): _right([one for one in outcomes if one.confidence == degree]) for degree in degrees}
 
@@ -142,7 +145,7 @@ def _right(outcomes: Sequence[Outcome]) -> str:
 
 
 def misses(outcomes: Iterable[Outcome]) -> str:
-    """Each question that the product missed, with what came instead."""
+    """Return a text with each question that the product missed, and its answer."""
     return "\n".join(_miss(one) for one in outcomes if one.is_missed and one.way not in BASELINE_WAYS)
 
 
@@ -154,5 +157,5 @@ def _miss(one: Outcome) -> str:
 
 
 def as_json(outcomes: Iterable[Outcome]) -> dict[str, Any]:
-    """The figures for machines, by way and kind."""
+    """Return the figures as JSON, by way and kind."""
     return {way: figures_by_kind(some) for way, some in by_way(outcomes).items()}

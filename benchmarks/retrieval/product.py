@@ -1,4 +1,4 @@
-"""The product as an AI has it: a registry filled and asked through its tools, at the hour the questions are asked."""
+"""Fill a registry and ask it through the MCP tools, with the clock set to the time of the questions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SENT_AT_ONCE = 500
 
 @dataclass(frozen=True)
 class Passage:
-    """A message of the set, as much of it as an answer holds."""
+    """The part of a set's message that an answer contains."""
 
     message: str
     text: str
@@ -42,7 +42,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a tool gave back. `text` is what the model reads; an answer that is an error has no result."""
+    """A tool's answer. `text` is what the model reads; `result` is empty for an error."""
 
     result: Mapping[str, Any]
     text: str
@@ -51,13 +51,13 @@ class Answer:
 
     @property
     def messages(self) -> list[str]:
-        """The messages it holds, each once, in their order."""
+        """Return the messages in the answer, each once, in order."""
         return list(dict.fromkeys(passage.message for passage in self.passages))
 
 
 @dataclass
 class Product:
-    """A connected client, and how what the tools say is called in the set."""
+    """A connected client, and the mapping between the registry's ids and those of the set."""
 
     client: Client
     registry: Registry
@@ -71,9 +71,9 @@ class Product:
     _by_time: dict[tuple[str, datetime], str] = field(default_factory=dict)
 
     async def load(self, sessions: list[Session]) -> None:
-        """Log every session, each in one call as long as it is not huge."""
+        """Log every session, in calls of at most `SENT_AT_ONCE` messages."""
         for number, session in enumerate(sessions):
-            # A name that says nothing of the content: names are searched, too.
+            # Names are searched too, so this one must not tell the content.
             channel = f"{session.source}_session_{number:04}"
             self.channels[session.id], self.sessions[channel] = channel, session.id
             for start in range(0, len(session.messages), SENT_AT_ONCE):
@@ -91,7 +91,7 @@ class Product:
         self._by_time |= {(channel, parse_time(one.timestamp)): one.id for one in said}
 
     async def ask(self, tool: str, arguments: dict[str, Any]) -> Answer:
-        """Call a tool. Nothing found is an answer; any other refusal is a fault of this benchmark."""
+        """Call a tool. AssertionError for any error but NOT_FOUND."""
         started = time.process_time()
         called = await self.client.call_tool(tool, arguments)
         cpu_ms = 1000 * (time.process_time() - started)
@@ -104,7 +104,7 @@ class Product:
         return Answer(result, text, list(self._passages(result, "")), cpu_ms)
 
     def _passages(self, node: Any, channel: str) -> Iterator[Passage]:
-        """Every message somewhere in a result, whatever holds it, known by its id or by its channel and time."""
+        """Yield every message in a result, at any depth, found by its id or by its channel and time."""
         if isinstance(node, list):
             for part in node:
                 yield from self._passages(part, channel)
@@ -122,22 +122,22 @@ class Product:
         return self._by_time.get((channel, parse_time(node["timestamp"]))) if "timestamp" in node else None
 
     def session_of(self, message: str) -> str:
-        """The session a message of the set belongs to."""
+        """Return the session of a message of the set."""
         return self._session_of[message]
 
     def stored_ids(self) -> dict[str, str]:
-        """The registry's id of each message of the set."""
+        """Return the registry's id of each message of the set."""
         return {message: stored for stored, message in self._by_id.items()}
 
     async def takes_also(self, tool: str) -> bool:
-        """Whether the tool's schema asks for other wordings."""
+        """Return True if the tool's schema has the argument `also`."""
         tools = (await self.client.list_tools()).tools
         return any(one.name == tool and '"also"' in json.dumps(one.input_schema) for one in tools)
 
 
 @asynccontextmanager
 async def product_with(asked: QuestionSet, *, by_meaning: bool = False) -> AsyncIterator[Product]:
-    """A registry of its own that holds the set's sessions, at the set's hour; with the configured model on request."""
+    """Open a new registry with the set's sessions and clock; `by_meaning`: with the configured model."""
     with tempfile.TemporaryDirectory() as folder, clock_at(asked.now, asked.zone):
         registry = Registry(f"sqlite:///{Path(folder) / 'registry.db'}")
         meaning = open_meaning(read_settings(), registry) if by_meaning else None
@@ -170,10 +170,10 @@ def _now() -> datetime:
 
 @contextmanager
 def clock_at(moment: datetime, zone: str) -> Iterator[None]:
-    """Meanwhile the program's clock stands at that moment, in that zone.
+    """Set the program's clock to a fixed moment and zone within the context.
 
-    Modules that import `now` keep it by name, so it is replaced in each; it stays replaced and tells the true time
-    later, because a module that is first imported meanwhile would keep a clock that stands still.
+    `now` is replaced in each module that imports it. It stays replaced and returns the real time later, because modules
+    first imported within the context keep the replacement.
     """
     global _set_at
     for module in list(sys.modules.values()):

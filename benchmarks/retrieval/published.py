@@ -1,4 +1,4 @@
-"""The public benchmarks, as their authors publish them; their data is not part of this repository."""
+"""Read public benchmarks as their authors publish them; their data is not part of this repository."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from typing import Any
 from benchmarks.retrieval.question_sets import Message, Question, QuestionSet, Session
 
 LOCOMO_KINDS = {1: "multi_hop", 2: "temporal", 3: "open_domain", 4: "single_hop", 5: "unanswerable"}
-"""LoCoMo's categories. The fifth asks for what was never said."""
+"""LoCoMo's categories. Questions of the fifth have no answer."""
 LOCOMO_HALVES = {"locomo_tuning": 0, "locomo_dialogues": 1}
-"""The dialogues of even numbers are tuned on; figures are told of the others."""
+"""Dialogues with even numbers are for tuning; figures are reported for the others."""
 FOREIGN_EACH = 6
-"""One question in so many of a dialogue is asked of the next one, too, which does not answer it."""
+"""One question in this many is also asked of the next dialogue, which does not answer it."""
 _LocomoSample = tuple[list[Session], list[Question]]
 TURN = timedelta(seconds=30)
 EPOCH = datetime(2024, 1, 1, 9, tzinfo=UTC)
-"""Where a set has no times of its own, its conversations begin here."""
+"""Begin of conversations in sets without times."""
 
 
 def published_sets(folder: Path) -> Iterator[QuestionSet]:
-    """What of LoCoMo, LongMemEval and BEAM lies in a folder, under the authors' names of files."""
+    """Yield the sets of LoCoMo, LongMemEval and BEAM in a folder, found by the authors' file names."""
     for pattern, read in READERS.items():
         for file in sorted(folder.glob(pattern)):
             yield from read(file)
 
 
 def locomo(file: Path) -> Iterator[QuestionSet]:
-    """All sessions in one registry, each a channel; then those of each dialogue in one of their own; then each dialogue
-    a channel, in two halves."""
+    """Yield LoCoMo in three forms: all sessions as channels of one registry; the sessions of each dialogue in their own
+    registry; each dialogue as one channel, in two halves."""
     samples = [_locomo_sample(number, sample) for number, sample in enumerate(json.loads(file.read_text("utf-8")))]
     sessions = [session for some, _ in samples for session in some]
     questions = [one for _, some in samples for one in some]
@@ -48,7 +48,7 @@ def locomo(file: Path) -> Iterator[QuestionSet]:
 
 
 def _locomo_dialogues(name: str, now: datetime, samples: Mapping[int, _LocomoSample]) -> QuestionSet:
-    """Each dialogue a channel, asked what it answers, and some of what only the one before it does."""
+    """Return dialogues as channels, with their questions and some that only the previous dialogue answers."""
     dialogues = [
         Session(str(number), [said for session in some for said in session.messages])
         for number, (some, _) in samples.items()
@@ -95,12 +95,12 @@ def _locomo_questions(number: int, sample: Any, places: dict[tuple[int, int], tu
 
 
 def _dialogue_ids(text: str) -> list[tuple[int, int]]:
-    """Session and turn. A few of the published file are written D8:6; D9:17 in one string, D:11:26 or D30:05."""
+    """Return pairs of session and turn. Some are published as "D8:6; D9:17", "D:11:26" or "D30:05"."""
     return [(int(session), int(turn)) for session, turn in re.findall(r"D:?(\d+):(\d+)", text)]
 
 
 def longmemeval(file: Path) -> Iterator[QuestionSet]:
-    """Each question with a registry of its own."""
+    """Yield a set with its own sessions for each question."""
     for asked in json.loads(file.read_text("utf-8")):
         sessions = [
             _longmemeval_session(name, date, turns)
@@ -137,12 +137,12 @@ def _longmemeval_session(name: str, date: str, turns: Any) -> Session:
 
 
 def _longmemeval_time(date: str) -> datetime:
-    """From 2023/05/30 (Tue) 23:40."""
+    """Parse a time like 2023/05/30 (Tue) 23:40."""
     return datetime.strptime(re.sub(r" \(\w+\)", "", date), "%Y/%m/%d %H:%M").replace(tzinfo=UTC)
 
 
 def beam(file: Path) -> Iterator[QuestionSet]:
-    """A conversation of BEAM, `…/chat.json` with its probing questions beside it, as one channel."""
+    """Read a conversation of BEAM, `…/chat.json` and the probing questions in the same folder, as one channel."""
     [asked_file] = file.parent.glob("probing_questions*/*.json")
     said = list(_leaves(json.loads(file.read_text("utf-8")), "content"))
     name = file.parent.name
@@ -165,7 +165,7 @@ def beam(file: Path) -> Iterator[QuestionSet]:
 
 
 def _leaves(node: Any, key: str) -> Iterator[Any]:
-    """Every object with that key, however deep the batches and turns it is nested in."""
+    """Yield every object with that key, at any depth."""
     if isinstance(node, dict) and key in node:
         yield node
     elif isinstance(node, dict | list):
@@ -182,7 +182,7 @@ def _numbers(node: Any) -> Iterator[int]:
 
 
 def _after(sessions: list[Session]) -> datetime:
-    """The day after all was said."""
+    """Return the time one day after the last message."""
     latest = max(said.timestamp for session in sessions for said in session.messages)
     return datetime.fromisoformat(latest) + timedelta(days=1)
 
@@ -192,4 +192,3 @@ READERS: dict[str, Callable[[Path], Iterator[QuestionSet]]] = {
     "**/longmemeval_*.json": longmemeval,
     "**/chat.json": beam,
 }
-"""Which file is whose."""

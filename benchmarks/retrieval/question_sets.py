@@ -1,9 +1,9 @@
-"""Sets of conversations with questions about them, as `sets/*.json` hold them.
+"""Read sets of conversations with questions about them, from `sets/*.json`.
 
-A set has `name`, `now` and `zone` (when and where its questions are asked), `sessions` {`id`, `source`, `project`,
+A set has `name`, `now` and `zone` (time and time zone of its questions), `sessions` {`id`, `source`, `project`,
 `title`, `messages` {`id`, `role`, `text`, `timestamp`}}, and `questions` {`id`, `kind`, `text`, `session`, `evidence`
-(ids of the messages that answer), `also`? (other wordings of the question, as an asking AI sends them)}.
-A question that nothing answers has no evidence; its session, if there is one, is the channel it is asked of.
+(ids of the messages that answer), `also`? (other wordings, as an asking AI sends them)}. An unanswerable question has
+no evidence; its session, if there is one, is the channel in which it is asked.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Any
 
 SETS = Path(__file__).parent / "sets"
 UNANSWERABLE = ("unanswerable", "other_life", "foreign", "no answer", "near_topic", "off_topic")
-"""Kinds of questions with no answer: never talked about, or, asked of one channel, only in somebody else's."""
+"""Kinds of questions without an answer in the set, or in the channel in which they are asked."""
 FOREIGN_OF_EACH = 12
-"""So many questions of each other set are asked as foreign ones."""
+"""Number of questions from each other set that are asked as foreign ones."""
 
 
 @dataclass(frozen=True)
 class Message:
-    """What was said, and when (ISO 8601)."""
+    """A message; `timestamp` is ISO 8601."""
 
     id: str
     role: str
@@ -35,8 +35,6 @@ class Message:
 
 @dataclass(frozen=True)
 class Session:
-    """One conversation."""
-
     id: str
     messages: Sequence[Message]
     source: str = "cursor"
@@ -46,7 +44,7 @@ class Session:
 
 @dataclass(frozen=True)
 class Question:
-    """A question. `sessions`: those that answer it; it can be asked of the first of them."""
+    """A question. `sessions` answer it; the first one is the channel in which it is asked."""
 
     id: str
     kind: str
@@ -57,13 +55,12 @@ class Question:
 
     @property
     def is_answerable(self) -> bool:
-        """Whether any message answers it."""
         return self.kind not in UNANSWERABLE
 
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """Sessions that fill one registry, and what is asked of it."""
+    """The sessions of one registry, and questions to it."""
 
     name: str
     now: datetime
@@ -73,12 +70,12 @@ class QuestionSet:
 
 
 def own_sets() -> list[QuestionSet]:
-    """The sets of this repository."""
+    """Return the sets of this repository."""
     return [read_set(json.loads(file.read_text(encoding="utf-8"))) for file in sorted(SETS.glob("*.json"))]
 
 
 def sets_in(file: Path) -> list[QuestionSet]:
-    """Read a file of questions; of several users each has a registry of their own."""
+    """Read a file of sessions and questions; each user's are a set."""
     given = json.loads(file.read_text(encoding="utf-8"))
     users = sorted({one.get("user") or "" for one in given["sessions"]})
 
@@ -93,7 +90,7 @@ def sets_in(file: Path) -> list[QuestionSet]:
 
 
 def as_yardstick(asked: QuestionSet) -> dict[str, Any]:
-    """Convert a set to the form of the words45 yardstick: two plain baselines to print beside our figures."""
+    """Convert a set to the format of words45.py, a program with two plain baselines."""
     sessions = [
         {
             "id": one.id,
@@ -118,7 +115,7 @@ def as_yardstick(asked: QuestionSet) -> dict[str, Any]:
 
 
 def read_set(given: Any) -> QuestionSet:
-    """A set as its file has it."""
+    """Parse a set."""
     sessions = [
         Session(**{**one, "messages": [Message(**said) for said in one["messages"]]}) for one in given["sessions"]
     ]
@@ -133,7 +130,7 @@ def _question(given: Any) -> Question:
 
 
 def with_foreign(asked: QuestionSet, others: Iterable[QuestionSet]) -> QuestionSet:
-    """The set, and questions from other people's lives, each asked of one channel after the other."""
+    """Add questions of the other sets, which this set does not answer, each to the next channel in turn."""
     channels = cycle(session.id for session in asked.sessions)
     foreign = [
         replace(one, id=f"{other.name} {one.id}", kind="foreign", sessions=(next(channels),), evidence=frozenset())
@@ -145,6 +142,6 @@ def with_foreign(asked: QuestionSet, others: Iterable[QuestionSet]) -> QuestionS
 
 
 def _spread(questions: Sequence[Question]) -> Iterator[Question]:
-    """Some that name what they ask for, from all over the set."""
+    """Yield `FOREIGN_OF_EACH` direct questions, spread evenly over the set."""
     answerable = [one for one in questions if one.kind in ("direct", "paraphrase", "code", "plain")]
     return islice(answerable[:: max(len(answerable) // FOREIGN_OF_EACH, 1)], FOREIGN_OF_EACH)

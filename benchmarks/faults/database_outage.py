@@ -1,4 +1,4 @@
-"""A PostgreSQL that is away for a while, as when its machine starts again."""
+"""An outage of PostgreSQL, as when its machine restarts."""
 
 from __future__ import annotations
 
@@ -17,29 +17,31 @@ from benchmarks.setup.registries import folder_of, server_user
 
 BEFORE_S = 15.0
 AWAY_S = 15.0
-WINDOW_S = 3.0
-"""The rate is that of so many seconds."""
-ENOUGH = 0.9
-GIVEN_UP_S = 120.0
+WINDOW_S = 3.0  # the rate is averaged over this time
+RECOVERED = 0.9  # share of the earlier rate
+RECOVERY_TIMEOUT_S = 120.0
 
 
 async def outage(running: Service) -> None:
-    """It ends at once, without a word to anybody, and starts again; until the rate is what it was."""
+    """Stop PostgreSQL immediately, start it after `AWAY_S`, and wait until clients are as fast as before."""
     before = await _rate(running, BEFORE_S)
     data = folder_of(running.database_url) / "data"
     command = shlex.split((data / "postmaster.opts").read_text(encoding="utf-8"))
-    await asyncio.to_thread(_end, data)
+    await asyncio.to_thread(_stop, data)
     during = await _rate(running, AWAY_S)
     server = await asyncio.to_thread(_start, command)
     running.at_end.callback(server.wait)
     running.at_end.callback(server.send_signal, signal.SIGQUIT)
     started = time.monotonic()
-    took, rate = await _until_rate(running, ENOUGH * before, started)
-    print(f"   {before:.1f} turns/s before, {during:.1f} while away, {rate:.1f} again after {took:.1f} s", flush=True)
+    took, rate = await _wait_for_rate(running, RECOVERED * before, started)
+    print(
+        f"   {before:.1f} turns/s before, {during:.1f} during the outage, {rate:.1f} again after {took:.1f} s",
+        flush=True,
+    )
 
 
-def _end(data: Path) -> None:
-    """Its process ends every connection (SIGQUIT), and is gone."""
+def _stop(data: Path) -> None:
+    """Stop the server immediately (SIGQUIT) and wait until it has ended."""
     pid = int((data / "postmaster.pid").read_text(encoding="utf-8").split()[0])
     os.kill(pid, signal.SIGQUIT)
     while (data / "postmaster.pid").exists():
@@ -52,14 +54,14 @@ def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
 
 
 async def _rate(running: Service, seconds: float) -> float:
-    """Acknowledged turns per second from now on."""
-    told, began = running.turns(), time.monotonic()
+    """Measure the acknowledged turns per second for some seconds."""
+    acknowledged, began = running.turns(), time.monotonic()
     await asyncio.sleep(seconds)
-    return (running.turns() - told) / (time.monotonic() - began)
+    return (running.turns() - acknowledged) / (time.monotonic() - began)
 
 
-async def _until_rate(running: Service, enough: float, started: float) -> tuple[float, float]:
-    """The seconds until the first window in which there were enough begins, and its rate."""
+async def _wait_for_rate(running: Service, enough: float, started: float) -> tuple[float, float]:
+    """Wait for a window with at least the rate `enough`; return the seconds until its begin, and its rate."""
     seen = deque([(started, running.turns())])
     while True:
         await asyncio.sleep(0.25)
@@ -69,5 +71,5 @@ async def _until_rate(running: Service, enough: float, started: float) -> tuple[
             seen.popleft()
         rate = (seen[-1][1] - seen[0][1]) / (now - seen[0][0])
         is_whole = now - seen[0][0] >= WINDOW_S
-        if (is_whole and rate >= enough) or now - started > GIVEN_UP_S:
+        if (is_whole and rate >= enough) or now - started > RECOVERY_TIMEOUT_S:
             return seen[0][0] - started, rate

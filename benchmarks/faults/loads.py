@@ -1,4 +1,4 @@
-"""Loads: a crowd at once, a long mixture, and a pooler between the program and its database."""
+"""Loads: many clients at once, a long mix of reads and writes, and undisturbed writing."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from pathlib import Path
 from mcp import Client
 
 from benchmarks.costs.load import CONNECTION_LOST
-from benchmarks.faults.service import Service, asked
+from benchmarks.faults.service import Service, send_raw
 
 CROWD, LISTENERS = 1000, 500
 STEADY_S = 30.0
 
 
 async def steady(_: Service) -> None:
-    """Nothing happens for a while."""
+    """Only let the clients write for `STEADY_S`."""
     await asyncio.sleep(STEADY_S)
 
 
 async def crowd(running: Service) -> None:
-    """Beside those who log five hundred listen, as many send requests that never end, and a thousand ask at once."""
-    held = [asyncio.create_task(asked(running.port, "GET /bo/events", "\r\n")) for _ in range(LISTENERS)]
-    held += [asyncio.create_task(asked(running.port, "POST /mcp", "")) for _ in range(LISTENERS)]
-    all_asked = [asked(running.port, "GET /bo/channels", "Connection: close\r\n\r\n") for _ in range(CROWD)]
-    answers = await asyncio.gather(*all_asked)
+    """Open event streams and unfinished requests, `LISTENERS` of each, and send `CROWD` requests at once."""
+    open_requests = [asyncio.create_task(send_raw(running.port, "GET /bo/events", "\r\n")) for _ in range(LISTENERS)]
+    open_requests += [asyncio.create_task(send_raw(running.port, "POST /mcp", "")) for _ in range(LISTENERS)]
+    requests = [send_raw(running.port, "GET /bo/channels", "Connection: close\r\n\r\n") for _ in range(CROWD)]
+    answers = await asyncio.gather(*requests)
     print("  ", dict(Counter(answer[9:12].decode() for answer in answers)), "of", CROWD, flush=True)
-    for one in held:
+    for one in open_requests:
         one.cancel()
-    await asyncio.gather(*held, return_exceptions=True)
+    await asyncio.gather(*open_requests, return_exceptions=True)
 
 
 async def mixed(running: Service, minutes: float) -> None:
-    """Questions beside what is logged; once in a while its memory, open files and log of writes are printed."""
+    """Search while clients log, and print the server's memory, open files and WAL size now and then."""
     until, lost = time.monotonic() + 60 * minutes, 0
     while time.monotonic() < until:
         try:
@@ -58,4 +58,4 @@ def _figures(running: Service) -> str:
     memory = next(line for line in (about / "status").read_text().splitlines() if line.startswith("VmRSS"))
     log = running.home / "registry.db-wal"
     wal = log.stat().st_size if log.exists() else 0
-    return f"{memory.split()[1]} kB, {len(os.listdir(about / 'fd'))} files, {wal >> 10} kB of log"
+    return f"{memory.split()[1]} kB, {len(os.listdir(about / 'fd'))} open files, {wal >> 10} kB of WAL"

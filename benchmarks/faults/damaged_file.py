@@ -1,4 +1,4 @@
-"""Bytes of a registry's file that turned over: which of them are noticed, by what, and what is left of it."""
+"""Change bytes of a registry's file, and measure what `ctxr doctor` notices and `ctxr db salvage` recovers."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ from benchmarks.setup.figures import table
 from benchmarks.setup.homes import write_home
 
 SESSIONS = 8
-HEADS = ("bytes turned over", "copies", "changed", "doctor", "doctor --deep", "salvaged", "messages saved")
-"""Changed: something that is stored, or how. What lies in a page's free room is nobody's."""
+HEADS = ("bytes changed", "copies", "damaged", "doctor", "doctor --deep", "salvaged", "messages saved")
+"""Damaged: the content or structure differs; changes in the unused space of a page do not count."""
 
 
 @dataclass(frozen=True)
 class Copy:
-    """What became of one copy."""
+    """Results for one copy."""
 
-    is_changed: bool
+    is_damaged: bool
     is_noticed: bool
     is_noticed_deep: bool
     saved: set[str] | None
-    """What was said, as the new registry has it; None where none was written."""
+    """Texts in the salvaged registry; None if it was not written."""
 
 
-def byte_flips(copies: int) -> str:
-    """The table: copies of a registry with one byte turned over in each, and with twenty."""
+def change_bytes(copies: int) -> str:
+    """Return the table: copies of a registry with one byte changed in each, and with twenty."""
     with tempfile.TemporaryDirectory(prefix="ctxr-bytes-") as folder:
         home = Path(folder)
         write_home(home, {"claude-code": SESSIONS})
         _ctxr(home, "sync")
         with closing(sqlite3.connect(home / "registry.db")) as database:
-            database.execute("PRAGMA journal_mode = DELETE")  # all of it is in the one file
+            database.execute("PRAGMA journal_mode = DELETE")  # so that all data is in one file
         whole, texts = (home / "registry.db").read_bytes(), _texts(home / "registry.db")
-        rows = [_row(count, [_one(whole, count) for _ in range(copies)], texts) for count in (1, 20)]
+        rows = [_row(count, [_damage_and_salvage(whole, count) for _ in range(copies)], texts) for count in (1, 20)]
     return table(HEADS, rows)
 
 
 def _row(count: int, done: Sequence[Copy], texts: set[str]) -> tuple[str, ...]:
-    changed = [copy for copy in done if copy.is_changed]
-    saved = [len(texts & copy.saved) for copy in changed if copy.saved is not None]
-    figures = (len(done), len(changed), sum(copy.is_noticed for copy in changed))
-    deep = (sum(copy.is_noticed_deep for copy in changed), len(saved))
+    damaged = [copy for copy in done if copy.is_damaged]
+    saved = [len(texts & copy.saved) for copy in damaged if copy.saved is not None]
+    figures = (len(done), len(damaged), sum(copy.is_noticed for copy in damaged))
+    deep = (sum(copy.is_noticed_deep for copy in damaged), len(saved))
     of = f"{sum(saved) / max(1, len(saved)):.1f} of {len(texts)}, at least {min(saved, default=0)}"
     return (str(count), *map(str, (*figures, *deep)), of)
 
 
-def _one(whole: bytes, count: int) -> Copy:
+def _damage_and_salvage(whole: bytes, count: int) -> Copy:
     with tempfile.TemporaryDirectory(prefix="ctxr-bytes-") as folder:
         home = Path(folder)
         file, new, content = home / "registry.db", home / "new.db", bytearray(whole)
@@ -62,10 +62,10 @@ def _one(whole: bytes, count: int) -> Copy:
         for place in random.sample(range(len(content)), count):
             content[place] ^= random.randint(1, 255)
         file.write_bytes(content)
-        is_changed = _content(file) != before
+        is_damaged = _content(file) != before
         is_noticed, is_noticed_deep = (_ctxr(home, "doctor", *more) != 0 for more in ((), ("--deep",)))
         _ctxr(home, "db", "salvage", str(new))
-        return Copy(is_changed, is_noticed, is_noticed_deep, _texts(new) if new.exists() else None)
+        return Copy(is_damaged, is_noticed, is_noticed_deep, _texts(new) if new.exists() else None)
 
 
 def _ctxr(home: Path, *words: str) -> int:
@@ -74,7 +74,7 @@ def _ctxr(home: Path, *words: str) -> int:
 
 
 def _content(file: Path) -> list[str]:
-    """All that is stored, and how sound it is, as far as SQLite can tell."""
+    """Return the dump of the database and its integrity check, or SQLite's error."""
     try:
         with closing(sqlite3.connect(f"file:{file}?mode=ro&immutable=1", uri=True)) as database:
             return [*map(str, database.execute("PRAGMA integrity_check")), *database.iterdump()]
