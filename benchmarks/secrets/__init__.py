@@ -1,1 +1,1 @@
-"""Secrets planted by all three ways in, and looked for on the disk: `python -m benchmarks.secrets`."""
+"""Plant secrets through each input and search the disk for them: `python -m benchmarks.secrets`."""

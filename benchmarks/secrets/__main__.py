@@ -1,10 +1,9 @@
-"""Secrets planted by all three ways in, and looked for on the disk: python -m benchmarks.secrets [--code FILES]
+"""Plant secrets through each input and search the disk for them: python -m benchmarks.secrets [--code FILES]
 
-A registry of its own takes conversations in which each kind of secret stands in each place: from a client's hooks
-(which leave them in the spool first), from an MCP client over stdio that is killed in the middle, and from the files
-of a client. Then it is asked for them, exported and backed up, and every file there is read, also inside of archives.
-`left` counts the secrets whose own words, in whatever case, are in one of them; it should be 0. The second table is of
-the rules' mistakes: pieces of 40 lines of the packages installed here in which they find anything.
+A new registry receives conversations with each kind of secret in each place: from a client's hooks, from an MCP client
+whose server is killed, and from a client's files. It is then searched for the secrets, exported and backed up, and all
+its files are read, including the contents of archives. `left` counts secrets found in a file, in any case; it should be
+0. Last come false positives: pieces of `_PIECE_LINES` lines of installed packages in which the rules find secrets.
 """
 
 from __future__ import annotations
@@ -18,18 +17,17 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.secrets.inputs import from_files, from_hooks, from_tool_killed, log_and_search
 from benchmarks.secrets.kinds import KINDS, Planted
 from benchmarks.secrets.on_disk import Registry
-from benchmarks.secrets.ways_in import from_files, from_hooks, talk, talk_and_be_killed
 from benchmarks.setup.figures import table
 from registry.text.privacy.secrets import find_secrets
 
-_PIECE = 40
-"""Lines."""
+_PIECE_LINES = 40
 
 
 def plant_all(folder: Path) -> tuple[Registry, list[tuple[Planted, str, str]]]:
-    """Plant them; what was left, where, and after which step."""
+    """Plant all secrets; return the registry, and each secret that was left with its file and the step."""
     registry, found = Registry(folder), dict[Planted, tuple[str, str]]()
 
     def look(step: str) -> None:
@@ -40,10 +38,10 @@ def plant_all(folder: Path) -> tuple[Registry, list[tuple[Planted, str, str]]]:
     for number, kind in enumerate(KINDS):
         from_hooks(registry, kind, number)
     look("in the spool")
-    asyncio.run(talk(registry))
+    asyncio.run(log_and_search(registry))
     look("after the tools")
-    talk_and_be_killed(registry)
-    look("killed")
+    from_tool_killed(registry)
+    look("server killed")
     for number, kind in enumerate(KINDS):
         from_files(registry, kind, number)
     registry.run("sync")
@@ -56,14 +54,14 @@ def plant_all(folder: Path) -> tuple[Registry, list[tuple[Planted, str, str]]]:
     return registry, [(each, where, step) for each, (where, step) in found.items()]
 
 
-def false_hits(files: Sequence[Path]) -> tuple[int, Counter[str]]:
-    """Pieces of code, and in how many of them each kind of secret is found."""
+def count_false_positives(files: Sequence[Path]) -> tuple[int, Counter[str]]:
+    """Return the number of pieces of code, and in how many of them each kind of secret is found."""
     pieces, hits = 0, Counter[str]()
     for path in files:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-        for start in range(0, len(lines), _PIECE):
+        for start in range(0, len(lines), _PIECE_LINES):
             pieces += 1
-            hits.update({found.kind for found in find_secrets("\n".join(lines[start : start + _PIECE]))})
+            hits.update({found.kind for found in find_secrets("\n".join(lines[start : start + _PIECE_LINES]))})
     return pieces, hits
 
 
@@ -76,14 +74,13 @@ def _print_left(registry: Registry, left: Sequence[tuple[Planted, str, str]], *,
     kinds = Counter(each.kind for each, _, _ in left)
     print("\nleft by kind:", ", ".join(f"{kind} {count}" for kind, count in kinds.most_common()) or "none")
     for each, where, step in left if is_long else ():
-        print(f"  {each.way}, {each.place}, {each.kind}: {each.said!r} in {where}, {step}")
+        print(f"  {each.way}, {each.place}, {each.kind}: {each.text!r} in {where}, {step}")
 
 
 def main() -> None:
-    """Plant, look, and print the two tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.secrets", description=__doc__)
-    parser.add_argument("--code", type=int, default=2000, metavar="FILES", help="files of code that are looked through")
-    parser.add_argument("--long", action="store_true", help="say of each that is left where it is")
+    parser.add_argument("--code", type=int, default=2000, metavar="FILES", help="number of code files to check")
+    parser.add_argument("--long", action="store_true", help="print where each remaining secret is")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ctxr-secrets-") as folder:
         registry, left = plant_all(Path(folder))
@@ -93,7 +90,7 @@ def main() -> None:
         files = sorted(packed.rglob("*.py"))
         files = [path for path in files if packed.name == "site-packages" or "site-packages" not in path.parts]
         files = files[:: max(1, len(files) // max(1, options.code))]
-        pieces, hits = false_hits(files)
+        pieces, hits = count_false_positives(files)
         of = ", ".join(f"{kind} {count}" for kind, count in hits.most_common())
         print(f"{packed.name}: {pieces} pieces, {1000 * hits.total() / max(1, pieces):.1f} hits per 1000: {of}")
 

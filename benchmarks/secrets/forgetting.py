@@ -1,11 +1,11 @@
-"""Forget words that came in by six ways, and look for them on the disk: python -m benchmarks.secrets.forgetting
+"""Forget words and search the disk for them: python -m benchmarks.secrets.forgetting
 
-Each way fills a registry of its own with 30 words, each in a conversation of its own. Of each conversation everything
-is made that the product makes: extractions, searches, hints, a briefing, a resumed session, a remembered sentence, a
-kept question, a saved view, a nickname, tags and an earlier title. Then each word is forgotten (every third by
-`ctxr forget`, the others by the server), and every file of the registry's folder is searched for it, in all notations:
-as it is, in lower and upper case, escaped as in JSON and in addresses. Then the words come in once more, and a backup
-from before is put back. The table counts the words that are left after each step; all should be 0.
+Through each of six inputs, a new registry receives 30 words, each in its own conversation. For each conversation the
+product makes all that it can derive: extractions, searches, hints, a briefing, a resumed session, a remembered
+sentence, an expected result, a saved view, a nickname, tags and an earlier title. Then each word is
+forgotten (every third by `ctxr forget`, the others by the server), and every file of the registry's folder is searched
+for it: in any case, and escaped as in JSON and in URLs. Then the words are sent again, and a backup from before is restored. The table counts
+the words that are left after each step; all should be 0.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class Words(Registry):
         self.server = servers.start_http(servers.PRODUCT_HTTP, self.home, self.port, self.env)
 
     def stop(self) -> None:
-        """End the server as a user does, so that it closes its files."""
+        """Stop the server regularly, so that it closes its files."""
         self.server.terminate()
         self.server.wait()
 
     def ask(self, operation: str, channel: str | None = None, /, **query: Any) -> dict[str, Any]:
-        """Run an operation on the server, and return its answer. RuntimeError if it fails but for finding nothing."""
+        """Run an operation on the server, and return its answer. RuntimeError for any error but NOT_FOUND."""
         body = {"operation": operation, "query": query} | ({"channel": channel} if channel else {})
         answer = dict(self.http.post("/bo/ao/run", json=body).json())
         if answer.get("error") and answer["error"]["code"] != "NOT_FOUND":
@@ -73,11 +73,10 @@ class Words(Registry):
         return answer
 
     def restore(self, backup: Path) -> None:
-        """Put a backup in the place of everything."""
         self.run("backup", "restore", str(backup))
 
     def remains(self) -> dict[str, list[str]]:
-        """Return the words that are in a file of the folder, with the places; backups keep what they hold."""
+        """Return the words found in files of the folder, with the places. Backups are not searched."""
         found: dict[str, list[str]] = {}
         for name, content in self._files():
             lowered = content.lower()
@@ -101,7 +100,7 @@ _TRACES = {word: _traces(word) for word in WORDS}
 
 
 def _rare(word: str) -> str:
-    """Return words that only this conversation holds: a hint is given for nothing less."""
+    """Return words that only this conversation contains, because hints need rare words."""
     number = WORDS.index(word)
     return f"Perhaps at quay{number} or wharf{number}, or in depot{number} or silo{number}."
 
@@ -121,13 +120,13 @@ def _conversation(number: int, word: str) -> dict[str, Any]:
 
 
 def by_tool(registry: Words) -> None:
-    """Log each conversation as a tool does."""
+    """Log each conversation, as the tool does."""
     for number, word in enumerate(WORDS):
         registry.http.post("/bo/conversations", json=_conversation(number, word)).raise_for_status()
 
 
 def by_hook(registry: Words) -> None:
-    """Give the events of Cursor's hooks, and let them be taken in."""
+    """Send the events of Cursor's hooks, and sync."""
     for number, word in enumerate(WORDS):
         asked, answered, *_ = _texts(word)
         ids = {"conversation_id": f"c-{number}", "generation_id": f"g-{number}", "cursor_version": "3.16.2"}
@@ -138,7 +137,7 @@ def by_hook(registry: Words) -> None:
 
 
 def by_store(registry: Words) -> None:
-    """Write the files of Claude Code, with tool calls, and read them."""
+    """Write Claude Code's files, with tool calls, and sync."""
     for number, word in enumerate(WORDS):
         asked, answered, then, last = _texts(word)
         talk = Dialogue(session_id(number), cwd=str(registry.project))
@@ -165,7 +164,7 @@ def by_export(registry: Words) -> None:
 
 
 def by_push(registry: Words) -> None:
-    """Log on another machine, and push from there."""
+    """Log into another registry, and push from there."""
     laptop = registry.other
     if not laptop.home.exists():
         for number, word in enumerate(WORDS):
@@ -195,13 +194,13 @@ WAYS: dict[str, Callable[[Words], None]] = {
 
 
 def _first_messages(registry: Words) -> list[tuple[str, str]]:
-    """Return for each word the channel and the id of a message that holds it."""
+    """Return for each word the channel and the id of a message that contains it."""
     items = registry.http.get("/bo/conversations", params={"limit": 1000}).json()["items"]
     return [next((one["channel"], one["id"]) for one in items if word in one["text"]) for word in WORDS]
 
 
 def use(registry: Words) -> None:
-    """Make of each conversation everything that the product makes of one."""
+    """Make the product store everything that it derives from a conversation."""
     said, hints = _first_messages(registry), 0
     for number, word in enumerate(WORDS):
         registry.ask("extract", text=f"where does the {word} courier leave the parcels")
@@ -230,7 +229,6 @@ def use(registry: Words) -> None:
 
 
 def forget(registry: Words) -> None:
-    """Forget each word."""
     for number, word in enumerate(WORDS):
         if number % 3:
             registry.ask("delete", soft=False, matching=word.lower())
@@ -239,14 +237,14 @@ def forget(registry: Words) -> None:
 
 
 def left_after_each_step(way: str, folder: Path) -> list[tuple[str, dict[str, list[str]]]]:
-    """Return the words left after each step, with the files that hold them."""
+    """Return for each step the words left, with the files that contain them."""
     registry = Words(folder)
     try:
         WAYS[way](registry)
         use(registry)
         came = registry.remains()
         if missing := [word for word in WORDS if word not in came]:
-            raise RuntimeError(f"{way}: never came in: {missing}")
+            raise RuntimeError(f"{way}: not stored: {missing}")
         backup = registry.out / "before.zip"
         registry.run("backup", "create", str(backup), "--no-stores")
         forget(registry)
@@ -263,10 +261,9 @@ def left_after_each_step(way: str, folder: Path) -> list[tuple[str, dict[str, li
 
 
 def main() -> None:
-    """Print the table of words left."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.secrets.forgetting", description=__doc__)
-    parser.add_argument("--way", action="append", choices=WAYS, help="one way in; may be repeated")
-    parser.add_argument("--long", action="store_true", help="say of each word that is left where it is")
+    parser.add_argument("--way", action="append", choices=WAYS, help="one input; may be repeated")
+    parser.add_argument("--long", action="store_true", help="print where each remaining word is")
     options = parser.parse_args()
     rows, heads = [], list[str]()
     for way in options.way or WAYS:
@@ -277,7 +274,7 @@ def main() -> None:
         for step, words in steps:
             for word, places in words.items() if options.long else ():
                 print(f"{way}, {step}: {word!r} in", *places, sep="\n  ", file=sys.stderr, flush=True)
-    print(table(("way in", "words", *heads), rows))
+    print(table(("input", "words", *heads), rows))
 
 
 if __name__ == "__main__":

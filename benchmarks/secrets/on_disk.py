@@ -1,4 +1,4 @@
-"""A registry in a folder of its own, and all that is on the disk of it."""
+"""A registry in its own folder, and a search of its files for planted secrets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.setup import servers
 
 
 class Registry:
-    """One in a folder of its own, with a user's home beside it."""
+    """A registry in a new folder, with a user's home."""
 
     def __init__(self, folder: Path) -> None:
         self.home, self.user, self.out = folder / "registry", folder / "user", folder / "out"
@@ -26,20 +26,20 @@ class Registry:
         self.planted: list[Planted] = []
 
     def plant(self, way: str, kind: str, places: Sequence[str]) -> dict[str, Planted]:
-        """Secrets to be said; they are looked for later."""
+        """Make secrets of a kind, and remember them for `left`."""
         made = planted(way, kind, places)
         self.planted += made.values()
         return made
 
     def run(self, *words: str, given: str = "") -> str:
-        """One of the program's commands."""
+        """Run a command of the program and return its output."""
         done = subprocess.run(
             [servers.CTXR, *words], env=self.env, cwd=self.user, input=given, text=True, capture_output=True, check=True
         )
         return done.stdout
 
     def left(self) -> list[tuple[Planted, str]]:
-        """The planted secrets that are in a file, and in which."""
+        """Return the planted secrets that are in a file, with the file's name."""
         found: dict[Planted, str] = {}
         for name, content in self._files():
             lowered = content.lower()
@@ -56,7 +56,7 @@ class Registry:
 
 
 def _within(path: Path) -> Iterator[tuple[str, bytes]]:
-    """What an archive or a database holds, in one piece: in the file a text may be cut in two by the end of a page."""
+    """Yield the contents of an archive or a database, where compression or page boundaries hide texts."""
     if is_zipfile(path):
         with ZipFile(path) as archive:
             yield from ((f"{path.name}: {name}", archive.read(name)) for name in archive.namelist())

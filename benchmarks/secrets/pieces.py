@@ -1,8 +1,8 @@
-"""Mask planted and innocent pieces: python -m benchmarks.secrets.pieces [--show] [--pieces FOLDER]
+"""Mask pieces with and without secrets: python -m benchmarks.secrets.pieces [--show] [--pieces FOLDER]
 
-Each third piece is held out: it counts in the figures and `--show` never prints it, so that rules can be tuned
-without reading it. A planted piece is missed if 12 characters in a row of a secret, or the whole of a shorter one,
-stay in the masked text. An innocent piece is damaged if masking changes it.
+Each third piece is held out: it counts, but `--show` never prints it, so that rules are tuned without it. A planted
+piece is missed if 12 consecutive characters of a secret, or all of a shorter one, remain in the masked text. An
+innocent piece is damaged if masking changes it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ALPHABETS = {
 
 
 class Piece(NamedTuple):
-    """A text, the secrets in it, the file that it is from, and whether it is held out while rules are tuned."""
+    """A text, the secrets in it, its file, and whether it is held out."""
 
     text: str
     secrets: list[str]
@@ -39,7 +39,7 @@ class Piece(NamedTuple):
 
 
 def read_pieces(folder: Path, seed: int = 1) -> Iterator[Piece]:
-    """Yield all pieces with made-up values in the place of their templates."""
+    """Yield all pieces, with random values for their templates."""
     chance = random.Random(seed)
 
     def make_up(template: re.Match[str]) -> str:
@@ -56,7 +56,7 @@ def read_pieces(folder: Path, seed: int = 1) -> Iterator[Piece]:
 
 
 def is_missed(piece: Piece, masked: str) -> bool:
-    """Return whether a run of 12 characters of a secret is left, or the whole of a shorter one."""
+    """Return True if 12 consecutive characters of a secret, or all of a shorter one, are in the masked text."""
     rest = piece.text
     for secret in piece.secrets:
         rest = rest.replace(secret, "")  # a certificate begins like a private key
@@ -65,7 +65,6 @@ def is_missed(piece: Piece, masked: str) -> bool:
 
 
 def main() -> None:
-    """Print how many pieces of each file are missed or damaged, of those read and of those held out."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.secrets.pieces", description=__doc__)
     parser.add_argument("--show", action="store_true", help="print the wrong pieces that are not held out")
     parser.add_argument("--pieces", type=Path, default=Path(__file__).parent / "texts", metavar="FOLDER")
