@@ -26,7 +26,7 @@ from benchmarks.faults.service import Service
 from benchmarks.setup import servers
 from benchmarks.setup.conversations import Message
 from benchmarks.setup.writers import Audit, Writer, WrongAnswer, audit, stored_texts
-from deploy.ha.backups import end_restored, restore
+from deploy.ha.backups import restore, stop_restored
 from deploy.ha.cluster import Cluster
 from deploy.ha.processes import wait_until
 
@@ -100,11 +100,11 @@ def _retrying_writer(name: str, channel: str, acknowledged_at: list[float]) -> R
 
 
 async def _kill_leader(cluster: Cluster, acknowledged_at: list[float], behind_s: float) -> float:
-    leader, held = cluster.leader(), cluster.hold_lines() if behind_s else []
+    leader, paused = cluster.leader(), cluster.pause_replication() if behind_s else []
     await asyncio.sleep(behind_s)
     at = time.monotonic()
     await asyncio.to_thread(cluster.kill_node, leader)
-    cluster.cut_lines(held)
+    cluster.drop_replication(paused)
     await wait_for(
         lambda: cluster.leader() not in ("", leader) and bool(acknowledged_at) and acknowledged_at[-1] > at + 1
     )
@@ -149,7 +149,7 @@ async def rehearse_restore(cluster: Cluster) -> tuple[Audit, int, float]:
             return found, texts.total() - len(kept), took
     finally:
         restored.kill()
-        end_restored(cluster)
+        stop_restored(cluster)
         shutil.rmtree(into, ignore_errors=True)
         shutil.rmtree(home, ignore_errors=True)
 

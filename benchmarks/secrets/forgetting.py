@@ -2,10 +2,10 @@
 
 Through each of six inputs, a new registry receives 30 words, each in its own conversation. For each conversation the
 product makes all that it can derive: extractions, searches, hints, a briefing, a resumed session, a remembered
-sentence, an expected result, a saved view, a nickname, tags and an earlier title. Then each word is
-forgotten (every third by `ctxr forget`, the others by the server), and every file of the registry's folder is searched
-for it: in any case, and escaped as in JSON and in URLs. Then the words are sent again, and a backup from before is restored. The table counts
-the words that are left after each step; all should be 0.
+sentence, an expected result, a saved view, a nickname, tags and an earlier title. Then each word is forgotten (every
+third by `ctxr forget`, the others by the server), and every file of the registry's folder is searched for it: in any
+case, and escaped as in JSON and in URLs. Then the words are sent again, and a backup from before is restored. The table
+counts the words that are left after each step; all should be 0.
 """
 
 from __future__ import annotations

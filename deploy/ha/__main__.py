@@ -1,7 +1,7 @@
-"""Three PostgreSQL nodes under Patroni, three of etcd, and HAProxy, on this machine's loopback: a place to rehearse.
+"""Run a local test cluster: three PostgreSQL nodes under Patroni, three etcd nodes, and HAProxy, on loopback.
 
-Debian has all of it: apt-get install postgresql patroni etcd-server haproxy pgbackrest. README.md of `deploy` says what
-is different on real machines. Everything is in one folder, nothing else is touched.
+On Debian: apt-get install postgresql patroni etcd-server haproxy pgbackrest. All files are in one folder.
+deploy/README.md lists the differences to real machines.
 """
 
 from __future__ import annotations
@@ -13,36 +13,35 @@ from pathlib import Path
 
 from deploy.ha.backups import restore
 from deploy.ha.cluster import NODES, Cluster
-from deploy.ha.processes import Missing
+from deploy.ha.processes import MissingPrograms
 
 
 def main() -> None:
-    """Do what is asked."""
     parser = argparse.ArgumentParser(prog="python -m deploy.ha", description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path("/var/tmp/ctxr-ha"))
     parser.add_argument("--base-port", type=int, default=21500)
     asked = parser.add_subparsers(dest="asked", required=True)
-    asked.add_parser("up", help="start it, and print the database's address")
-    asked.add_parser("down", help="end it; what is stored stays")
-    asked.add_parser("status", help="who leads, who follows")
-    kill = asked.add_parser("kill", help="kill -9 a node; the leader if none is named")
+    asked.add_parser("up", help="start the cluster, and print the database's URL")
+    asked.add_parser("down", help="stop the cluster; data is kept")
+    asked.add_parser("status", help="print the role and state of each node")
+    kill = asked.add_parser("kill", help="kill -9 a node, by default the leader")
     kill.add_argument("node", nargs="?", choices=NODES)
     start = asked.add_parser("start", help="start a node again")
     start.add_argument("node", choices=NODES)
-    asked.add_parser("backup", help="a full backup into the folder's `backups`")
-    restore = asked.add_parser("restore", help="the registry as it was at a time, as a server of its own")
-    restore.add_argument("--to", required=True, help="such as '2026-05-01 14:30:00+00'")
+    asked.add_parser("backup", help="make a full backup in the folder's `backups`")
+    restore = asked.add_parser("restore", help="restore the registry to a point in time, on a separate server")
+    restore.add_argument("--to", required=True, help="point in time, such as '2026-05-01 14:30:00+00'")
     restore.add_argument("--into", type=Path, required=True, help="a new folder")
     restore.add_argument("--port", type=int, default=21599)
     options = parser.parse_args()
     try:
         cluster = Cluster(options.folder, options.base_port)
-        print(_carried_out(cluster, options))
-    except (Missing, TimeoutError, RuntimeError) as exc:
+        print(run(cluster, options))
+    except (MissingPrograms, TimeoutError, RuntimeError) as exc:
         sys.exit(str(exc))
 
 
-def _carried_out(cluster: Cluster, options: argparse.Namespace) -> str:
+def run(cluster: Cluster, options: argparse.Namespace) -> str:
     if options.asked == "up":
         cluster.up()
         return f"CTXR_DATABASE_URL={cluster.url}"

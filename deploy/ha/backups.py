@@ -1,4 +1,4 @@
-"""What the cluster's backups are for: the registry as it was at a moment, as a server of its own."""
+"""Point-in-time recovery from the cluster's backups, into a separate server."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from deploy.ha.processes import ADDRESS, wait_until
 
 
 def restore(cluster: Cluster, into: Path, to: str, port: int) -> str:
-    """The registry as it was at a time, beside the cluster that goes on: the address of a server of its own."""
+    """Restore the registry to the time `to` on a separate server, while the cluster runs. Return the server's URL."""
     node = cluster.leader() or NODES[0]
     if cluster.is_led():
-        cluster.backrest(node, "check")  # what was written last is archived now, not in a minute
+        cluster.backrest(node, "check")  # archives the latest WAL now instead of within a minute
     into.mkdir(parents=True)
-    cluster.own(into)
+    cluster.give_to_postgres(into)
     data = into / "data"
     cluster.backrest(
         node, f"--pg1-path={data}", "--type=time", f"--target={to}", "--target-action=promote", "restore",
         "--archive-mode=off",
     )  # fmt: skip
     (into / "pg_hba.conf").write_text(f"host all all {ADDRESS}/32 scram-sha-256\n", encoding="utf-8")
-    (data / "postgresql.conf").write_text(  # Patroni's own names the nodes' places
+    (data / "postgresql.conf").write_text(  # replaces Patroni's, which has the node's paths
         f"listen_addresses = '{ADDRESS}'\nport = {port}\nunix_socket_directories = ''\n"
         f"hba_file = '{into / 'pg_hba.conf'}'\narchive_mode = off\nmax_connections = 100\n"
         "max_wal_senders = 8\nmax_replication_slots = 8\n",
         encoding="utf-8",
     )
-    cluster.own(into)
+    cluster.give_to_postgres(into)
     cluster.start("restored", [str(cluster.bin / "postgres"), "-D", str(data)])
     url = f"postgresql://ctxr:{cluster.passwords()['CTXR_PASSWORD']}@{ADDRESS}:{port}/ctxr"
     wait_until(lambda: _is_writable(cluster, port), "the restored server", UP_S)
     return url
 
 
-def end_restored(cluster: Cluster) -> None:
-    """End the server that `restore` started."""
+def stop_restored(cluster: Cluster) -> None:
+    """Stop the server that `restore` started."""
     cluster.end("restored", signal.SIGINT)
 
 

@@ -1,4 +1,4 @@
-"""Three PostgreSQL nodes under Patroni, three of etcd, and HAProxy: what runs in a folder, and how it is ended."""
+"""Configure, start and stop the processes of a cluster: PostgreSQL under Patroni, etcd, HAProxy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UP_S = 120.0
 
 
 class Cluster:
-    """The cluster of one folder; what runs stands in its `pids.json`."""
+    """A cluster in one folder, whose `pids.json` lists the running processes."""
 
     def __init__(self, folder: Path, base_port: int = 21500) -> None:
         self.folder = folder.absolute()
@@ -46,17 +46,17 @@ class Cluster:
 
     @property
     def url(self) -> str:
-        """For CTXR_DATABASE_URL: wherever the leader is."""
+        """URL of the current leader, for CTXR_DATABASE_URL."""
         return f"postgresql://ctxr:{self.passwords()['CTXR_PASSWORD']}@{ADDRESS}:{self.leader_port}/ctxr"
 
     def up(self) -> None:
-        """Start what does not run, and wait until there is a leader with a synchronous replica."""
+        """Start what does not run, and wait for a leader with a synchronous replica. TimeoutError if there is none."""
         check_programs()
         self.folder.mkdir(parents=True, exist_ok=True)
         for name in NODES:
             self._configure(name)
         self._configure_proxy()
-        self.own()
+        self.give_to_postgres()
         for name in NODES:
             self.start(f"etcd-{name}", self._etcd(name))
         wait_until(lambda: answers(f"http://{ADDRESS}:{self.etcd_ports[NODES[0]][0]}/health"), "etcd", UP_S)
@@ -64,12 +64,12 @@ class Cluster:
             self.start_node(name)
         self.start("haproxy", ["haproxy", "-W", "-db", "-f", str(self.folder / "haproxy.cfg")])
         wait_until(self.is_led, "a leader", UP_S)
-        self.backrest(self.leader(), "stanza-create")  # nothing new where there is one
+        self.backrest(self.leader(), "stanza-create")  # does nothing if there is one
         wait_until(self.is_safe, "a leader with a synchronous replica", UP_S)
         wait_until(lambda: accepts(self.leader_port), "HAProxy", UP_S)
 
     def down(self) -> None:
-        """End everything that this started, a restored server too."""
+        """Stop all processes, including a restored server."""
         self.end("restored", signal.SIGINT)
         for name in NODES:
             self.kill_node(name, signal.SIGTERM)
@@ -77,34 +77,34 @@ class Cluster:
             self.end(name, signal.SIGTERM)
 
     def start_node(self, name: str) -> None:
-        """Start a node, as its machine does when it comes back."""
+        """Start a node's Patroni, which starts its PostgreSQL."""
         self.start(name, ["patroni", str(self._node(name) / "patroni.yaml")])
 
     def kill_node(self, name: str, how: signal.Signals = signal.SIGKILL) -> None:
-        """End a node's Patroni and PostgreSQL at once, as when its machine goes."""
+        """End a node's Patroni and PostgreSQL, by default at once (-9), as a failed machine would."""
         pids = [*self._postgres_pids(name)] if how == signal.SIGKILL else []
         self.end(name, how)
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def hold_lines(self) -> list[int]:
-        """Let the followers receive nothing from now on: those who would, for `cut_lines`."""
+    def pause_replication(self) -> list[int]:
+        """Stop the WAL receivers of all followers; return their process ids, for `drop_replication`."""
         leader = self.leader()
         found = [pid for name in NODES if name != leader for pid in self._postgres_pids(name) if _receives(pid)]
         for pid in found:
             os.kill(pid, signal.SIGSTOP)
         return found
 
-    def cut_lines(self, held: Sequence[int]) -> None:
-        """Lose what was on its way to them."""
-        for pid in held:
+    def drop_replication(self, paused: Sequence[int]) -> None:
+        """End the paused WAL receivers, so that what the leader sent meanwhile is lost."""
+        for pid in paused:
             with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)  # it ends before it reads on
+                os.kill(pid, signal.SIGTERM)  # pending: it ends before it reads again
                 os.kill(pid, signal.SIGCONT)
 
     def members(self) -> list[dict[str, Any]]:
-        """The nodes as Patroni knows them: name, role, state, timeline, lag; of any node that answers."""
+        """Return name, role, state, timeline and lag of each node as one Patroni lists them; [] if none answers."""
         for port in self.rest_ports.values():
             address = f"http://{ADDRESS}:{port}/cluster"
             with suppress(OSError, ValueError), urllib.request.urlopen(address, timeout=2) as answer:
@@ -113,16 +113,16 @@ class Cluster:
         return []
 
     def leader(self) -> str:
-        """The name of the node that leads, or ""."""
+        """Return the name of the leader, or ""."""
         return next((one["name"] for one in self.members() if one["role"] == "leader"), "")
 
     def is_safe(self) -> bool:
-        """Whether one leads and another confirms what it writes, or only follows where that was chosen."""
+        """Return True if there is a leader with a replica, which is synchronous in synchronous mode."""
         roles = {one["role"] for one in self.members() if one["state"] in ("running", "streaming")}
         return {"leader", "sync_standby" if self.is_synchronous() else "replica"} <= roles
 
     def is_synchronous(self) -> bool:
-        """What `set_synchronous` has chosen, for as long as the cluster is there."""
+        """Return True in synchronous mode, or if no node answers."""
         for port in self.rest_ports.values():
             address = f"http://{ADDRESS}:{port}/config"
             with suppress(OSError, ValueError), urllib.request.urlopen(address, timeout=2) as answer:
@@ -130,17 +130,17 @@ class Cluster:
         return True
 
     def is_whole(self) -> bool:
-        """Whether all nodes are there and follow."""
+        """Return True if all three nodes run, and the cluster is safe."""
         return self.is_safe() and len([one for one in self.members() if one["state"] in ("running", "streaming")]) == 3
 
     def set_synchronous(self, *, is_on: bool) -> None:
-        """Choose between what is safe and what is quick: Patroni's own setting, for all nodes."""
+        """Switch synchronous mode: commits wait for a replica, which is safe but slower."""
         asked = json.dumps({"synchronous_mode": is_on, "synchronous_mode_strict": is_on}).encode()
         address = f"http://{ADDRESS}:{self.rest_ports[self.leader()]}/config"
         urllib.request.urlopen(urllib.request.Request(address, asked, method="PATCH"), timeout=10).close()
 
     def backrest(self, node: str, *words: str) -> str:
-        """Run pgBackRest as a node would; what it says."""
+        """Run pgBackRest with a node's configuration; return its output. RuntimeError if it fails."""
         command = ["pgbackrest", f"--config={self._node(node) / 'pgbackrest.conf'}", "--stanza=ctxr", *words]
         done = subprocess.run(command, user=self.user, cwd="/", capture_output=True, text=True, check=False)
         if done.returncode:
@@ -148,7 +148,7 @@ class Cluster:
         return done.stdout
 
     def is_led(self) -> bool:
-        """Whether one of them leads."""
+        """Return True if a node is the leader."""
         return any(answers(f"http://{ADDRESS}:{port}/primary") for port in self.rest_ports.values())
 
     def _node(self, name: str) -> Path:
@@ -162,7 +162,7 @@ class Cluster:
             "--listen-client-urls", client, "--advertise-client-urls", client,
             "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
             "--initial-cluster", peers, "--initial-cluster-token", "ctxr", "--enable-v2=false",
-            # three on one disk are slow at times; on machines of their own leave these two out
+            # three nodes on one disk are slow at times; leave these two out on separate machines
             "--heartbeat-interval", "300", "--election-timeout", "3000",
         ]  # fmt: skip
 
@@ -199,7 +199,7 @@ class Cluster:
         fill("haproxy.cfg", self.folder / "haproxy.cfg", {"ADDRESS": ADDRESS, "NODES": nodes, **ports})
 
     def passwords(self) -> dict[str, str]:
-        """Made once, kept in the folder."""
+        """Return the passwords, which are generated once and kept in the folder."""
         file = self.folder / "passwords.json"
         if not file.exists():
             names = ("SUPERUSER", "REPLICATION", "REWIND", "CTXR")
@@ -209,8 +209,8 @@ class Cluster:
         found: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
         return found
 
-    def own(self, folder: Path | None = None) -> None:
-        """Let PostgreSQL's user have a folder, the cluster's if none is named."""
+    def give_to_postgres(self, folder: Path | None = None) -> None:
+        """Make PostgreSQL's user the owner of a folder, by default the cluster's."""
         if self.user:
             subprocess.run(["chown", "-R", f"{self.user}:", str(folder or self.folder)], check=True)
 
@@ -220,7 +220,7 @@ class Cluster:
         return {name: pid for name, pid in found.items() if is_running(pid)}
 
     def start(self, name: str, command: Sequence[str]) -> None:
-        """Start a program under a name, unless it runs."""
+        """Start a program under a name, unless it runs already."""
         running = self._pids()
         if name in running:
             return
@@ -233,7 +233,7 @@ class Cluster:
         CHILDREN[process.pid] = process
 
     def end(self, name: str, how: signal.Signals) -> None:
-        """End the program of that name, if it runs."""
+        """Send a signal to the program of that name, if it runs, and wait for its end. TimeoutError after 60 s."""
         pid = self._pids().get(name)
         if pid is None:
             return
@@ -249,13 +249,13 @@ class Cluster:
 
 
 def fill(template: str, into: Path, given: Mapping[str, str]) -> None:
-    """Write one of the files beside this one with its names filled in."""
+    """Fill in a template of this folder and write the file, readable by its owner only."""
     into.write_text(Template((HERE / template).read_text(encoding="utf-8")).substitute(given), encoding="utf-8")
     into.chmod(0o600)
 
 
 def _receives(pid: int) -> bool:
-    """Whether it takes in what a leader writes."""
+    """Return True if a process is a WAL receiver."""
     with suppress(OSError):
         return b"walreceiver" in Path(f"/proc/{pid}/cmdline").read_bytes()
     return False

@@ -1,4 +1,4 @@
-"""Programs of this machine: where they are, whether they run, whether they answer."""
+"""Find programs of this machine, and check whether processes run and ports answer."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ PROGRAMS = ("patroni", "etcd", "haproxy", "pgbackrest")
 ADDRESS = "127.0.0.1"
 
 
-class Missing(Exception):
-    """What has to be installed first."""
+class MissingPrograms(Exception):
+    """Programs are missing; the message is the command that installs them."""
 
 
 CHILDREN: dict[int, subprocess.Popen[bytes]] = {}
-"""Those of this process, whose end has to be noted."""
+"""Processes started by this one, by id: they must be polled, or they stay as zombies."""
 
 
 def programs_of_postgres() -> Path:
-    """Where Debian keeps the server's programs."""
+    """Return the folder of the newest PostgreSQL server. MissingPrograms if there is none."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
     if not found:
-        raise Missing("apt-get install postgresql")
+        raise MissingPrograms("apt-get install postgresql")
     return found[-1].parent
 
 
 def check_programs() -> None:
-    """Missing names the packages that are not there."""
+    """Raise MissingPrograms if a program is not installed."""
     if missing := [name for name in PROGRAMS if not shutil.which(name)]:
         packages = ["etcd-server" if name == "etcd" else name for name in missing]
-        raise Missing(f"apt-get install {' '.join(packages)}")
+        raise MissingPrograms(f"apt-get install {' '.join(packages)}")
 
 
 def parents() -> list[tuple[int, int]]:
-    """Of each process of this machine its own id and its parent's."""
+    """Return the ids of each process of this machine and of its parent."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
@@ -49,7 +49,7 @@ def parents() -> list[tuple[int, int]]:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process is there and has not ended."""
+    """Return True if a process runs and is no zombie."""
     if pid in CHILDREN:
         return CHILDREN[pid].poll() is None
     with suppress(OSError):
@@ -58,7 +58,7 @@ def is_running(pid: int) -> bool:
 
 
 def answers(url: str) -> bool:
-    """Whether an address answers well."""
+    """Return True if a URL answers without an error."""
     with suppress(OSError):
         urllib.request.urlopen(url, timeout=2).close()
         return True
@@ -66,14 +66,14 @@ def answers(url: str) -> bool:
 
 
 def accepts(port: int) -> bool:
-    """Whether somebody listens there."""
+    """Return True if a local port accepts connections."""
     with suppress(OSError), socket.create_connection((ADDRESS, port), timeout=2):
         return True
     return False
 
 
 def wait_until(is_so: Callable[[], bool], what: str, seconds: float) -> None:
-    """Wait; TimeoutError says for what in vain."""
+    """Wait until the condition holds. TimeoutError, which names `what`, after `seconds`."""
     until = time.monotonic() + seconds
     while not is_so():
         if time.monotonic() > until:

@@ -13,7 +13,7 @@ import yaml
 
 from deploy.ha import cluster
 from deploy.ha.cluster import NODES, Cluster
-from deploy.ha.processes import Missing, check_programs
+from deploy.ha.processes import MissingPrograms, check_programs
 
 
 @pytest.fixture
@@ -79,5 +79,5 @@ def test_patroni_accepts_its_configuration(folder: Path) -> None:
 
 def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None if name in ("etcd", "patroni") else name)
-    with pytest.raises(Missing, match="apt-get install patroni etcd-server"):
+    with pytest.raises(MissingPrograms, match="apt-get install patroni etcd-server"):
         check_programs()
