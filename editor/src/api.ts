@@ -1,4 +1,4 @@
-/** A client of the registry's HTTP API. It imports nothing of the editor, so that it can be tested without one. */
+/** A client of the registry's HTTP API. It does not import the editor, so that it can be tested without one. */
 
 export interface Channel {
   session_id: string;
@@ -69,12 +69,12 @@ export class ApiError extends Error {
 
 export type Fetch = typeof globalThis.fetch;
 
-/** Timeout of an answer; the event stream has none. */
-const PATIENCE_MS = 35_000;
+/** Timeout of a request; the event stream has none. */
+const TIMEOUT_MS = 35_000;
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 
-/** Return why an address must not be used, or undefined: a token is never sent unencrypted to another machine. */
-export function problemOf(address: string): "malformed" | "unencrypted" | undefined {
+/** Return why an address must not be used, or undefined if it may: a token is never sent unencrypted to another machine. */
+export function addressProblem(address: string): "malformed" | "unencrypted" | undefined {
   let url: URL;
   try {
     url = new URL(address);
@@ -121,7 +121,7 @@ export class Api {
     return (await this.json<Page<Message>>(`/bo/conversations${parameters({ limit: 1 })}`)).items[0];
   }
 
-  /** Return the part of a channel that matches some words; without words, its end. */
+  /** Return the messages of a channel that match the words; without words, the last ones. */
   async extract(channel: string, words: string, maxTokens: number): Promise<Extract> {
     const query = { ...(words ? { text: words } : {}), max_tokens: maxTokens };
     const body = { operation: "extract", channel, query, source: "editor" };
@@ -134,12 +134,12 @@ export class Api {
   async *events(lastSeen: string, signal: AbortSignal): AsyncGenerator<StreamEvent | "open"> {
     const headers: Record<string, string> = { ...this.headers(), Accept: "text/event-stream" };
     if (lastSeen) headers["Last-Event-ID"] = lastSeen;
-    const answer = await this.reached(() => this.fetch(`${this.root}/bo/events`, { headers, signal }));
-    if (!answer.ok || !answer.body) throw await refusal(answer);
+    const answer = await this.fetched(() => this.fetch(`${this.root}/bo/events`, { headers, signal }));
+    if (!answer.ok || !answer.body) throw await errorOf(answer);
     yield "open";
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     const lines = new EventLines();
-    for (let part = await reader.read(); !part.done; part = await reader.read()) yield* lines.take(part.value);
+    for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) yield* lines.feed(chunk.value);
   }
 
   /** Return the address of the conversation's page in the dashboard. */
@@ -153,17 +153,17 @@ export class Api {
 
   private async json<Answer>(address: string, given: { method?: string; body?: unknown } = {}): Promise<Answer> {
     const headers: Record<string, string> = this.headers();
-    const request: RequestInit = { method: given.method ?? "GET", headers, signal: AbortSignal.timeout(PATIENCE_MS) };
+    const request: RequestInit = { method: given.method ?? "GET", headers, signal: AbortSignal.timeout(TIMEOUT_MS) };
     if (given.body !== undefined) {
       headers["Content-Type"] = "application/json";
       request.body = JSON.stringify(given.body);
     }
-    const answer = await this.reached(() => this.fetch(this.root + address, request));
-    if (!answer.ok) throw await refusal(answer);
+    const answer = await this.fetched(() => this.fetch(this.root + address, request));
+    if (!answer.ok) throw await errorOf(answer);
     return (await answer.json()) as Answer;
   }
 
-  private async reached(ask: () => Promise<Response>): Promise<Response> {
+  private async fetched(ask: () => Promise<Response>): Promise<Response> {
     try {
       return await ask();
     } catch (error) {
@@ -186,17 +186,17 @@ interface Failed {
 export class EventLines {
   private rest = "";
 
-  *take(piece: string): Generator<StreamEvent> {
-    const blocks = (this.rest + piece).split("\n\n");
+  *feed(chunk: string): Generator<StreamEvent> {
+    const blocks = (this.rest + chunk).split("\n\n");
     this.rest = blocks.pop() ?? "";
     for (const block of blocks) {
-      const event = parsed(block);
+      const event = parseEvent(block);
       if (event.data) yield event;
     }
   }
 }
 
-function parsed(block: string): StreamEvent {
+function parseEvent(block: string): StreamEvent {
   const event: StreamEvent = { event: "message", id: "", data: "" };
   for (const line of block.split("\n")) {
     const [name = "", ...rest] = line.split(":");
@@ -222,7 +222,7 @@ function failure(problem: Problem): ApiError {
   return new ApiError(problem.code, problem.message, problem.details);
 }
 
-async function refusal(answer: Response): Promise<ApiError> {
+async function errorOf(answer: Response): Promise<ApiError> {
   try {
     return failure(((await answer.json()) as Failed).error);
   } catch {

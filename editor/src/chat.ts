@@ -1,19 +1,19 @@
-/** Put a text into the input of the editor's own chat, if the editor allows that, and always into the clipboard. */
+/** Put a text into the input of the editor's chat, if the editor allows that, and always into the clipboard. */
 
 import * as vscode from "vscode";
 
 interface ChatInput {
   command: string;
-  /** Returns the command's argument that fills the input; undefined: the chat only opens, and the user pastes. */
-  taking?: (text: string) => unknown;
+  /** Returns the command's argument that fills the input. If undefined, the command only opens the chat. */
+  fillWith?: (text: string) => unknown;
 }
 
 const VSCODE: readonly ChatInput[] = [
-  { command: "workbench.action.chat.open", taking: (query) => ({ query, isPartialQuery: true }) },
+  { command: "workbench.action.chat.open", fillWith: (query) => ({ query, isPartialQuery: true }) },
 ];
 const CURSOR: readonly ChatInput[] = [{ command: "composer.newAgentChat" }, { command: "aichat.newchataction" }];
 
-/** Put a text into the chat without sending it, and tell the user whether they must paste it. */
+/** Put a text into the chat without sending it; tell the user if they must paste it. */
 export async function intoChat(text: string): Promise<void> {
   await vscode.env.clipboard.writeText(text);
   const known = new Set(await vscode.commands.getCommands(true));
@@ -23,10 +23,10 @@ export async function intoChat(text: string): Promise<void> {
     void vscode.window.showInformationMessage(vscode.l10n.t("Copied as context. Paste it into the chat."));
     return;
   }
-  await vscode.commands.executeCommand(input.command, ...(input.taking ? [input.taking(text)] : []));
+  await vscode.commands.executeCommand(input.command, ...(input.fillWith ? [input.fillWith(text)] : []));
   void vscode.window.showInformationMessage(
-    input.taking
-      ? vscode.l10n.t("Handed to the chat, not sent. If it is not there, paste it: it is in the clipboard.")
+    input.fillWith
+      ? vscode.l10n.t("Inserted into the chat, not sent. If it is missing there, paste it from the clipboard.")
       : vscode.l10n.t("Copied as context. Paste it into the chat."),
   );
 }

@@ -5,7 +5,7 @@ import type { Api, Channel } from "./api";
 import { intoChat } from "./chat";
 import { type Documents, SCHEME } from "./documents";
 import { pickConversation } from "./picking";
-import { told } from "./problems";
+import { showingErrors } from "./problems";
 import { HAS_PROGRAMS } from "./host";
 import { resume, startServer } from "./resume";
 import { SECTION, type Settings } from "./settings";
@@ -28,13 +28,13 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   search,
   recent,
   load,
-  open: on((channel, { documents }) => documents.open(channel)),
-  insert: on(async (channel, { settings }) => passOn(await settings.api(), channel, settings, intoChat)),
-  copy: on(async (channel, { settings }) => passOn(await settings.api(), channel, settings, copied)),
-  nickname: on(nickname),
-  tag: on(tag),
-  resume: on((channel, { settings }) => resume(channel, settings.program)),
-  openPage: on(openPage),
+  open: forConversation((channel, { documents }) => documents.open(channel)),
+  insert: forConversation(async (channel, { settings }) => passExtract(await settings.api(), channel, settings, intoChat)),
+  copy: forConversation(async (channel, { settings }) => passExtract(await settings.api(), channel, settings, copyToClipboard)),
+  nickname: forConversation(nickname),
+  tag: forConversation(tag),
+  resume: forConversation((channel, { settings }) => resume(channel, settings.program)),
+  openPage: forConversation(openPage),
   start: async ({ settings }) => startServer(settings.program),
   setToken,
   refresh: async ({ refresh }) => refresh(),
@@ -45,20 +45,20 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
 export function registerCommands(parts: Parts): vscode.Disposable {
   return vscode.Disposable.from(
     ...Object.entries(COMMANDS).map(([name, command]) =>
-      vscode.commands.registerCommand(`${SECTION}.${name}`, (given: unknown) => told(() => command(parts, given))),
+      vscode.commands.registerCommand(`${SECTION}.${name}`, (given: unknown) => showingErrors(() => command(parts, given))),
     ),
   );
 }
 
-/** Return a command for one conversation: that of the row, of the open document, or one that the user chooses. */
-function on(act: (channel: Channel, parts: Parts) => Promise<void>): Command {
+/** Return a command for one conversation: that of the given row, of the open document, or one that the user picks. */
+function forConversation(act: (channel: Channel, parts: Parts) => Promise<void>): Command {
   return async (parts, given) => {
-    const channel = await meant(await parts.settings.api(), given);
+    const channel = await chosenChannel(await parts.settings.api(), given);
     if (channel) await act(channel, parts);
   };
 }
 
-async function meant(api: Api, given: unknown): Promise<Channel | undefined> {
+async function chosenChannel(api: Api, given: unknown): Promise<Channel | undefined> {
   if (given && typeof given === "object" && "channel" in given) return (given as Extract<Row, { channel: Channel }>).channel;
   const shown = vscode.window.activeTextEditor?.document.uri;
   if (shown?.scheme === SCHEME) return api.channel(shown.query);
@@ -66,7 +66,7 @@ async function meant(api: Api, given: unknown): Promise<Channel | undefined> {
 }
 
 async function browse(parts: Parts): Promise<void> {
-  const channel = await pickConversation(await parts.settings.api(), vscode.l10n.t("Find a conversation: words, a nickname, a client"));
+  const channel = await pickConversation(await parts.settings.api(), vscode.l10n.t("Find a conversation by words, nickname or client"));
   if (!channel) return;
   const steps: readonly (readonly [string, string])[] = [
     ["open", vscode.l10n.t("Open")],
@@ -85,7 +85,7 @@ async function browse(parts: Parts): Promise<void> {
 }
 
 async function search({ find }: Parts, given: unknown): Promise<void> {
-  const asked = typeof given === "string" ? given : await vscode.window.showInputBox({ prompt: vscode.l10n.t("Words to look for in all conversations") });
+  const asked = typeof given === "string" ? given : await vscode.window.showInputBox({ prompt: vscode.l10n.t("Words to search for in all conversations") });
   if (!asked?.trim()) return;
   find(asked.trim());
   await vscode.commands.executeCommand(`${SECTION}.found.focus`);
@@ -100,33 +100,33 @@ async function load({ settings }: Parts, given: unknown): Promise<void> {
   const api = await settings.api();
   const name = typeof given === "string" ? given : await vscode.window.showInputBox({ prompt: vscode.l10n.t("Nickname of the conversation to load into the chat") });
   if (!name?.trim()) return;
-  const channel = await called(api, name.trim());
-  if (channel) await passOn(api, channel, settings, intoChat);
+  const channel = await findByNickname(api, name.trim());
+  if (channel) await passExtract(api, channel, settings, intoChat);
 }
 
-/** Return the conversation with that nickname; if there is none, the user chooses one of the similar ones. */
-async function called(api: Api, nickname: string): Promise<Channel | undefined> {
+/** Return the conversation with that nickname; if there is none, let the user pick one. */
+async function findByNickname(api: Api, nickname: string): Promise<Channel | undefined> {
   const near = await api.channels({ q: nickname, limit: 50 });
   const exact = near.items.find((one) => one.nickname?.toLowerCase() === nickname.toLowerCase());
-  return exact ?? pickConversation(api, vscode.l10n.t("No conversation is called {0}. Which one is meant?", oneLine(nickname, 60)));
+  return exact ?? pickConversation(api, vscode.l10n.t("No conversation has the nickname {0}. Which one do you mean?", oneLine(nickname, 60)));
 }
 
-async function passOn(api: Api, channel: Channel, settings: Settings, take: (text: string) => Promise<void>): Promise<void> {
+async function passExtract(api: Api, channel: Channel, settings: Settings, take: (text: string) => Promise<void>): Promise<void> {
   const words = await vscode.window.showInputBox({
     title: titleOf(channel),
-    prompt: vscode.l10n.t("What is needed from it? Empty: where it stands and its end"),
+    prompt: vscode.l10n.t("What do you need from it? Leave empty for its state and last messages"),
   });
   if (words === undefined) return;
   await take(asContext(channel, await api.extract(channel.channel, words.trim(), settings.contextTokens)));
 }
 
-async function copied(text: string): Promise<void> {
+async function copyToClipboard(text: string): Promise<void> {
   await vscode.env.clipboard.writeText(text);
   void vscode.window.showInformationMessage(vscode.l10n.t("Copied as context. Paste it into the chat."));
 }
 
 async function nickname(channel: Channel, { settings, refresh }: Parts): Promise<void> {
-  const prompt = vscode.l10n.t("Nickname of this conversation; empty takes it away");
+  const prompt = vscode.l10n.t("Nickname of this conversation; leave empty to remove it");
   const name = await vscode.window.showInputBox({ prompt, value: channel.nickname ?? "", title: titleOf(channel) });
   if (name === undefined) return;
   await (await settings.api()).name(channel.channel, { nickname: name.trim() || null });
@@ -147,9 +147,9 @@ async function openPage(channel: Channel, { settings }: Parts): Promise<void> {
 }
 
 async function setToken({ settings, reconnect }: Parts): Promise<void> {
-  const prompt = vscode.l10n.t("Token for {0}; empty forgets it", settings.address);
+  const prompt = vscode.l10n.t("Token for {0}; leave empty to delete it", settings.address);
   const token = await vscode.window.showInputBox({ prompt, password: true, ignoreFocusOut: true });
   if (token === undefined) return;
-  await settings.keepToken(token.trim());
+  await settings.storeToken(token.trim());
   reconnect();
 }

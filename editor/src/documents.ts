@@ -1,11 +1,11 @@
-/** Conversations as read-only documents. They are shown as text: nothing in them is run, fetched or followed. */
+/** Conversations as read-only documents, shown as plain text: nothing in them is run or loaded. */
 
 import * as vscode from "vscode";
 import type { Api, Channel } from "./api";
 import { asDocument, oneLine, titleOf } from "./text";
 
 export const SCHEME = "context-registry";
-const MOST = 1000;
+const MAX_MESSAGES = 1000;
 
 export class Documents implements vscode.TextDocumentContentProvider {
   private readonly changed = new vscode.EventEmitter<vscode.Uri>();
@@ -16,7 +16,7 @@ export class Documents implements vscode.TextDocumentContentProvider {
   async provideTextDocumentContent(uri: vscode.Uri): Promise<string> {
     const api = await this.api();
     const name = uri.query;
-    const [channel, messages] = await Promise.all([api.channel(name), api.latest(name, MOST)]);
+    const [channel, messages] = await Promise.all([api.channel(name), api.latest(name, MAX_MESSAGES)]);
     return asDocument(channel, messages, api.page(name), vscode.env.language);
   }
 
@@ -29,7 +29,7 @@ export class Documents implements vscode.TextDocumentContentProvider {
   }
 
   /** Reload the channel's document if it is open. */
-  renew(name: string): void {
+  reload(name: string): void {
     for (const { uri } of vscode.workspace.textDocuments) {
       if (uri.scheme === SCHEME && uri.query === name) this.changed.fire(uri);
     }

@@ -7,12 +7,12 @@ import { registerCommands } from "./commands";
 import { Documents, SCHEME } from "./documents";
 import { listen } from "./live";
 import { HAS_PROGRAMS } from "./host";
-import { isAway } from "./problems";
+import { isUnreachable } from "./problems";
 import { SECTION, Settings } from "./settings";
 import { Status } from "./status";
 import { Conversations } from "./tree";
 
-/** Messages are stored in bursts: lists are reloaded after this time without an event. */
+/** Lists are reloaded after this time without an event, because messages are stored in bursts. */
 const QUIET_MS = 1_000;
 
 export function activate(context: vscode.ExtensionContext): void {
@@ -22,13 +22,13 @@ export function activate(context: vscode.ExtensionContext): void {
   const status = new Status(() => settings.address);
   let words = "";
   const here = new Conversations(api, projectHere, () =>
-    projectHere() ? vscode.l10n.t("No conversation of this workspace yet") : vscode.l10n.t("No folder is open"),
+    projectHere() ? vscode.l10n.t("No conversations in this workspace yet") : vscode.l10n.t("No folder is open"),
   );
-  const all = new Conversations(api, () => ({}), () => vscode.l10n.t("No conversation yet"));
+  const all = new Conversations(api, () => ({}), () => vscode.l10n.t("No conversations yet"));
   const found = new Conversations(
     api,
     () => (words ? { q: words } : undefined),
-    () => (words ? vscode.l10n.t("Nothing found for {0}", words) : vscode.l10n.t("Search with the magnifier above")),
+    () => (words ? vscode.l10n.t("Nothing found for {0}", words) : vscode.l10n.t("Search with the magnifying glass above")),
   );
   const lists = { here, all, found };
   const views = Object.entries(lists).map(([name, treeDataProvider]) =>
@@ -43,19 +43,19 @@ export function activate(context: vscode.ExtensionContext): void {
 
   let stop = new AbortController();
   let quiet: ReturnType<typeof setTimeout> | undefined;
-  const renew = (message: Message): void => {
+  const onStored = (message: Message): void => {
     status.storedAt(message.received_at ?? message.timestamp);
     clearTimeout(quiet);
     quiet = setTimeout(() => {
       here.refresh();
       all.refresh();
-      documents.renew(message.channel);
+      documents.reload(message.channel);
     }, QUIET_MS);
   };
   const reconnect = (): void => {
     stop.abort();
     stop = new AbortController();
-    void connect(settings, status, renew, refresh, stop.signal);
+    void connect(settings, status, onStored, refresh, stop.signal);
   };
 
   void vscode.commands.executeCommand("setContext", `${SECTION}.canResume`, HAS_PROGRAMS);
@@ -79,32 +79,32 @@ async function connect(
   refresh: () => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const gone = (error: ApiError): void => {
-    setAway(isAway(error));
-    status.gone(error);
+  const onGone = (error: ApiError): void => {
+    setUnreachable(isUnreachable(error));
+    status.disconnected(error);
   };
   try {
     const api = await settings.api();
     const onOpen = async (): Promise<void> => {
-      setAway(false);
+      setUnreachable(false);
       status.connected();
       refresh();
       const newest = await api.newest().catch(() => undefined);
       if (newest) status.storedAt(newest.received_at ?? newest.timestamp);
     };
-    await listen(api, { onOpen: () => void onOpen(), onStored, onGone: gone }, signal);
+    await listen(api, { onOpen: () => void onOpen(), onStored, onGone }, signal);
   } catch (error) {
-    gone(error instanceof ApiError ? error : new ApiError("INTERNAL_ERROR", String(error)));
+    onGone(error instanceof ApiError ? error : new ApiError("INTERNAL_ERROR", String(error)));
     refresh();
   }
 }
 
-/** If the server does not answer, the empty lists say how to start it. */
-function setAway(away: boolean): void {
-  void vscode.commands.executeCommand("setContext", `${SECTION}.isAway`, away);
+/** Tell package.json's welcome texts, shown in empty lists, whether the server is unreachable. */
+function setUnreachable(unreachable: boolean): void {
+  void vscode.commands.executeCommand("setContext", `${SECTION}.isUnreachable`, unreachable);
 }
 
-/** The query for conversations of the open folder: by its path, or by its name if it is not on a disk, as in a browser. */
+/** Return the query for conversations of the open folder: by its path, or by its name if it is not on a disk. */
 function projectHere(): ChannelsAsked | undefined {
   const folder = vscode.workspace.workspaceFolders?.[0];
   if (!folder) return undefined;

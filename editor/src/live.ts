@@ -1,4 +1,4 @@
-/** Keep the event stream open: reconnect with increasing delays, and resume at the last event. */
+/** Keep the event stream open: reconnect with increasing delays, and resume after the last event. */
 
 import { type Api, ApiError, type Message } from "./api";
 
@@ -10,8 +10,8 @@ export interface Listener {
 
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 30_000;
-/** The answer to an id from which no stream can resume: the next stream begins at the present. */
-const FORGET = "INVALID_REQUEST";
+/** The server's error for an id from which no stream can resume; the next stream starts without an id. */
+const STALE_ID = "INVALID_REQUEST";
 
 /** Listen until `signal` aborts. Tests replace `wait`. */
 export async function listen(
@@ -37,7 +37,7 @@ export async function listen(
     } catch (error) {
       if (signal.aborted) return;
       const known = error instanceof ApiError ? error : new ApiError("UNREACHABLE", String(error));
-      if (known.code === FORGET) lastSeen = "";
+      if (known.code === STALE_ID) lastSeen = "";
       listener.onGone(known);
     }
     await wait(waitMs, signal);

@@ -1,4 +1,4 @@
-/** Choose a conversation by typing; the server searches. */
+/** Let the user pick a conversation; the server searches while they type. */
 
 import * as vscode from "vscode";
 import type { Api, Channel, ChannelsAsked } from "./api";
@@ -11,12 +11,12 @@ const TYPING_MS = 250;
 
 type Choice = vscode.QuickPickItem & { channel?: Channel };
 
-/** Return the conversation that the user chooses; undefined if none. */
+/** Return the conversation that the user picks; undefined if none. */
 export function pickConversation(api: Api, placeholder: string, within: ChannelsAsked = {}): Promise<Channel | undefined> {
   const pick = vscode.window.createQuickPick<Choice>();
   pick.placeholder = placeholder;
   let asked = 0;
-  const look = async (words: string): Promise<void> => {
+  const load = async (words: string): Promise<void> => {
     const mine = ++asked;
     pick.busy = true;
     const found = await choices(api, { ...within, q: words || undefined, limit: SHOWN });
@@ -27,9 +27,9 @@ export function pickConversation(api: Api, placeholder: string, within: Channels
   let timer: ReturnType<typeof setTimeout> | undefined;
   pick.onDidChangeValue((words) => {
     clearTimeout(timer);
-    timer = setTimeout(() => void look(words.trim()), TYPING_MS);
+    timer = setTimeout(() => void load(words.trim()), TYPING_MS);
   });
-  void look("");
+  void load("");
   return new Promise((resolve) => {
     pick.onDidAccept(() => {
       resolve(pick.selectedItems[0]?.channel);

@@ -5,7 +5,7 @@ import { ApiError } from "./api";
 import { HAS_PROGRAMS } from "./host";
 
 /** Return true if no server answers at the address. */
-export function isAway(error: unknown): boolean {
+export function isUnreachable(error: unknown): boolean {
   return error instanceof ApiError && error.code === "UNREACHABLE";
 }
 
@@ -18,13 +18,13 @@ export function problemText(error: unknown): string {
     return vscode.l10n.t("Context Registry does not answer. Start it with: ctxr up");
   }
   if (error.code === "UNAUTHORIZED") {
-    return vscode.l10n.t("Context Registry asks for a token: `ctxr token create` makes one, the command Set Token takes it.");
+    return vscode.l10n.t("Context Registry requires a token. Create one with `ctxr token create`, and enter it with the command Set Token.");
   }
   return error.details ? `${error.message} ${error.details}` : error.message;
 }
 
-/** Run a command; show a failure with the step that fixes it. */
-export async function told(work: () => Promise<void>): Promise<void> {
+/** Run a command; show its error with a button that fixes it, if there is one. */
+export async function showingErrors(work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {

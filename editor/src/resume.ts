@@ -5,7 +5,7 @@ import type { Channel } from "./api";
 
 export const CLIENTS = ["claude-code", "codex", "gemini-cli", "opencode", "copilot-cli"] as const;
 
-/** The program's arguments, passed without a shell; none of them is taken for an option. */
+/** Return the program's arguments. They are passed without a shell; `--` keeps the session from being an option. */
 export function resumeArguments(session: string, client: string): string[] {
   return ["resume", "--in", client, "--run", "--", session];
 }

@@ -1,7 +1,7 @@
 /** The server's address, and the token for it. */
 
 import * as vscode from "vscode";
-import { Api, ApiError, problemOf } from "./api";
+import { Api, ApiError, addressProblem } from "./api";
 
 export const SECTION = "contextRegistry";
 
@@ -20,22 +20,22 @@ export class Settings {
     return this.read("contextTokens");
   }
 
-  /** Return the configured server; ApiError if its address must not be used. */
+  /** Return a client of the configured server. Throws ApiError if its address must not be used. */
   async api(): Promise<Api> {
-    const problem = problemOf(this.address);
+    const problem = addressProblem(this.address);
     if (problem === "unencrypted") {
-      throw new ApiError("SETTING", vscode.l10n.t("The server on another machine must be reached by https: {0}", this.address));
+      throw new ApiError("SETTING", vscode.l10n.t("A server on another machine needs https: {0}", this.address));
     }
-    if (problem) throw new ApiError("SETTING", vscode.l10n.t("This is no server address: {0}", this.address));
+    if (problem) throw new ApiError("SETTING", vscode.l10n.t("Not a server address: {0}", this.address));
     return new Api(this.address, await this.secrets.get(this.tokenKey()));
   }
 
   /** Store a token for this server; an empty one deletes it. */
-  async keepToken(token: string): Promise<void> {
+  async storeToken(token: string): Promise<void> {
     await (token ? this.secrets.store(this.tokenKey(), token) : this.secrets.delete(this.tokenKey()));
   }
 
-  /** The key of a server's token: it is never sent to another address. */
+  /** The key of a token contains its server, so that it is never sent to another one. */
   private tokenKey(): string {
     return `token:${new URL(this.address).origin}`;
   }

@@ -5,11 +5,11 @@ import type { ApiError } from "./api";
 import { problemText } from "./problems";
 import { ago } from "./times";
 
-const RENEW_MS = 30_000;
+const REFRESH_MS = 30_000;
 
 export class Status implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem("contextRegistry.status", vscode.StatusBarAlignment.Right, 50);
-  private readonly timer = setInterval(() => this.show(), RENEW_MS);
+  private readonly timer = setInterval(() => this.show(), REFRESH_MS);
   private stored = "";
   private problem: string | undefined = vscode.l10n.t("Connecting to Context Registry");
 
@@ -25,7 +25,7 @@ export class Status implements vscode.Disposable {
     this.show();
   }
 
-  gone(error: ApiError): void {
+  disconnected(error: ApiError): void {
     this.problem = problemText(error);
     this.show();
   }

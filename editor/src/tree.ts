@@ -2,13 +2,13 @@
 
 import * as vscode from "vscode";
 import type { Api, Channel, ChannelsAsked } from "./api";
-import { isAway, problemText } from "./problems";
+import { isUnreachable, problemText } from "./problems";
 import { oneLine, titleOf } from "./text";
 import { ago, dayOf } from "./times";
 
 const PAGE = 50;
 
-/** A row: a conversation, a day, a link to more, or a note why there are none. */
+/** A row: a conversation, a day, a link to the next page, or a note why the list is empty. */
 export type Row = { channel: Channel } | { day: string; channels: Channel[] } | { cursor: string } | { note: string };
 
 export class Conversations implements vscode.TreeDataProvider<Row> {
@@ -16,7 +16,7 @@ export class Conversations implements vscode.TreeDataProvider<Row> {
   readonly onDidChangeTreeData = this.changed.event;
   private pages = 1;
 
-  /** `asked` returns the query; undefined: show none, for example without an open folder. */
+  /** `asked` returns the query, or undefined to show none, for example without an open folder. */
   constructor(
     private readonly api: () => Promise<Api>,
     private readonly asked: () => ChannelsAsked | undefined,
@@ -51,7 +51,7 @@ export class Conversations implements vscode.TreeDataProvider<Row> {
     try {
       return await this.rows(asked);
     } catch (error) {
-      return isAway(error) ? [] : [{ note: problemText(error) }]; // an empty list shows the welcome of package.json
+      return isUnreachable(error) ? [] : [{ note: problemText(error) }]; // package.json's welcome text is shown in an empty list
     }
   }
 
@@ -64,7 +64,7 @@ export class Conversations implements vscode.TreeDataProvider<Row> {
   }
 }
 
-/** Group conversations by day, the latest first; search results stay in their order, best first. */
+/** Group conversations by day, the latest first. */
 function byDay(channels: readonly Channel[]): Row[] {
   const days = new Map<string, Channel[]>();
   for (const channel of channels) {

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Api, ApiError, EventLines, problemOf } from "../src/api";
+import { Api, ApiError, EventLines, addressProblem } from "../src/api";
 import { listen } from "../src/live";
 import { CHANNEL, MESSAGES, json, served } from "./registry";
 
-test("conversations are asked for with what is given, and with the token", () =>
+test("a request for conversations carries the given filters and the token", () =>
   served((_, response) => json(response, { items: [CHANNEL], total: 1, next_cursor: null }), async (address, asked) => {
     const page = await new Api(`${address}/`, "ctxr_secret").channels({ project: "/home/me/shop", q: "쿠키 & jwt", limit: 5, tag: undefined });
     assert.deepEqual(page.items, [CHANNEL]);
@@ -14,7 +14,7 @@ test("conversations are asked for with what is given, and with the token", () =>
     assert.deepEqual(Object.fromEntries(url.searchParams), { project: "/home/me/shop", q: "쿠키 & jwt", limit: "5" });
   }));
 
-test("a channel's free name is escaped in addresses, and the latest messages come oldest first", () =>
+test("a channel's name is escaped in URLs, and the latest messages come oldest first", () =>
   served((_, response) => json(response, { items: [...MESSAGES], total: 2, next_cursor: null }), async (address, asked) => {
     const api = new Api(address);
     assert.deepEqual((await api.latest(CHANNEL.channel, 10)).map((one) => one.id), ["conv_1", "conv_2"]);
@@ -25,14 +25,14 @@ test("a channel's free name is escaped in addresses, and the latest messages com
     assert.deepEqual(asked[1]?.body, { nickname: "auth", tags: ["a"] });
   }));
 
-test("a part of a conversation is extracted by words, and its end without words", () =>
+test("words extract a part of a conversation, no words extract its end", () =>
   served((_, response) => json(response, { success: true, messages: [], metadata: {} }), async (address, asked) => {
     await new Api(address).extract("c", "cookies", 500);
     await new Api(address).extract("c", "", 500);
     assert.deepEqual(asked.map((one) => (one.body as { query: unknown }).query), [{ text: "cookies", max_tokens: 500 }, { max_tokens: 500 }]);
   }));
 
-test("refusals keep the registry's code; what is no registry, or nothing, is unreachable", async () => {
+test("errors keep the registry's code; without a registry at the address the code is UNREACHABLE", async () => {
   const error = { code: "UNAUTHORIZED", message: "A token is needed.", details: "ctxr token create" };
   await served((_, response) => json(response, { ok: false, error }, 401), async (address) => {
     await assert.rejects(new Api(address).channels(), (thrown: ApiError) => thrown.code === "UNAUTHORIZED" && thrown.details === error.details);
@@ -43,22 +43,22 @@ test("refusals keep the registry's code; what is no registry, or nothing, is unr
   await assert.rejects(new Api("http://127.0.0.1:9").channels(), { code: "UNREACHABLE" });
 });
 
-test("a token never travels unencrypted to another machine", () => {
-  for (const good of ["http://127.0.0.1:8765", "http://localhost:8765", "http://[::1]:8765", "https://memory.example.org"]) assert.equal(problemOf(good), undefined, good);
-  for (const bad of ["http://memory.example.org", "http://192.168.0.7:8765", "http://127.0.0.1.example.org", "http://localhost.example.org"]) assert.equal(problemOf(bad), "unencrypted", bad);
-  for (const bad of ["", "127.0.0.1:8765", "file:///etc", "command:x"]) assert.equal(problemOf(bad), "malformed", bad);
+test("a token is never sent unencrypted to another machine", () => {
+  for (const good of ["http://127.0.0.1:8765", "http://localhost:8765", "http://[::1]:8765", "https://memory.example.org"]) assert.equal(addressProblem(good), undefined, good);
+  for (const bad of ["http://memory.example.org", "http://192.168.0.7:8765", "http://127.0.0.1.example.org", "http://localhost.example.org"]) assert.equal(addressProblem(bad), "unencrypted", bad);
+  for (const bad of ["", "127.0.0.1:8765", "file:///etc", "command:x"]) assert.equal(addressProblem(bad), "malformed", bad);
 });
 
-test("events are put together wherever their text is cut", () => {
+test("events are parsed wherever their text is split into chunks", () => {
   const text = 'event: message\ndata: {"a": "b: c"}\nid: 1.2\n\n: ping\n\nevent: execution\ndata: {}\nid: 1.3\n\n';
   for (let cut = 0; cut <= text.length; cut += 1) {
     const lines = new EventLines();
-    const events = [...lines.take(text.slice(0, cut)), ...lines.take(text.slice(cut))];
+    const events = [...lines.feed(text.slice(0, cut)), ...lines.feed(text.slice(cut))];
     assert.deepEqual(events, [{ event: "message", id: "1.2", data: '{"a": "b: c"}' }, { event: "execution", id: "1.3", data: "{}" }]);
   }
 });
 
-test("the stream is opened again after it broke, from where it was, after ever longer waits", async () => {
+test("a broken stream is reopened after the last event, with increasing delays", async () => {
   let streams = 0;
   const stop = new AbortController();
   const heard: string[] = [];

@@ -1,4 +1,4 @@
-/** A stand-in for the registry's server, on loopback: what it answers was recorded from a real one. */
+/** A fake registry server on loopback; its answers were recorded from a real one. */
 
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -32,7 +32,7 @@ export interface Asked {
 
 export type Answering = (asked: Asked, response: ServerResponse) => void;
 
-/** Serve with `answering` while `work` runs; tells it the address and what was asked. */
+/** Serve while `work` runs, and pass it the server's address and the requests so far. */
 export async function served(answering: Answering, work: (address: string, asked: Asked[]) => Promise<void>): Promise<void> {
   const seen: Asked[] = [];
   const server = createServer((request, response) => {

@@ -10,7 +10,7 @@ function list(address: string, asked: Record<string, string> | undefined = {}): 
 
 const labels = (conversations: Conversations, rows: Row[]) => rows.map((row) => conversations.getTreeItem(row).label);
 
-test("each conversation is a row with its tags, client and what it is about", () =>
+test("each conversation is a row with its title, tags, project and client", () =>
   served((_, response) => json(response, { items: [CHANNEL, { ...CHANNEL, nickname: "auth\ndesign" }], total: 2, next_cursor: null }), async (address) => {
     const conversations = list(address);
     const days = await conversations.getChildren();
@@ -24,7 +24,7 @@ test("each conversation is a row with its tags, client and what it is about", ()
     assert.equal(item.command?.command, "contextRegistry.open");
   }));
 
-test("what was found stays in its order, best first, with the passage that matches", () =>
+test("search results stay in their order, best first, with the matching passage", () =>
   served((_, response) => json(response, { items: [{ ...CHANNEL, passages: [{ snippet: "in **httpOnly**\ncookies" }] }], total: 1, next_cursor: null }), async (address) => {
     const conversations = list(address, { q: "httpOnly" });
     const [row] = await conversations.getChildren();
@@ -41,7 +41,7 @@ test("a long list ends in a row that shows more", () =>
     assert.deepEqual(asked.map((one) => one.url), ["/bo/channels?limit=50", "/bo/channels?limit=100"]);
   }));
 
-test("where there is nothing or no folder one row says so; without a server the list is empty, for the welcome", async () => {
+test("a row explains an empty list or a missing folder; without a server the list is empty", async () => {
   await served((_, response) => json(response, { items: [], total: 0, next_cursor: null }), async (address, asked) => {
     assert.deepEqual(await list(address).getChildren(), [{ note: "nothing here" }]);
     const nowhere = new Conversations(async () => new Api(address), () => undefined, () => "no folder");

@@ -1,4 +1,4 @@
-/** As much of the editor as the lists need, for tests without one. */
+/** The parts of the editor's API that the lists use, for tests without an editor. */
 
 export class EventEmitter<Value> {
   private readonly listeners: ((value: Value) => void)[] = [];

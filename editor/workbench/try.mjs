@@ -1,5 +1,5 @@
-// The extension in a real workbench in Chromium, against a real server: node try.mjs [FOLDER FOR SCREENSHOTS]
-// CTXR names the program (ctxr), CHROMIUM the browser (/usr/bin/chromium). Nothing of the user's is touched.
+// Test the extension in a real workbench in Chromium, with a real server: node try.mjs [FOLDER FOR SCREENSHOTS]
+// Environment: CTXR, the program (ctxr); CHROMIUM, the browser (/usr/bin/chromium). All files are temporary.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ const HERE = import.meta.dirname;
 const SHOTS = resolve(process.argv[2] ?? join(HERE, "shots"));
 const WORK = mkdtempSync(join(tmpdir(), "ctxr-editor-"));
 const MODULES = join(HERE, "node_modules");
-/** Builds are known by the hash of a commit; which one does not matter here. */
+/** `@vscode/test-web` names builds by commit; any hash will do. */
 const COMMIT = "0".repeat(40);
 const OWN_HOME = { CTXR_HOME: join(WORK, "home"), HOME: join(WORK, "home"), CTXR_EMBED_MODEL: "off" };
 const running = [];
@@ -40,7 +40,7 @@ async function until(what, holds, seconds = 300) {
   throw new Error(`Not within ${seconds} s: ${what}`);
 }
 
-/** The workbench where `@vscode/test-web` looks for one that it has downloaded. */
+/** Put the workbench where `@vscode/test-web` looks for a downloaded one. */
 function provideWorkbench() {
   const build = join(WORK, `data/vscode-web-stable-${COMMIT}`);
   mkdirSync(build, { recursive: true });
@@ -49,7 +49,7 @@ function provideWorkbench() {
   writeFileSync(join(build, "version"), COMMIT);
 }
 
-/** The extension as it is built, asking the server of this try. */
+/** Copy the built extension, with this test's server as its default address; return its folder. */
 function provideExtension(server) {
   const folder = join(WORK, "extension");
   for (const name of ["dist/web.js", "l10n", "media", "package.json", "package.nls.json", "package.nls.ko.json"]) {
@@ -94,7 +94,7 @@ async function main() {
   const shot = (name) => page.screenshot({ path: join(SHOTS, `${name}.png`) });
   try {
     await page.goto(`http://localhost:${web}/`);
-    await look({ page, context, shot, server, port });
+    await testAll({ page, context, shot, server, port });
     console.log(`done; screenshots in ${SHOTS}`);
   } catch (error) {
     await shot("failed");
@@ -104,7 +104,7 @@ async function main() {
   }
 }
 
-async function look({ page, shot, server, port }) {
+async function testAll({ page, shot, server, port }) {
   const status = page.locator("#context-registry\\.context-registry\\.contextRegistry\\.status, [id*='contextRegistry.status']").first();
   await status.waitFor({ timeout: 120_000 });
   const row = (text) => page.locator(".monaco-list-row", { hasText: text }).first();
@@ -155,7 +155,7 @@ async function look({ page, shot, server, port }) {
   await page.locator(".quick-input-list .monaco-list-row", { hasText: "Copy as Context" }).waitFor();
   await shot("6-steps");
   await page.locator(".quick-input-list .monaco-list-row", { hasText: "Copy as Context" }).click();
-  await page.locator(".quick-input-widget", { hasText: "What is needed" }).waitFor();
+  await page.locator(".quick-input-widget", { hasText: "What do you need" }).waitFor();
   await page.keyboard.press("Enter");
   await page.locator(".notification-toast", { hasText: "Copied as context" }).waitFor();
   const copied = await page.evaluate(() => navigator.clipboard.readText());
@@ -169,7 +169,7 @@ async function look({ page, shot, server, port }) {
   await shot("8-named");
   await page.keyboard.press("Control+Alt+h");
   await page.keyboard.press("s");
-  await page.locator(".quick-input-widget", { hasText: "Words to look for" }).waitFor();
+  await page.locator(".quick-input-widget", { hasText: "Words to search for" }).waitFor();
   await page.keyboard.type("쿠키");
   await page.keyboard.press("Enter");
   await page.locator(".pane-header", { hasText: "쿠키" }).waitFor();
@@ -179,26 +179,26 @@ async function look({ page, shot, server, port }) {
   await page.locator(".quick-input-widget", { hasText: "Nickname of the conversation" }).waitFor();
   await page.keyboard.type("fib");
   await page.keyboard.press("Enter");
-  await page.locator(".quick-input-widget", { hasText: "What is needed" }).waitFor();
+  await page.locator(".quick-input-widget", { hasText: "What do you need" }).waitFor();
   await page.keyboard.press("Enter");
-  await page.locator(".notification-toast", { hasText: /Handed to the chat|Paste it into the chat/ }).first().waitFor();
-  await until("the text is at hand", async () => (await page.evaluate(() => navigator.clipboard.readText())).includes("“fib”"));
+  await page.locator(".notification-toast", { hasText: /Inserted into the chat|Paste it into the chat/ }).first().waitFor();
+  await until("the clipboard has the text", async () => (await page.evaluate(() => navigator.clipboard.readText())).includes("“fib”"));
   await shot("10-loaded");
 
-  await token(server, page, shot, row);
+  await testToken(server, page, shot, row);
 
   running.pop().kill();
   await until("the status bar says it is gone", async () => !/ · /.test(await status.innerText()), 60);
   await shot("13-gone");
 }
 
-/** As soon as the server has a token, the extension asks for it, and goes on with it. */
-async function token(server, page, shot, row) {
+/** Create a token on the server, and check that the extension asks for it and works with it. */
+async function testToken(server, page, shot, row) {
   const made = spawnSync(process.env.CTXR ?? "ctxr", ["token", "create", "--name", "editor", "--scope", "write", "--json"], { env: { ...process.env, ...OWN_HOME } });
   secret = JSON.parse(made.stdout.toString()).token;
   await page.keyboard.press("Control+Alt+h");
   await page.keyboard.press("b");
-  await page.locator(".quick-input-list .monaco-list-row", { hasText: "asks for a token" }).waitFor();
+  await page.locator(".quick-input-list .monaco-list-row", { hasText: "requires a token" }).waitFor();
   await shot("11-token-asked");
   await page.keyboard.press("Escape");
   await page.keyboard.press("F1");
@@ -212,7 +212,7 @@ async function token(server, page, shot, row) {
   await shot("12-token-set");
 }
 
-/** A command for the conversation chosen by some words, with what is typed into its box. */
+/** Run a command in the menu of the conversation that contains `words`, and type into its input box. */
 async function command(page, title, typed, words) {
   const label = page.locator(".monaco-list-row", { hasText: words }).first();
   await label.click({ button: "right" });
