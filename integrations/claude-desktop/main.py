@@ -1,4 +1,4 @@
-"""Start Context Registry as Claude Desktop's bundle does."""
+"""Entry point of the bundle for Claude Desktop."""
 
 from cli.entry import main
 

@@ -1,4 +1,4 @@
-# For a tap of the owner: OWNER and the digest are filled in at a release, see docs/releasing.md.
+# Template for the owner's tap; a release fills in OWNER and DIGEST: docs/releasing.md
 class ContextRegistry < Formula
   desc "One memory for all AI clients"
   homepage "https://github.com/OWNER/context-registry"
