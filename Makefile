@@ -1,19 +1,19 @@
-# make try     see one question answered from this machine's histories; nothing is kept unless you want it
-# make up      install what is needed into .venv, start the registry; EXTRAS=embed,zst installs these extras too
-# make quick   what fails in seconds: no PostgreSQL, no browser, no node, no process of its own
-# make test    everything that must hold before a change lands
-# make editor  the extension for VS Code and Cursor, built, tested and packaged; needs node 20 or newer
+# make try     answer a question from this machine's histories; stores nothing unless you agree
+# make up      install into .venv and start the registry; EXTRAS=embed,zst also installs these extras
+# make quick   the fast tests: without PostgreSQL, browser, node and child processes
+# make test    all checks and tests that a change must pass
+# make editor  build, test and package the extension for VS Code and Cursor; needs node 20 or newer
 PYTHON ?= python3
 EXTRAS ?=
 VENV := .venv
 BIN := $(VENV)/bin
-# One worker more than there are cores: tests wait for processes, browsers and databases for a fifth of their time.
+# One worker more than cores, because tests wait for processes, browsers and databases a fifth of their time.
 WORKERS := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 INSTALL := @./.ci/install $(VENV)
-# pytest rewrites the modules of its plugins at each start where nothing may be written beside them.
+# With this variable pytest cannot cache its rewritten plugin modules, and rewrites them at each start.
 unexport PYTHONDONTWRITEBYTECODE
 
-# The programs of an environment name its folder: a clone that was moved gets a new one.
+# Scripts of a virtual environment contain its path: delete .venv if the clone was moved.
 $(shell [ ! -e $(BIN)/pip ] || grep -qF '$(CURDIR)/$(BIN)/' $(BIN)/pip || rm -rf $(VENV))
 
 .PHONY: try up quick test checks tests bench faults ha editor docs lock dist clean
@@ -30,7 +30,6 @@ up: $(VENV)/.runtime
 quick: $(VENV)/.dev
 	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal -m "not slow"
 
-# The checks wait for nothing that the tests need, so both run at once.
 test: $(VENV)/.dev
 	@$(MAKE) --no-print-directory --jobs 2 checks tests
 
@@ -46,25 +45,25 @@ tests:
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 
-# Not a part of `make test`, which needs no node.
+# Not part of `make test`, because it needs node.
 editor:
 	cd editor && npm install --no-package-lock --silent && npm run --silent check && npm test --silent && npm run --silent build && npm run --silent package
 
-# The documentation as a site, in dist/docs.
+# Build the documentation site in dist/docs.
 docs: $(VENV)/.dev
 	$(BIN)/uv tool run zensical==0.0.73 build --config-file mkdocs.yml
 
-# What is published: the source distribution, the wheel that is built from it, and the bundle for Claude Desktop.
+# Build what is published: the source distribution, its wheel, and the bundle for Claude Desktop.
 dist: $(VENV)/.dev
 	rm -rf dist
 	$(BIN)/python -m hatchling build
 	cd integrations/claude-desktop && $(CURDIR)/$(BIN)/python -m zipfile -c $(CURDIR)/dist/context-registry.mcpb manifest.json pyproject.toml main.py
 
-# A real server that is killed, runs out of disk and time, and is crowded, under load: an hour.
+# Inject faults into a server under load: an hour.
 faults: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.faults
 
-# Everything is resolved once, for the tests; what the product runs on is a part of that.
+# requirements-dev.lock is resolved first; the other lock files use its versions.
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--custom-compile-command "make lock"
 lock: $(VENV)/.dev
@@ -73,7 +72,7 @@ lock: $(VENV)/.dev
 	echo cyclonedx-bom | $(LOCK) - --constraints requirements-dev.lock --output-file requirements-sbom.lock
 	echo uv | $(LOCK) - --constraints requirements-dev.lock --output-file requirements-uv.lock
 
-# Three PostgreSQL nodes on loopback whose leader is killed ten times under load, then a restore: a quarter of an hour.
+# Kill the leader of a local PostgreSQL cluster ten times under load, then rehearse a restore: a quarter of an hour.
 ha: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.failover
 	$(BIN)/python -m benchmarks.failover --restore
