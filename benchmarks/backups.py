@@ -43,7 +43,7 @@ async def measure_backups(name: str, url: str) -> list[tuple[str, ...]]:
         try:
             made = await _back_up_while_writing(writers, f"http://127.0.0.1:{port}/mcp", env, Path(folder))
         finally:
-            servers.end(process)
+            servers.kill(process)
         whole = await _stored_messages(url or f"sqlite:///{env['CTXR_HOME']}/registry.db", writers)
         return [
             (name, str(number), *await _compare(path, known, whole, writers, Path(folder) / f"back{number}"))

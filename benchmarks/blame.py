@@ -49,9 +49,9 @@ class Block:
     lines: list[str]
 
 
-def blocks_of(asked: QuestionSet) -> Iterator[Block]:
+def blocks_of(question_set: QuestionSet) -> Iterator[Block]:
     """Yield the code blocks of a set's answers that have at least `LEAST_LINES` lines."""
-    for session in asked.sessions:
+    for session in question_set.sessions:
         for said in session.messages:
             for code in _CODE.findall(said.text) if said.role == "assistant" else ():
                 lines = [line for line in code.splitlines() if line.strip()]
@@ -59,15 +59,15 @@ def blocks_of(asked: QuestionSet) -> Iterator[Block]:
                     yield Block(session.id, datetime.fromisoformat(said.timestamp), lines)
 
 
-async def measure(asked: QuestionSet, hits: Hits) -> int:
+async def measure(question_set: QuestionSet, hits: Hits) -> int:
     """Commit a set's blocks with each delay and form, ask `blame`, and add to `hits`. Return the number of blocks."""
-    blocks = list(blocks_of(asked))
+    blocks = list(blocks_of(question_set))
     with tempfile.TemporaryDirectory() as folder:
         for (lag, after), (form, shape) in every(LAGS.items(), FORMS.items()):
             top = Path(folder, f"{lag} {form}".replace(" ", "-"))
             names = _commit(top, [(block, shape(block.lines), block.at + after) for block in blocks])
-            sessions = [replace(session, project=str(top)) for session in asked.sessions]
-            async with product_with(replace(asked, sessions=sessions)) as product:
+            sessions = [replace(session, project=str(top)) for session in question_set.sessions]
+            async with product_with(replace(question_set, sessions=sessions)) as product:
                 for number, (block, name) in enumerate(zip(blocks, names, strict=True)):
                     for kind, query in questions_about(f"part_{number}.txt", name, shape(block.lines)):
                         is_first = await _found_first(product, top, query) == block.session
@@ -105,15 +105,15 @@ async def _found_first(product: Product, top: Path, query: Mapping[str, str]) ->
 def questions_about(file: str, sha: str, lines: list[str]) -> list[tuple[str, dict[str, str]]]:
     """Return queries for the commit, the file and its three longest lines, each with its kind."""
     longest = sorted(range(len(lines)), key=lambda at: -len(lines[at].strip()))[:3]
-    asked = [("commit", {"commit": sha}), ("file", {"file": file})]
-    return asked + [("line", {"file": f"{file}:{at + 1}"}) for at in longest]
+    queries = [("commit", {"commit": sha}), ("file", {"file": file})]
+    return queries + [("line", {"file": f"{file}:{at + 1}"}) for at in longest]
 
 
 def main() -> None:
     hits: Hits = defaultdict(list)
-    for asked in own_sets():
-        count = asyncio.run(measure(asked, hits)) if any(blocks_of(asked)) else 0
-        print(f"{asked.name}: {count} blocks of code in {len(asked.sessions)} conversations")
+    for question_set in own_sets():
+        count = asyncio.run(measure(question_set, hits)) if any(blocks_of(question_set)) else 0
+        print(f"{question_set.name}: {count} blocks of code in {len(question_set.sessions)} conversations")
     rows = [
         (f"{form}, {lag}", *(f"{mean(hits[kind, lag, form]):.2f} of {len(hits[kind, lag, form])}" for kind in KINDS))
         for lag, form in every(LAGS, FORMS)

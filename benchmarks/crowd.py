@@ -54,7 +54,7 @@ async def run_writers(url: str, count: int, seconds: float) -> list[str]:
                 used, lasted = servers.cpu_seconds(process.pid) - before, time.monotonic() - began
                 found = await audit(writers, clients[0])
         finally:
-            servers.end(process)
+            servers.kill(process)
     acknowledged = found.acknowledged
     figures = (f"{acknowledged / lasted:.0f}", str(Spread.of(took)), f"{1000 * used / acknowledged:.1f}")
     return [*figures, str(found.lost), str(found.doubled)]

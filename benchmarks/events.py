@@ -53,7 +53,7 @@ async def _measure(url: str, events: int) -> list[str]:
                 idle = await _idle(url, process.pid)
         finally:
             registry.close()
-            servers.end(process)
+            servers.kill(process)
     return [str(Spread.of(took)), *idle]
 
 

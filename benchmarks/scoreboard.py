@@ -25,7 +25,7 @@ from statistics import fmean
 from benchmarks.costs import peers, windows
 from benchmarks.retrieval.asking import CHARACTERS_A_TOKEN, WAYS, Way, ask_all
 from benchmarks.retrieval.baselines import PORTER, Bm25, Fts5
-from benchmarks.retrieval.changes import Asked, ask_file
+from benchmarks.retrieval.changes import CaseAnswer, ask_file
 from benchmarks.retrieval.product import Answer, product_with
 from benchmarks.retrieval.published import published_sets
 from benchmarks.retrieval.question_sets import QuestionSet, read_set, sets_in
@@ -96,13 +96,13 @@ def published_sessions(name: str, sets: Sequence[QuestionSet]) -> Iterator[Row]:
 
 async def _ranked(sets: Sequence[QuestionSet], ways: Sequence[Way]) -> dict[str, dict[str, list[Ranks]]]:
     found: dict[str, dict[str, list[Ranks]]] = {way.name: {name: [] for name in ("ctxr", *BASELINES)} for way in ways}
-    for asked in sets:
-        questions = [one for one in asked.questions if one.is_answerable]
-        engines = {name: baseline(_sessions(asked)) for name, baseline in BASELINES.items()}
+    for one_set in sets:
+        questions = [one for one in one_set.questions if one.is_answerable]
+        engines = {name: baseline(_sessions(one_set)) for name, baseline in BASELINES.items()}
         for way, (name, engine), given in product(ways, engines.items(), questions):
             ranked = engine.ranked(" ".join([given.text, *(given.also if way.with_also else ())]))
             found[way.name][name].append([session in given.sessions for session in ranked])
-        async with product_with(asked, by_meaning=True) as asking:
+        async with product_with(one_set, by_meaning=True) as asking:
             async for one in ask_all(asking, questions, ways):
                 found[one.way]["ctxr"].append([session in one.question.sessions for session in one.sessions])
     return found
@@ -128,15 +128,15 @@ def changes(file: Path) -> Iterator[Row]:
     given = json.loads(file.read_text(encoding="utf-8"))
     ours = [one for one in asyncio.run(ask_file(given, by_meaning=True)) if one.case["kind"] != "control"]
     held = read_set({**given, "questions": []})
-    asked = {"ctxr": ours, **{name: _ask_baseline(held, baseline, ours) for name, baseline in BASELINES.items()}}
+    answers = {"ctxr": ours, **{name: _ask_baseline(held, baseline, ours) for name, baseline in BASELINES.items()}}
     for way, wordings in CHANGE_WORDINGS.items():
-        figures = {name: _change_figures([one for one in some if one.way == way]) for name, some in asked.items()}
+        figures = {name: _change_figures([one for one in some if one.way == way]) for name, some in answers.items()}
         what = f"{given['name']}, {wordings}: what holds now, delivered / first; the past, when asked for"
         yield Row(what, figures, f"python -m benchmarks.retrieval.changes {STRANGERS}/{file.name} --meaning")
 
 
-def _change_figures(asked: Sequence[Asked]) -> Figures:
-    now, past = ([one for one in asked if (one.about == "past") == is_past] for is_past in (False, True))
+def _change_figures(answers: Sequence[CaseAnswer]) -> Figures:
+    now, past = ([one for one in answers if (one.about == "past") == is_past] for is_past in (False, True))
     return (
         fmean(one.is_delivered for one in now),
         fmean(one.is_first for one in now),
@@ -144,7 +144,7 @@ def _change_figures(asked: Sequence[Asked]) -> Figures:
     )
 
 
-def _ask_baseline(held: QuestionSet, baseline: type[Fts5 | Bm25], ours: Sequence[Asked]) -> list[Asked]:
+def _ask_baseline(held: QuestionSet, baseline: type[Fts5 | Bm25], ours: Sequence[CaseAnswer]) -> list[CaseAnswer]:
     """Ask a baseline the same questions."""
     texts = {said.id: said.text for one in held.sessions for said in one.messages}
     of_messages, of_sessions = baseline(texts), baseline(_sessions(held))
@@ -202,9 +202,9 @@ def _search_of_fts5() -> Spread:
         index.execute(f"CREATE VIRTUAL TABLE said USING fts5(text, tokenize='{PORTER.tokenizer}')")
         index.executemany("INSERT INTO said VALUES (?)", ((one.text,) for one in islice(texts(MESSAGES), MESSAGES)))
         index.commit()
-        asked = "SELECT rowid FROM said WHERE said MATCH ? ORDER BY rank LIMIT ?"
+        query = "SELECT rowid FROM said WHERE said MATCH ? ORDER BY rank LIMIT ?"
         limit = MAX_RESULTS
-        return timed(lambda words, _: index.execute(asked, (PORTER.query(words), limit)).fetchall(), _typical_queries())
+        return timed(lambda words, _: index.execute(query, (PORTER.query(words), limit)).fetchall(), _typical_queries())
 
 
 def measure(published: Path | None, folder: Path | None) -> list[Row]:
@@ -250,8 +250,8 @@ def _number(figure: float) -> str:
 def page(table: str, command: str) -> str:
     """Return the text of docs/figures.md."""
     cores, memory = os.cpu_count(), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    asked = ("git", "rev-parse", "--short=8", "HEAD")
-    commit = subprocess.run(asked, cwd=servers.ROOT, capture_output=True, text=True)
+    command_line = ("git", "rev-parse", "--short=8", "HEAD")
+    commit = subprocess.run(command_line, cwd=servers.ROOT, capture_output=True, text=True)
     return f"""# Figures
 
 `{command}`, {datetime.now(UTC):%Y-%m-%d}, commit {commit.stdout.strip()}, {cores} cores, {memory:.0f} GB,

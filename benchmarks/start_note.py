@@ -49,14 +49,14 @@ class Note:
         return self.question.sessions[0] in self.latest[:most]
 
 
-async def notes_for(asked: QuestionSet) -> list[Note]:
+async def notes_for(question_set: QuestionSet) -> list[Note]:
     """Return the notes for a set's questions, except questions about conversations without a folder."""
-    folders = {session.id: session.project for session in asked.sessions}
-    async with product_with(asked) as product:
+    folders = {session.id: session.project for session in question_set.sessions}
+    async with product_with(question_set) as product:
         orchestrator = Orchestrator(product.registry)
         return [
             await _note_for(product, orchestrator, one, folder)
-            for one in asked.questions
+            for one in question_set.questions
             if one.is_answerable and one.sessions and (folder := folders[one.sessions[0]])
         ]
 
@@ -124,10 +124,11 @@ def _share(hits: Iterable[bool]) -> str:
 
 def main() -> None:
     notes: list[Note] = []
-    for asked in own_sets():
-        found = asyncio.run(notes_for(asked))
+    for question_set in own_sets():
+        found = asyncio.run(notes_for(question_set))
         notes += found
-        print(f"{asked.name}: {len(found)} of {len(asked.questions)} questions are about conversations of a folder")
+        total = len(question_set.questions)
+        print(f"{question_set.name}: {len(found)} of {total} questions are about conversations of a folder")
     print("", tables(notes), sep="\n")
 
 

@@ -88,8 +88,8 @@ class Group:
 
 def handwritten_groups() -> Iterator[Group]:
     """Yield the set three_lives with each group of references."""
-    [asked] = [one for one in own_sets() if one.name == SET]
-    conversations = _conversations(asked.sessions)
+    [question_set] = [one for one in own_sets() if one.name == SET]
+    conversations = _conversations(question_set.sessions)
     groups: dict[str, dict[str, str]] = json.loads(REFERENCES.read_text(encoding="utf-8"))
     yield from (Group(name, conversations, references) for name, references in groups.items())
 

@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("registry", "sources", "orchestrator", "mcp_server", "backoffice", "cli")
+PACKAGES = (
+    *("registry", "sources", "orchestrator", "mcp_server", "backoffice", "cli"),
+    *("benchmarks", "deploy", "integrations"),
+)
 FILES = sorted(file for package in PACKAGES for file in (ROOT / package).rglob("*.py"))
 
 RIDDLES = {

@@ -16,7 +16,7 @@ from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
 
-from benchmarks.costs.startup import leave, open_window, say
+from benchmarks.costs.startup import close_window, open_window, send_message
 from benchmarks.setup import servers
 from cli.shared.process_handle import ProcessHandle
 
@@ -96,7 +96,7 @@ class Window:
         self._said += 1
         self._pending[self._said] = text
         call = {"name": tool, "arguments": arguments}
-        say(self.process, {"id": self._said, "method": "tools/call", "params": call})
+        send_message(self.process, {"id": self._said, "method": "tools/call", "params": call})
 
     def _next(self) -> dict[str, Any] | None:
         try:
@@ -125,13 +125,13 @@ def _change_settings(handle: ProcessHandle, env: dict[str, str]) -> None:
     config = Path(handle.home) / "config.toml"
     lines = len(config.read_text(encoding="utf-8")) if config.exists() else 0
     config.write_text("# changed\n" * (1 + lines), encoding="utf-8")
-    leave(open_window(servers.PRODUCT_STDIO, env))
+    close_window(open_window(servers.PRODUCT_STDIO, env))
 
 
 def _upgrade(_: ProcessHandle, env: dict[str, str]) -> None:
     """Make a file of the program newer than the process and open a window, which replaces the process."""
     os.utime(PROGRAM)
-    leave(open_window(servers.PRODUCT_STDIO, env))
+    close_window(open_window(servers.PRODUCT_STDIO, env))
 
 
 Event = Callable[[ProcessHandle, dict[str, str]], None]
@@ -157,7 +157,7 @@ def _measure(what: str, event: Event, *, is_stopped: bool) -> Outcome:
         stack.callback(handle.end_hung)
         windows = [Window(env, f"window_{number}") for number in range(WINDOWS)]
         for window in windows:
-            stack.callback(_leave, window.process)
+            stack.callback(_kill_window, window.process)
             window.send()
             window.answers()
         for _ in range(ROUNDS):
@@ -181,6 +181,6 @@ def _process(handle: ProcessHandle) -> int:
     return int(Path(handle.path("lock")).read_text(encoding="ascii"))
 
 
-def _leave(process: subprocess.Popen[bytes]) -> None:
+def _kill_window(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     process.wait()

@@ -90,7 +90,7 @@ async def killed_server(kills: int = KILLS) -> Outcome:
                     group.create_task(log_until_stopped(url, client_writers, stop, errors))
                 for _ in range(kills):
                     await asyncio.sleep(SECONDS_BETWEEN_KILLS)
-                    servers.end(server)
+                    servers.kill(server)
                     server = await asyncio.to_thread(servers.start_http, servers.PRODUCT_HTTP, home, port)
                 await asyncio.sleep(SECONDS_BETWEEN_KILLS)
                 stop.set()
@@ -98,7 +98,7 @@ async def killed_server(kills: int = KILLS) -> Outcome:
             async with Client(url) as reader:
                 found = await audit(list(itertools.chain(*writers)), reader)
         finally:
-            servers.end(server)
+            servers.kill(server)
     return outcome(f"HTTP server, kill -9 {kills} times", writers, took, errors, found)
 
 

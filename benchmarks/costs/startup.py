@@ -44,7 +44,7 @@ def seconds_to_tools(command: servers.Command, home: Path) -> float:
     try:
         return time.perf_counter() - started
     finally:
-        leave(process)
+        close_window(process)
 
 
 def open_window(command: servers.Command, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -58,22 +58,22 @@ def open_window(command: servers.Command, env: Mapping[str, str]) -> subprocess.
         stderr=subprocess.DEVNULL,
     )
     ask(process, "initialize", HELLO)
-    say(process, {"method": "notifications/initialized"})
+    send_message(process, {"method": "notifications/initialized"})
     ask(process, "tools/list", {})
     return process
 
 
-def leave(process: subprocess.Popen[bytes]) -> None:
+def close_window(process: subprocess.Popen[bytes]) -> None:
     """Close the connection and wait until the server has ended."""
     try:
         process.communicate(timeout=LEAVE_SECONDS)
     except subprocess.TimeoutExpired:
-        servers.end(process)
+        servers.kill(process)
 
 
 def ask(process: subprocess.Popen[bytes], method: str, params: dict[str, Any]) -> None:
     """Send a request and wait for its answer. RuntimeError if the server ends."""
-    say(process, {"id": method, "method": method, "params": params})
+    send_message(process, {"id": method, "method": method, "params": params})
     assert process.stdout is not None
     for line in process.stdout:
         answer = json.loads(line)
@@ -83,7 +83,7 @@ def ask(process: subprocess.Popen[bytes], method: str, params: dict[str, Any]) -
     raise RuntimeError(f"The server ended instead of answering {method}")
 
 
-def say(process: subprocess.Popen[bytes], message: dict[str, Any]) -> None:
+def send_message(process: subprocess.Popen[bytes], message: dict[str, Any]) -> None:
     """Send one JSON-RPC message."""
     assert process.stdin is not None
     process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")

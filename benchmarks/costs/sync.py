@@ -33,7 +33,7 @@ SYNC = (sys.executable, "-m", "cli.entry", "sync", "--json")
 
 @dataclass(frozen=True)
 class Pass:
-    """One run of `ctxr sync`: wall-clock and CPU seconds of the whole process."""
+    """A run of `ctxr sync`: wall-clock and CPU seconds of the whole process."""
 
     what: str
     sessions: int

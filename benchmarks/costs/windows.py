@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from benchmarks.costs.startup import ask, leave, open_window
+from benchmarks.costs.startup import ask, close_window, open_window
 from benchmarks.setup import servers
 from cli.shared.process_handle import ProcessHandle
 
@@ -41,7 +41,7 @@ def measure() -> list[Figure]:
         env = servers.environment(Path(folder)) | {"CTXR_SHARED": "on"}
         handle = ProcessHandle(folder, env)
         try:
-            leave(open_window(servers.PRODUCT_STDIO, env))
+            close_window(open_window(servers.PRODUCT_STDIO, env))
             return [*_windows(env), *(_command(words, env) for words in COMMANDS)]
         finally:
             handle.end()
@@ -57,7 +57,7 @@ def _windows(env: dict[str, str]) -> list[Figure]:
         ask(window, "tools/call", EXTRACT)
         calls.append(time.perf_counter() - started)
         sizes.append(_resident_mb(window.pid))
-        leave(window)
+        close_window(window)
     return [
         Figure("a window's tools", _ms(tools[1:]), "ms", 100),
         Figure("its first call", _ms(calls[1:]), "ms", 50),

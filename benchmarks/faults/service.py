@@ -71,7 +71,7 @@ class Service:
         self.kill()
         self.process = FORKED.Process(target=self.forked, args=(self.home, self.port, self.env))
         self.process.start()
-        await asyncio.to_thread(servers.until_accepted, self.port)
+        await asyncio.to_thread(servers.wait_until_accepting, self.port)
         await send_raw(self.port, "GET /health", "Connection: close\r\n\r\n")  # waits until it answers
 
 

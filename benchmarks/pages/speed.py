@@ -10,7 +10,7 @@ from pathlib import Path
 from playwright.async_api import Browser, Page
 
 from benchmarks.pages.addresses import open_page
-from benchmarks.setup.servers import PRODUCT_HTTP, cpu_seconds, end, environment, free_port, start_http
+from benchmarks.setup.servers import PRODUCT_HTTP, cpu_seconds, environment, free_port, kill, start_http
 
 AIM_PAINT_MS, AIM_CPU_MS = 1000, 500
 HEADS = ("page", "first byte ms", "first paint ms", "server CPU ms", "kB", "")
@@ -58,7 +58,7 @@ def serving(home: Path) -> Iterator[Served]:
     try:
         yield Served(f"http://127.0.0.1:{port}", process.pid)
     finally:
-        end(process)
+        kill(process)
 
 
 @asynccontextmanager

@@ -25,11 +25,11 @@ from benchmarks.retrieval.published import published_sets
 from benchmarks.retrieval.question_sets import QuestionSet, as_yardstick, own_sets, sets_in, with_foreign
 
 
-async def outcomes_of(asked: QuestionSet, *, by_meaning: bool = False) -> list[Outcome]:
+async def outcomes_of(question_set: QuestionSet, *, by_meaning: bool = False) -> list[Outcome]:
     """Ask every question of a set, through the product and the baselines."""
-    async with product_with(asked, by_meaning=by_meaning) as product:
-        found = [one async for one in ask_all(product, asked.questions)]
-    return [*found, *baseline_outcomes(asked)]
+    async with product_with(question_set, by_meaning=by_meaning) as product:
+        found = [one async for one in ask_all(product, question_set.questions)]
+    return [*found, *baseline_outcomes(question_set)]
 
 
 def chosen_sets(options: argparse.Namespace) -> Iterator[QuestionSet]:
@@ -40,17 +40,19 @@ def chosen_sets(options: argparse.Namespace) -> Iterator[QuestionSet]:
     published = published_sets(options.published) if options.published else iter(())
     for one in [*sets, *islice(published, options.most)]:
         if not options.set or one.name in options.set:
-            asked = [q for q in one.questions if not options.kind or q.kind in options.kind]
-            yield replace(one, questions=asked[:: options.one_in])
+            questions = [q for q in one.questions if not options.kind or q.kind in options.kind]
+            yield replace(one, questions=questions[:: options.one_in])
 
 
 def measure(sets: Collection[QuestionSet], options: argparse.Namespace) -> dict[str, Any]:
     """Ask all questions and print a table for each name of a set; return the figures as JSON."""
     outcomes: dict[str, list[Outcome]] = {}
-    for asked in sets:
-        outcomes.setdefault(asked.name, []).extend(asyncio.run(outcomes_of(asked, by_meaning=options.meaning)))
+    for question_set in sets:
+        outcomes.setdefault(question_set.name, []).extend(
+            asyncio.run(outcomes_of(question_set, by_meaning=options.meaning))
+        )
     for name, found in outcomes.items():
-        print(f"== {name}", measures.shown(found), sep="\n\n", end="\n\n", flush=True)
+        print(f"== {name}", measures.tables(found), sep="\n\n", end="\n\n", flush=True)
         if options.misses:
             print(measures.misses(found), end="\n\n")
     return {name: measures.as_json(found) for name, found in outcomes.items()}

@@ -78,22 +78,22 @@ def ablation(sets: Sequence[QuestionSet], *, by_meaning: bool) -> str:
 
 
 async def _measure(
-    asked: QuestionSet,
+    question_set: QuestionSet,
     rules: Mapping[str, Sequence[Change]],
     hits: dict[str, dict[str, list[tuple[bool, bool]]]],
     *,
     by_meaning: bool,
 ) -> None:
-    async with product_with(asked, by_meaning=by_meaning) as product:
+    async with product_with(question_set, by_meaning=by_meaning) as product:
         rows = await product.registry.read(lambda tx: tx.execute(select(channel.c.number, channel.c.name)).all())
         sessions = {number: product.sessions[name] for number, name in rows}
         for name, changes in rules.items():
             with without(changes):
-                for question in (one for one in asked.questions if one.is_answerable and one.sessions):
+                for question in (one for one in question_set.questions if one.is_answerable and one.sessions):
                     for also in ([], list(question.also)) if question.also else ([],):
                         first = [sessions[one] for one in await _first_channels(product, question, also)]
                         right = set(question.sessions)
-                        of = f"{asked.name}, also" if also else asked.name
+                        of = f"{question_set.name}, also" if also else question_set.name
                         hit = bool(right & set(first[:1])), bool(right & set(first[:5]))
                         hits[name].setdefault(of, []).append(hit)
 

@@ -54,21 +54,21 @@ STEMMER = stemmer("english")
 BASELINE_WAYS = frozenset(way.name for one in BASELINES for way in one.ways)
 
 
-def baseline_outcomes(asked: QuestionSet) -> Iterator[Outcome]:
+def baseline_outcomes(question_set: QuestionSet) -> Iterator[Outcome]:
     """Ask every baseline every question, in its channel and in all channels."""
     for baseline in BASELINES:
-        index = _index(asked, baseline.tokenizer)
+        index = _index(question_set, baseline.tokenizer)
         for way in baseline.ways:
-            yield from (_outcome(index, baseline, way, one) for one in asked.questions if way.takes(one))
+            yield from (_outcome(index, baseline, way, one) for one in question_set.questions if way.takes(one))
         index.close()
 
 
-def _index(asked: QuestionSet, tokenizer: str) -> sqlite3.Connection:
+def _index(question_set: QuestionSet, tokenizer: str) -> sqlite3.Connection:
     index = sqlite3.connect(":memory:")
     index.execute(
         f"CREATE VIRTUAL TABLE said USING fts5(text, session UNINDEXED, id UNINDEXED, tokenize='{tokenizer}')"
     )
-    rows = [(said.text, session.id, said.id) for session in asked.sessions for said in session.messages]
+    rows = [(said.text, session.id, said.id) for session in question_set.sessions for said in session.messages]
     index.executemany("INSERT INTO said VALUES (?, ?, ?)", rows)
     return index
 

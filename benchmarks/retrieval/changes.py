@@ -30,8 +30,8 @@ Case = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One question of a case, in one way, and its answer."""
+class CaseAnswer:
+    """The answer to a question of a case; `way` tells whether other wordings were sent."""
 
     case: Case
     about: str
@@ -75,7 +75,7 @@ class Asked:
         return self.is_past if self.about == "past" else self.is_first
 
 
-async def ask_cases(product: Product, cases: Iterable[Case], *, is_named: bool = False) -> AsyncIterator[Asked]:
+async def ask_cases(product: Product, cases: Iterable[Case], *, is_named: bool = False) -> AsyncIterator[CaseAnswer]:
     """Ask every question of every case, with and without other wordings; if `is_named`, in the old conversation."""
     channels = {session: channel for channel, session in product.sessions.items()}
     ids = {stored: message for message, stored in product.stored_ids().items()}
@@ -90,7 +90,7 @@ async def ask_cases(product: Product, cases: Iterable[Case], *, is_named: bool =
                     asked["channel"] = channels[case["old_session"]]
                 answer = await product.ask("extract", asked)
                 marked = [one["id"] for one in _messages(answer.result) if "replaced_on" in one]
-                yield Asked(
+                yield CaseAnswer(
                     case,
                     about,
                     way,
@@ -119,7 +119,7 @@ def _messages(node: Any) -> list[Mapping[str, Any]]:
     return [node, *found] if isinstance(node, dict) and "id" in node else found
 
 
-def shown(asked: Sequence[Asked]) -> str:
+def result_table(asked: Sequence[CaseAnswer]) -> str:
     """Return the table: a row for each kind of question, language and way."""
     rows = []
     for lang in ("en", "ko"):
@@ -144,12 +144,12 @@ def shown(asked: Sequence[Asked]) -> str:
     return table(heads, rows)
 
 
-def _changed(asked: Sequence[Asked]) -> tuple[str, str, str]:
+def _changed(asked: Sequence[CaseAnswer]) -> tuple[str, str, str]:
     named = [one.names_old for one in asked if one.names_old is not None]
     return _share(one.is_delivered for one in asked), _share(one.is_first for one in asked), _share(named)
 
 
-def _control(asked: Sequence[Asked], about: str = "") -> tuple[str, str]:
+def _control(asked: Sequence[CaseAnswer], about: str = "") -> tuple[str, str]:
     some = [one for one in asked if one.case["kind"] == "control" and about in ("", one.about)]
     return _share(bool(one.names_old) for one in some), _share("newer" in one.answer.result for one in some)
 
@@ -159,11 +159,11 @@ def _share(hits: Iterable[bool]) -> str:
     return f"{sum(listed) / len(listed):.2f} of {len(listed)}" if listed else "-"
 
 
-def _tokens(asked: Sequence[Asked]) -> str:
+def _tokens(asked: Sequence[CaseAnswer]) -> str:
     return str(round(median([len(one.answer.text) for one in asked]) / 4)) if asked else "-"
 
 
-def _miss(one: Asked) -> str:
+def _miss(one: CaseAnswer) -> str:
     case, newer = one.case, one.answer.result.get("newer") or {}
     return (
         f"{case['id']} {case['kind']} {one.about} {one.way}: {case[f'ask_{one.about}']}\n"
@@ -173,7 +173,7 @@ def _miss(one: Asked) -> str:
     )
 
 
-async def ask_file(given: Mapping[str, Any], *, by_meaning: bool, is_named: bool = False) -> list[Asked]:
+async def ask_file(given: Mapping[str, Any], *, by_meaning: bool, is_named: bool = False) -> list[CaseAnswer]:
     """Ask the cases of one file in a new registry."""
     held: QuestionSet = read_set({**given, "questions": []})
     async with product_with(held, by_meaning=by_meaning) as product:
@@ -191,7 +191,7 @@ def main() -> None:
     options = parser.parse_args()
     given = json.loads(options.file.read_text(encoding="utf-8"))
     asked = asyncio.run(ask_file(given, by_meaning=options.meaning, is_named=options.named))
-    print(shown(asked))
+    print(result_table(asked))
     if options.misses:
         print(*[_miss(one) for one in asked if not one.is_right], sep="\n")
 

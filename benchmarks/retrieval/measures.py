@@ -80,7 +80,7 @@ def by_way(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
     return found
 
 
-def shown(outcomes: Iterable[Outcome]) -> str:
+def tables(outcomes: Iterable[Outcome]) -> str:
     """Return the tables of one set: by kind for each tool, all ways, reasons of losses, and confidence."""
     ways = by_way(outcomes)
     parts = [_kinds_table(way, some) for way, some in ways.items() if way not in BASELINE_WAYS]

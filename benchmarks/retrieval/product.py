@@ -136,9 +136,9 @@ class Product:
 
 
 @asynccontextmanager
-async def product_with(asked: QuestionSet, *, by_meaning: bool = False) -> AsyncIterator[Product]:
+async def product_with(question_set: QuestionSet, *, by_meaning: bool = False) -> AsyncIterator[Product]:
     """Open a new registry with the set's sessions and clock; `by_meaning`: with the configured model."""
-    with tempfile.TemporaryDirectory() as folder, clock_at(asked.now, asked.zone):
+    with tempfile.TemporaryDirectory() as folder, clock_at(question_set.now, question_set.zone):
         registry = Registry(f"sqlite:///{Path(folder) / 'registry.db'}")
         meaning = open_meaning(read_settings(), registry) if by_meaning else None
         orchestrator = Orchestrator(registry, meaning=meaning)
@@ -150,7 +150,7 @@ async def product_with(asked: QuestionSet, *, by_meaning: bool = False) -> Async
 
         async with Client(create_server(run, client=CLAUDE_CODE)) as client:
             product = Product(client, registry, executions=executions, meaning=meaning)
-            await product.load(list(asked.sessions))
+            await product.load(list(question_set.sessions))
             if meaning:
                 await embed_all(registry, meaning.embedder, lambda _done, _total: None)
             yield product

@@ -18,7 +18,7 @@ LOCOMO_KINDS = {1: "multi_hop", 2: "temporal", 3: "open_domain", 4: "single_hop"
 LOCOMO_HALVES = {"locomo_tuning": 0, "locomo_dialogues": 1}
 """Dialogues with even numbers are for tuning; figures are reported for the others."""
 FOREIGN_EACH = 6
-"""One question in this many is also asked of the next dialogue, which does not answer it."""
+"""Every sixth question is also asked in the next dialogue, which does not answer it."""
 _LocomoSample = tuple[list[Session], list[Question]]
 TURN = timedelta(seconds=30)
 EPOCH = datetime(2024, 1, 1, 9, tzinfo=UTC)

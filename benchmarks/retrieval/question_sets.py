@@ -89,7 +89,7 @@ def sets_in(file: Path) -> list[QuestionSet]:
     ]
 
 
-def as_yardstick(asked: QuestionSet) -> dict[str, Any]:
+def as_yardstick(question_set: QuestionSet) -> dict[str, Any]:
     """Convert a set to the format of words45.py, a program with two plain baselines."""
     sessions = [
         {
@@ -98,7 +98,7 @@ def as_yardstick(asked: QuestionSet) -> dict[str, Any]:
             "project": one.project,
             "messages": [{"id": said.id, "role": said.role, "text": said.text} for said in one.messages],
         }
-        for one in asked.sessions
+        for one in question_set.sessions
     ]
     questions = [
         {
@@ -109,7 +109,7 @@ def as_yardstick(asked: QuestionSet) -> dict[str, Any]:
             "relevant": dict.fromkeys(one.evidence, 1),
             "also": list(one.also),
         }
-        for one in asked.questions
+        for one in question_set.questions
     ]
     return {"sessions": sessions, "questions": questions}
 
@@ -129,16 +129,16 @@ def _question(given: Any) -> Question:
     return Question(given["id"], given["kind"], given["text"], sessions, evidence, also)
 
 
-def with_foreign(asked: QuestionSet, others: Iterable[QuestionSet]) -> QuestionSet:
+def with_foreign(question_set: QuestionSet, others: Iterable[QuestionSet]) -> QuestionSet:
     """Add questions of the other sets, which this set does not answer, each to the next channel in turn."""
-    channels = cycle(session.id for session in asked.sessions)
+    channels = cycle(session.id for session in question_set.sessions)
     foreign = [
         replace(one, id=f"{other.name} {one.id}", kind="foreign", sessions=(next(channels),), evidence=frozenset())
         for other in others
-        if other.name != asked.name
+        if other.name != question_set.name
         for one in _spread(other.questions)
     ]
-    return replace(asked, questions=[*asked.questions, *foreign])
+    return replace(question_set, questions=[*question_set.questions, *foreign])
 
 
 def _spread(questions: Sequence[Question]) -> Iterator[Question]:

@@ -256,7 +256,7 @@ def left_after_each_step(way: str, folder: Path) -> list[tuple[str, dict[str, li
         registry.stop()
         steps.append(("ended", registry.remains()))
     finally:
-        servers.end(registry.server)
+        servers.kill(registry.server)
     return steps
 
 

@@ -62,7 +62,7 @@ def http(command: Command, home: Path, env: Mapping[str, str] | None = None) -> 
     try:
         yield f"http://127.0.0.1:{port}"
     finally:
-        end(process)
+        kill(process)
 
 
 def start_http(
@@ -78,20 +78,20 @@ def start_http(
     while not accepts(port):
         ended = process.poll()
         if ended is not None or time.monotonic() > deadline:
-            end(process)
+            kill(process)
             why = "no answer" if ended is None else f"ended with {ended}"
             raise RuntimeError(f"{' '.join(command)} does not start ({why}): {log.read_text(encoding='utf-8')}")
         time.sleep(0.05)
     return process
 
 
-def until_accepted(port: int) -> None:
+def wait_until_accepting(port: int) -> None:
     """Wait until a local port accepts connections."""
     while not accepts(port):
         time.sleep(0.02)
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
+def kill(process: subprocess.Popen[bytes]) -> None:
     """Kill a server (-9) and wait until it is gone."""
     process.kill()
     process.wait()

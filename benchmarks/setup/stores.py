@@ -37,7 +37,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Said:
-    """One message; `role` is user, assistant, thinking or tool. Only a tool has a `result`."""
+    """A message; `role` is user, assistant, thinking or tool. Only a tool has a `result`."""
 
     role: str
     text: str
