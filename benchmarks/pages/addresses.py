@@ -12,7 +12,7 @@ from registry.registry import Registry
 from registry.storage.tables import channel, conversation, execution
 
 FULL = ("home", "search: words", "search: korean words", "search: newest first", "runs")  # lists of more than one page
-FRAGMENTS = ("palette", "beside it")  # parts of pages: rules for whole pages do not apply
+FRAGMENTS = ("palette", "margin")  # parts of pages: rules for whole pages do not apply
 ROWS, MESSAGES = "main [data-row]", "#detail article.message"
 SHOWS = {  # an element that each page must contain; pages not named here must contain rows
     **{name: f"{ROWS} mark" for name in ("search: words", "search: korean words", "search: newest first")},
@@ -20,11 +20,13 @@ SHOWS = {  # an element that each page must contain; pages not named here must c
     "overview": ".year rect",
     "palette": "a[href^='/channels/']",
     "today": "#detail h1",
-    "searched": f"{MESSAGES}, #detail mark",
-    **dict.fromkeys(("long conversation", "its end", "inside it", "deleted one"), MESSAGES),
-    "beside it": "#beside",
+    "long conversation: search": f"{MESSAGES}, #detail mark",
+    **dict.fromkeys(
+        ("long conversation", "long conversation: end", "long conversation: middle", "deleted conversation"), MESSAGES
+    ),
+    "margin": "#beside",
     **dict.fromkeys(("backups", "access", "settings"), ".tabs [aria-current]"),
-    "forgetting": "form [name=before]",
+    "forget": "form [name=before]",
     "guessed run": ".verdict.guessed",
     "not-found run": ".verdict.not_found",
     **dict.fromkeys(("insights", "insights: a day", "insights: all"), ".year rect, #chart-data"),
@@ -32,7 +34,7 @@ SHOWS = {  # an element that each page must contain; pages not named here must c
     "playground": "form [name=text]",
     "cases": "main .empty, main table",
     "login": "form [name=token]",
-    "not there": "h1",
+    "unknown page": "h1",
     "reference": "main h2",
 }
 WORDS = {"words": "postgres connection pool", "korean words": "배포 실패 원인", "nothing": "quokkaxyzzy"}
@@ -60,45 +62,45 @@ def pages(registry: Registry) -> Mapping[str, str]:
     gone = first(channel.c.name, channel.c.deleted)
     message = first(conversation.c.id, conversation.c.channel_number == 1, conversation.c.seq == 100)
     project = first(channel.c.project_path, channel.c.project_path.is_not(None))
-    asked = first(execution.c.channel, execution.c.channel.is_not(None))
-    found, missed = run("extract", "guessed"), run("extract", "not_found")
+    with_runs = first(execution.c.channel, execution.c.channel.is_not(None))
+    guessed, not_found = run("extract", "guessed"), run("extract", "not_found")
     return {
         "home": "/",
-        "yesterday": "/?from=yesterday&to=yesterday",
-        "a client's": "/?source=cursor",
-        "a project's": f"/?project={project}",
+        "conversations: yesterday": "/?from=yesterday&to=yesterday",
+        "conversations: a client's": "/?source=cursor",
+        "conversations: a project's": f"/?project={project}",
         **{f"search: {name}": f"/?{urlencode({'q': words})}" for name, words in WORDS.items()},
         "search: newest first": f"/?{urlencode({'q': WORDS['words'], 'order': 'newest'})}",
         "overview": "/overview",
         "palette": f"/palette?{urlencode({'q': WORDS['words']})}",
         "today": "/today",
         "long conversation": f"/channels/{long}",
-        "its end": f"/channels/{long}?at=latest",
-        "inside it": f"/channels/{long}?at={message}",
-        "searched": f"/channels/{long}?q=postgres",
-        "deleted one": f"/channels/{gone}?deleted=1",
-        "beside it": f"/margin/{long}",
+        "long conversation: end": f"/channels/{long}?at=latest",
+        "long conversation: middle": f"/channels/{long}?at={message}",
+        "long conversation: search": f"/channels/{long}?q=postgres",
+        "deleted conversation": f"/channels/{gone}?deleted=1",
+        "margin": f"/margin/{long}",
         "trash": "/settings/trash",
         "backups": "/settings/backups",
-        "forgetting": "/settings/forget",
+        "forget": "/settings/forget",
         "access": "/settings/access",
         "runs": "/flow",
         "runs: failed": "/flow?status=failed",
         "runs: words": f"/flow?{urlencode({'q': 'quokka'})}",
         "runs: a client's": "/flow?client=cursor",
         "runs: slow": "/flow?min_duration_ms=1000",
-        "runs: of one": f"/flow?channel={asked}",
-        "guessed run": f"/flow/{found}",
-        "not-found run": f"/flow/{missed}",
+        "runs: of a conversation": f"/flow?channel={with_runs}",
+        "guessed run": f"/flow/{guessed}",
+        "not-found run": f"/flow/{not_found}",
         "insights": "/insights",
         "insights: a day": "/insights?last=24h",
         "insights: all": "/insights?last=all",
         "insights: problems": "/insights/problems",
-        "playground": f"/flow/try?run={found}",
+        "playground": f"/flow/try?run={guessed}",
         "cases": "/flow/cases",
         "settings": "/settings",
         "login": "/login",
-        "not there": "/nowhere",
+        "unknown page": "/nowhere",
         "reference": "/docs",
     }
 
@@ -107,7 +109,7 @@ async def open_page(page: Page, url: str, name: str, address: str) -> None:
     """Open a page. AssertionError if it shows an error or an empty list."""
     answer = await page.goto(url + address)
     assert answer
-    assert answer.status == (404 if name == "not there" else 200), f"{name}: {answer.status}"
+    assert answer.status == (404 if name == "unknown page" else 200), f"{name}: {answer.status}"
     assert await page.locator(SHOWS.get(name, ROWS)).count(), f"{name}: shows nothing"
     rows = await page.locator("[data-row]").count()
     assert name not in FULL or rows >= 50, f"{name}: {rows} rows"
