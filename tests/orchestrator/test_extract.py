@@ -244,10 +244,11 @@ async def test_a_conversation_that_only_shares_the_subject_of_several_wordings_g
 
 
 @pytest.mark.parametrize("channel", ["fib", None])
-async def test_a_request_that_matches_nothing_is_not_found_and_names_the_nearest_titles(
+async def test_a_request_that_matches_nothing_is_not_found_and_names_the_nearest_titles_in_order(
     orchestrator: Orchestrator, channel: str | None
 ) -> None:
     await log(orchestrator, "fib", FIBONACCI)
+    await log(orchestrator, "tin", [("a tin for a loaf", "Take the long one.")])
     await log(orchestrator, "bread", [("sourdough starter smells", "Feed it.")])
     asked = {
         "text": "hydration of the sourdough loaf by weight",
@@ -255,7 +256,7 @@ async def test_a_request_that_matches_nothing_is_not_found_and_names_the_nearest
     }
     answer = await extract(orchestrator, channel, **asked)
     assert code(answer) == "NOT_FOUND"
-    assert "nearest: “sourdough starter smells”" in answer["error"]["details"]
+    assert "nearest: “sourdough starter smells”, “a tin for a loaf”" in answer["error"]["details"]
 
 
 async def test_a_request_that_matches_nothing_in_its_time_is_not_found_and_names_the_nearest_title(

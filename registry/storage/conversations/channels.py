@@ -62,9 +62,10 @@ def get_channel(tx: ReadTransaction, name: str, *, with_deleted: bool = False) -
 
 
 def channels_by_number(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, ChannelRow]:
-    """Return the channels with these numbers, without deleted ones."""
+    """Return the channels with these numbers in the given order, without deleted ones."""
     query = select(channel).where(is_one_of(channel.c.number, numbers), channel.c.deleted.is_(False))
-    return {row.number: row for row in tx.execute(query)} if numbers else {}
+    found = {row.number: row for row in tx.execute(query)} if numbers else {}
+    return {number: found[number] for number in numbers if number in found}
 
 
 def some_channels(tx: ReadTransaction, *, limit: int, offset: int, **wanted: Any) -> tuple[list[dict[str, Any]], int]:
