@@ -123,6 +123,8 @@ def test_secrets_are_masked_in_prose_and_in_output_of_programs() -> None:
         ("requirepass %s", "mole-Hill-3x"),
         ("dbpass=%s", "tulip-9x-garden"),
         ("new wifi password: **%s**", "Rabbit-88-hole"),
+        ('{"text": "**Password:** %s"}', "plum-Kettle-4"),
+        ("이 값 pa-%s를 넣고 다시 배포해 줘", "ZvD9lxmneJUhXVmC1sRbRyQoF5hLxmhwcuXSlC5l9mO"),
         ("his gun safe is %s stop", "left 55 right 20 left 71"),
         ("금고는 %s 순서", "좌로 72 우로 15 좌로 48"),
         ("OTP 키값이 %s 라고 나와", "4TRFLNL2XHNESWDB"),
