@@ -24,45 +24,13 @@ from tests.seeded import Seeded, SeededDatabases, SeededFiles, seeded_by
 
 SLOW_NAMES = re.compile(
     "postgresql|tests/(pages|conformance|benchmarks)/|fuzz|test_any_input|test_packaging|test_databases"
-    "|test_serve|test_stdio|test_hook|ctrl_c|takes_(no|neither)|_is_stuck|past_its_limit"
-    "|test_however|any_way_of_sending|same_call_twice"
+    "|test_serve|test_stdio|test_hook"
 )
 LONG_NAMES = re.compile(
     "test_packaging|test_who_sees_what|test_retrieval_floors|tests/conformance/|test_any_input|tests/cli/(shared|running)/"
     "|storage/test_owners"
 )
 SLOW_FIXTURES = {"postgres_server", "browser", "node"}
-ON_BOTH_DATABASES = re.compile(
-    r"""tests/(
-    test_databases | cli/(?!.*too_large_unpacked) | backoffice/test_(joined_channels|outage|sources)
-    | registry/(monitor/test_(?!rollup) | storage/ | ingest/test_(merging|new_sessions))
-    | registry/monitor/test_rollup.*(same_before_and_after|very_instant|delivered)
-    | registry/search/.*(scope|two_hours|date|latest|titles|nearly|signs|hundred|left_behind|question_of)
-    | registry/ingest/test_deleted.*(sent_again|session's)
-    | registry/ingest/test_(one_channel|recognition).*
-        (either_of_two|paraphrased|two_ways|hook_sent|sent_by_hook|concurrent|emptied|streaming|longer_than)
-    | backoffice/test_(channels|conversations|executions|events|found_channels|problems|tokens).*
-        (filter|paging|listed|restored|naming|nickname|client_alone|another_process|NOT_FOUND|series_is_divided|passages
-        |best_channel|without_any|project_token|revoked|events_tell|which_token|digest|may_not_touch|forgotten)
-    | backoffice/test_owners.*(never_meet|is_shared|erases|zip)
-    | backoffice/test_whose_it_is
-    | orchestrator/remote/test_two_people.*(another_name_there|own_words|no_more_is_not_sent|after_a_restore)
-    | orchestrator/semantic/test_meaning.*(narrow|another|one_process|nobody|refuses)
-    | orchestrator/sync/test_sync(_copies.*hook_told|.*(printed_nothing|rewound_after))
-    | orchestrator/remote/test_edits.*(_agree|later_stays|later_has_it|go_whole|it_was_sent)
-    | orchestrator/remote/test_two_people.*(takes_nothing|called_so)
-    | backoffice/test_erased_by_one
-    | orchestrator/test_forgetting.*
-        (backup_brings|nothing_is_left|another_client|sent_again|restored_or_listed|read_again|by_words|every_notation)
-    | orchestrator/test_retention
-    | orchestrator/test_secrets.*_cut_title
-    | pages/test_workspace.*answers_to_check
-    | pages/test_pages.*deleted_for_good
-    )""",
-    re.VERBOSE,
-)
-"""Tests that run on SQLite and PostgreSQL: together they run every SQL statement. All others run on SQLite only."""
-
 # Loading the tests makes no garbage.
 gc.disable()
 
@@ -88,7 +56,7 @@ settings.load_profile("ctxr")
 def is_repeated(item: pytest.Item, names: set[str]) -> bool:
     """Return whether a test is the PostgreSQL run of one that needs SQLite only."""
     on_sqlite = item.nodeid.replace("postgresql", "sqlite")
-    return on_sqlite != item.nodeid and on_sqlite in names and not ON_BOTH_DATABASES.match(item.nodeid)
+    return on_sqlite != item.nodeid and on_sqlite in names and not item.get_closest_marker("both_databases")
 
 
 def is_on_server(item: pytest.Item) -> bool:

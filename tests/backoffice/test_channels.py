@@ -51,6 +51,7 @@ async def test_a_name_with_slashes_korean_and_reserved_characters_is_one_address
     assert (await http.get(ODD_PATH)).status_code == 404
 
 
+@pytest.mark.both_databases
 async def test_channels_are_listed_by_last_activity_newest_first(http: httpx.AsyncClient, log: Log) -> None:
     for hour, channel in enumerate(("old", "middle", "new")):
         await log(channel, "hello", start=f"2025-09-29T0{hour}:00")
@@ -58,6 +59,7 @@ async def test_channels_are_listed_by_last_activity_newest_first(http: httpx.Asy
     assert await names(http, order="asc") == ["old", "middle", "new"]
 
 
+@pytest.mark.both_databases
 async def test_each_filter_narrows_the_list(http: httpx.AsyncClient, log: Log) -> None:
     await log("a", "about fibonacci", source="cursor", project="/home/me/numbers", start="2025-09-01T10:00")
     await log("b", "about sailing boats", source="claude", project="/home/me/sea", start="2025-09-02T10:00")
@@ -72,6 +74,7 @@ async def test_each_filter_narrows_the_list(http: httpx.AsyncClient, log: Log) -
     assert await names(http, source="claude", q="fibonacci") == []
 
 
+@pytest.mark.both_databases
 async def test_paging_neither_repeats_nor_skips_while_channels_arrive(http: httpx.AsyncClient, log: Log) -> None:
     for hour in range(5):
         await log(f"c{hour}", "hello", start=f"2025-09-29T0{hour}:00")
@@ -84,6 +87,7 @@ async def test_paging_neither_repeats_nor_skips_while_channels_arrive(http: http
     assert (first["total"], third["total"], third["next_cursor"]) == (5, 6, None)
 
 
+@pytest.mark.both_databases
 async def test_naming_sets_what_is_given_and_null_clears(http: httpx.AsyncClient, log: Log) -> None:
     await log("c", "hello", title="Greeting")
     named = (await http.patch("/bo/channels/c", json={"nickname": "hi", "tags": ["b", "a", "b"]})).json()
@@ -100,6 +104,7 @@ async def test_a_channel_is_found_by_its_title(http: httpx.AsyncClient, log: Log
     assert await names(http, q="kubernetes") == ["c"]
 
 
+@pytest.mark.both_databases
 async def test_a_title_and_nickname_find_their_channel_after_its_question_is_erased(
     http: httpx.AsyncClient, log: Log
 ) -> None:
@@ -118,6 +123,7 @@ async def test_a_blank_title_is_refused(http: httpx.AsyncClient, log: Log) -> No
     assert "title" in refused.json()["error"]["details"]
 
 
+@pytest.mark.both_databases
 async def test_a_nickname_in_use_is_refused(http: httpx.AsyncClient, log: Log) -> None:
     await log("a", "hello")
     await log("b", "hello")

@@ -78,6 +78,7 @@ async def test_the_source_is_the_given_one_or_that_in_the_channels_name(http: ht
     assert [item["source"] for item in items] == ["gemini", "claude", "unknown"]
 
 
+@pytest.mark.both_databases
 async def test_each_filter_narrows_the_list(http: httpx.AsyncClient, log: Log) -> None:
     await log("a", "question one", "answer one", start="2025-09-01T10:00", source="cursor")
     await log("b", "question two", "answer two", start="2025-09-02T10:00", source="claude")
@@ -107,6 +108,7 @@ async def test_words_find_messages_in_either_language(http: httpx.AsyncClient, l
     assert await texts(http, q="?!") == []
 
 
+@pytest.mark.both_databases
 async def test_paging_neither_repeats_nor_skips_while_messages_arrive(http: httpx.AsyncClient, log: Log) -> None:
     await log("c", *(f"text {i}" for i in range(5)))
     seen, cursor = [], None
@@ -121,6 +123,7 @@ async def test_paging_neither_repeats_nor_skips_while_messages_arrive(http: http
     assert cursor is None
 
 
+@pytest.mark.both_databases
 async def test_a_deleted_message_is_gone_at_once_and_comes_back_when_it_is_restored(
     http: httpx.AsyncClient, log: Log
 ) -> None:
@@ -142,6 +145,7 @@ async def test_a_deleted_message_is_gone_at_once_and_comes_back_when_it_is_resto
     assert kept != gone
 
 
+@pytest.mark.both_databases
 async def test_a_message_deleted_and_restored_has_both_runs_in_its_channel(http: httpx.AsyncClient, log: Log) -> None:
     [message_id] = await log("fibonacci", "How do I memoise it?")
     address = f"/bo/conversations/{message_id}"
@@ -151,6 +155,7 @@ async def test_a_message_deleted_and_restored_has_both_runs_in_its_channel(http:
     assert {"delete", "restore"} <= {run["operation"] for run in runs}
 
 
+@pytest.mark.both_databases
 async def test_a_message_deleted_for_good_cannot_be_restored(http: httpx.AsyncClient, log: Log) -> None:
     [id] = await log("c", "secret")
     assert (await http.delete(f"/bo/conversations/{id}?soft=false")).status_code == 200
@@ -171,6 +176,7 @@ async def test_search_answers_best_first_and_page_by_page(http: httpx.AsyncClien
     assert first["items"][0]["words"] == ["fibonacci"]
 
 
+@pytest.mark.both_databases
 async def test_a_time_or_a_client_alone_lists_its_messages(http: httpx.AsyncClient, log: Log) -> None:
     await log("a", "fibonacci numbers", "fibonacci answer", start="2025-10-01T10:00", source="cursor")
     await log("b", "sailing boats", start="2025-10-01T12:00", source="claude")

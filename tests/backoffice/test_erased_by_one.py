@@ -15,7 +15,7 @@ from sources.base import Paths
 from tests.backoffice.conftest import Hire
 from tests.backoffice.test_owners import erase
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_databases]
 
 ASKED = ("why does the parser drop the last line of a file?", "where is the parser's buffer flushed to disk?")
 

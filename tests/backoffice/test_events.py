@@ -74,6 +74,7 @@ async def test_a_listener_disconnected_between_two_events_misses_neither_kind(lo
         assert [kind for kind, _, _ in rest] == ["message", "execution"]
 
 
+@pytest.mark.both_databases
 async def test_messages_that_another_process_stores_are_sent_too(database_url: str, listening: Open) -> None:
     other = Registry(database_url)
     async with listening() as stream:

@@ -54,6 +54,7 @@ async def listed(http: httpx.AsyncClient, **query: Any) -> list[str]:
     return [item["operation"] for item in answer.json()["items"]]
 
 
+@pytest.mark.both_databases
 async def test_every_run_is_listed_with_its_caller(http: httpx.AsyncClient, log: Log) -> None:
     http.headers["User-Agent"] = "hook/" + "9" * 300
     [id] = await log("c", "about fibonacci", source="cursor")
@@ -97,6 +98,7 @@ async def test_a_refused_request_is_recorded_with_its_error(http: httpx.AsyncCli
     assert item["error"] == refused.json()["error"]
 
 
+@pytest.mark.both_databases
 async def test_executions_are_filtered_by_each_field(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     await record(
         orchestrator,
@@ -116,6 +118,7 @@ async def test_executions_are_filtered_by_each_field(http: httpx.AsyncClient, or
     assert await listed(http, channel="other") == await listed(http, source="other") == []
 
 
+@pytest.mark.both_databases
 async def test_paging_neither_repeats_nor_skips_while_executions_arrive(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
@@ -174,6 +177,7 @@ async def test_statistics_without_runs_are_zeros_and_nulls(http: httpx.AsyncClie
     assert (figures["operations"], figures["errors"], figures["series"]) == ([], {}, [])
 
 
+@pytest.mark.both_databases
 async def test_the_series_is_divided_as_asked_or_to_fit_the_period(http: httpx.AsyncClient) -> None:
     cases: list[tuple[str, int]] = [
         ("", 86_400),

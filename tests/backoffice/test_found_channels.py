@@ -24,6 +24,7 @@ async def names(http: httpx.AsyncClient, **query: Any) -> list[str]:
     return [item["channel"] for item in (await found(http, **query))["items"]]
 
 
+@pytest.mark.both_databases
 async def test_words_find_the_best_channel_first_or_the_newest_on_request(http: httpx.AsyncClient, log: Log) -> None:
     await log("best", "Why does the redis timeout come?", "The redis timeout is 5 s: raise it.", "redis again")
     await log(
@@ -38,6 +39,7 @@ async def test_words_find_the_best_channel_first_or_the_newest_on_request(http: 
     assert await names(http, q="after:2020") == ["newer", "best"]
 
 
+@pytest.mark.both_databases
 async def test_a_found_channel_shows_its_passages_and_its_number_of_matches(http: httpx.AsyncClient, log: Log) -> None:
     ids = await log("c", "Why does the redis timeout come?", "no idea", "the redis timeout is 5 s")
     [item] = (await found(http, q="redis timeout"))["items"]
@@ -80,6 +82,7 @@ async def test_pages_of_a_search_neither_repeat_nor_skip(http: httpx.AsyncClient
     assert problem_of(unknown, 400)["code"] == "INVALID_REQUEST"
 
 
+@pytest.mark.both_databases
 async def test_deleted_channels_are_listed_with_the_number_of_their_messages(http: httpx.AsyncClient, log: Log) -> None:
     await log("gone", "one", "two")
     await log("here", "three")

@@ -9,7 +9,7 @@ from orchestrator.operations.conversation_log import HookRequest
 from orchestrator.service import Orchestrator
 from registry.domain import Message, Role, Session
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_databases]
 
 QUESTIONS = ("Why does the basket lose its items after login?", "And what about guests who never log in at all?")
 ANSWERS = ("It makes a new list each time the session is renewed.", "They keep theirs in a cookie until they log in.")

@@ -23,7 +23,7 @@ from tests.backoffice.application import application
 from tests.backoffice.conftest import Log, problem_of
 from tests.backoffice.event_stream import Open
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_databases]
 on_a_server = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 """An SQLite file that is open stays readable after it is moved."""
 

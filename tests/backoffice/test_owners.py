@@ -48,6 +48,7 @@ async def test_all_tokens_of_a_person_see_the_persons_chats(hire: Hire) -> None:
     assert await phone.sees() == ["kims"]
 
 
+@pytest.mark.both_databases
 async def test_chats_of_two_people_never_meet_in_one_channel(hire: Hire) -> None:
     kim, lee, boss = await hire("kim"), await hire("lee"), await hire("boss", Level.ADMIN)
     said = ["how do we deploy the shop?", "and roll it back?", "and who is on call?"]
@@ -61,6 +62,7 @@ async def test_chats_of_two_people_never_meet_in_one_channel(hire: Hire) -> None
     assert [(await lee.log("design", "new"))["channel"]] == await lee.sees() != ["design"]
 
 
+@pytest.mark.both_databases
 async def test_people_who_begin_a_chat_of_one_name_on_two_servers_at_once_never_meet(database_url: str) -> None:
     people = [Access(name, Level.WRITE, owner=name) for name in ("kim", "lee", "ann", "bob")]
     servers = [Orchestrator(Registry(database_url)) for _ in people]
@@ -120,6 +122,7 @@ async def test_settings_and_metrics_are_open_only_to_an_admin(hire: Hire) -> Non
     assert "prometheus</th>" not in access
 
 
+@pytest.mark.both_databases
 async def test_a_chat_that_is_shared_is_read_by_others_and_changed_only_by_its_owner(hire: Hire) -> None:
     kim, lee = await hire("kim"), await hire("lee")
     await kim.log("kims", "the harbour report")
@@ -140,6 +143,7 @@ async def test_a_chat_that_is_shared_is_read_by_others_and_changed_only_by_its_o
     assert problem_of(await lee.run("extract", "kims"), 404)
 
 
+@pytest.mark.both_databases
 async def test_a_chat_that_is_shared_with_a_project_is_read_by_tokens_for_it(hire: Hire) -> None:
     kim = await hire("kim")
     await kim.log("kims", "hello", project="/srv/shop/web")
@@ -240,6 +244,7 @@ async def erase(person: Person, **named: Any) -> httpx.Response:
     )
 
 
+@pytest.mark.both_databases
 async def test_a_person_erases_own_chats_with_everything_derived_from_them(
     hire: Hire, orchestrator: Orchestrator
 ) -> None:
@@ -266,6 +271,7 @@ async def test_a_person_erases_own_chats_with_everything_derived_from_them(
     assert again["message"] == "Nothing to forget."
 
 
+@pytest.mark.both_databases
 async def test_a_chat_that_one_person_erases_stays_another_persons(hire: Hire) -> None:
     kim, lee = await hire("kim"), await hire("lee")
     await kim.log("basket", "why does it lose items?", "the session expires")
@@ -289,6 +295,7 @@ async def test_a_record_of_one_of_many_erased_messages_loses_its_words(hire: Hir
     assert "harbour" not in "\n".join(rows_of(orchestrator.registry))
 
 
+@pytest.mark.both_databases
 async def test_a_person_erases_nothing_that_is_only_shared_or_has_no_owner(hire: Hire, log: Log) -> None:
     await log("ours", "hello")
     kim, lee = await hire("kim"), await hire("lee")
@@ -303,6 +310,7 @@ async def test_a_person_erases_nothing_that_is_only_shared_or_has_no_owner(hire:
     assert await lee.sees() == ["lees", "ours"]
 
 
+@pytest.mark.both_databases
 async def test_only_an_admin_erases_chats_of_another_person(hire: Hire) -> None:
     kim, lee, boss = await hire("kim"), await hire("lee"), await hire("boss", Level.ADMIN)
     phone = await hire("kim-phone", Level.READ, owner="kim")
@@ -344,6 +352,7 @@ async def test_the_page_lets_a_person_erase_own_chats(hire: Hire) -> None:
     assert (await kim.sees(), await lee.sees()) == ([], ["lees"])
 
 
+@pytest.mark.both_databases
 async def test_a_person_gets_exactly_own_chats_in_a_zip(hire: Hire, log: Log) -> None:
     await log("ours", "the wombat report")
     kim, lee, boss = await hire("kim"), await hire("lee"), await hire("boss", Level.ADMIN)

@@ -23,6 +23,7 @@ async def test_a_problem_of_two_conversations_is_shown_with_both(http: httpx.Asy
     assert "only here and once" not in page
 
 
+@pytest.mark.both_databases
 async def test_a_registry_without_any_problem_says_so(http: httpx.AsyncClient) -> None:
     page = (await http.get("/insights/problems", headers={"Accept": "text/html"})).text
     assert "No matches" in page

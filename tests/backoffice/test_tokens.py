@@ -59,6 +59,7 @@ async def test_with_tokens_a_valid_one_is_needed(http: httpx.AsyncClient, make: 
         assert (await http.get(path)).status_code == 200
 
 
+@pytest.mark.both_databases
 async def test_a_revoked_token_is_refused_at_once(
     http: httpx.AsyncClient, make: Make, orchestrator: Orchestrator
 ) -> None:
@@ -69,6 +70,7 @@ async def test_a_revoked_token_is_refused_at_once(
     assert (await http.get("/bo/channels", headers=shown)).status_code == 401
 
 
+@pytest.mark.both_databases
 async def test_only_a_digest_of_a_token_is_stored_and_its_last_use(
     http: httpx.AsyncClient, make: Make, orchestrator: Orchestrator
 ) -> None:
@@ -131,6 +133,7 @@ async def test_the_settings_page_shows_the_scope_of_each_token(http: httpx.Async
     assert re.findall(r'data-label="Level">(\w*)<', page.text) == ["admin", "metrics"]
 
 
+@pytest.mark.both_databases
 async def test_a_channel_that_a_token_may_not_touch_is_refused_and_not_changed(
     http: httpx.AsyncClient, make: Make, log: Log
 ) -> None:
@@ -155,6 +158,7 @@ async def test_a_channel_that_a_token_may_not_touch_is_refused_and_not_changed(
     }
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("what", ["channel", "message"])
 async def test_a_forgotten_channel_is_announced_to_tokens_that_could_see_it(
     http: httpx.AsyncClient, make: Make, log: Log, what: str
@@ -179,6 +183,7 @@ async def test_a_forgotten_channel_is_announced_to_tokens_that_could_see_it(
     assert told == dict.fromkeys(shown, 0) | {"all": count, "its channel": count, "its project": count}
 
 
+@pytest.mark.both_databases
 async def test_a_project_token_writes_only_into_its_project(http: httpx.AsyncClient, make: Make, log: Log) -> None:
     await log("theirs", "hello", project="/home/me/other")
     shown = await make("a", Level.WRITE, projects=["/home/me/mine"])
@@ -194,6 +199,7 @@ async def test_a_project_token_writes_only_into_its_project(http: httpx.AsyncCli
     assert await written("theirs", project="/home/me/mine") == 401
 
 
+@pytest.mark.both_databases
 async def test_a_nickname_of_others_is_taken_without_naming_its_channel(
     http: httpx.AsyncClient, make: Make, log: Log
 ) -> None:
@@ -207,6 +213,7 @@ async def test_a_nickname_of_others_is_taken_without_naming_its_channel(
         assert "codex_1" not in problem["details"].replace(f"given {nickname!r}", "")
 
 
+@pytest.mark.both_databases
 async def test_executions_say_which_token_read_what(http: httpx.AsyncClient, make: Make, log: Log) -> None:
     await log("cursor_1", "memoize the fibonacci function")
     phone, everything = await make("phone", Level.READ, "cursor_*"), await make("all", Level.ADMIN)
@@ -217,6 +224,7 @@ async def test_executions_say_which_token_read_what(http: httpx.AsyncClient, mak
     assert [one["id"] for one in own["items"]] == [run["id"]]
 
 
+@pytest.mark.both_databases
 async def test_events_tell_only_what_the_token_may_see(app: FastAPI, make: Make, log: Log) -> None:
     await log("codex_1", "theirs", "theirs too")
     await log("cursor_1", "mine")
@@ -230,6 +238,7 @@ async def test_events_tell_only_what_the_token_may_see(app: FastAPI, make: Make,
         stream.leave()
 
 
+@pytest.mark.both_databases
 async def test_an_event_stream_ends_when_its_token_is_revoked(
     app: FastAPI, make: Make, log: Log, orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,6 +301,7 @@ async def test_signing_in_leads_to_no_other_site(http: httpx.AsyncClient, make: 
         assert answer.headers["location"] == "/"
 
 
+@pytest.mark.both_databases
 async def test_a_browser_session_ends_when_its_token_is_revoked(
     http: httpx.AsyncClient, make: Make, orchestrator: Orchestrator
 ) -> None:
@@ -303,6 +313,7 @@ async def test_a_browser_session_ends_when_its_token_is_revoked(
     assert (await http.get("/bo/channels")).status_code == 401
 
 
+@pytest.mark.both_databases
 async def test_a_browser_session_is_valid_in_another_process_until_it_ends(orchestrator: Orchestrator) -> None:
     """Two servers of one registry, or one server restarted."""
     rules = AdmissionRules(is_open=False, secret="ours")

@@ -13,7 +13,7 @@ import pytest
 from registry.access import Level
 from tests.backoffice.conftest import Hire, problem_of
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_databases]
 
 
 @pytest.mark.parametrize("meant", ["basket", "plans", "#1"])

@@ -132,6 +132,7 @@ async def blocked_writes(registry: Registry) -> AsyncIterator[None]:
         await blocking
 
 
+@pytest.mark.slow
 async def test_an_operation_past_its_limit_is_a_timeout_and_stores_all_or_nothing(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +249,7 @@ async def test_nothing_is_sent_to_langsmith(orchestrator: Orchestrator, monkeypa
     assert seen == [False]
 
 
+@pytest.mark.slow
 async def test_an_answer_does_not_wait_for_its_record_while_storage_is_stuck(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

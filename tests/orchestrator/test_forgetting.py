@@ -71,6 +71,7 @@ async def test_a_forgotten_answer_does_not_come_back_in_a_shorter_version(orches
     assert (again["stored_ids"], again["new_count"]) == (first["stored_ids"], 0)
 
 
+@pytest.mark.both_databases
 async def test_a_forgotten_message_cannot_be_restored_or_listed(orchestrator: Orchestrator) -> None:
     first = await orchestrator.run(sent(ASKED, ANSWERED))
     id_ = first["stored_ids"][0]
@@ -83,6 +84,7 @@ async def test_a_forgotten_message_cannot_be_restored_or_listed(orchestrator: Or
     assert [message["text"] for message in shown] == [ANSWERED]
 
 
+@pytest.mark.both_databases
 async def test_a_conversation_of_which_nothing_is_left_is_listed_again_when_it_gets_a_new_message(
     orchestrator: Orchestrator,
 ) -> None:
@@ -117,6 +119,7 @@ AGAIN = {
 }
 
 
+@pytest.mark.both_databases
 async def test_a_forgotten_channel_sent_again_is_not_stored(
     orchestrator: Orchestrator, subtests: pytest.Subtests
 ) -> None:
@@ -157,6 +160,7 @@ async def test_a_forgotten_session_stays_forgotten_when_its_file_grows_and_when_
     assert traces(orchestrator, "zanzibarian", "quokkalike", "fetches them", "who else") == []
 
 
+@pytest.mark.both_databases
 async def test_a_forgotten_message_of_a_session_is_not_read_again(orchestrator: Orchestrator, tmp_path: Path) -> None:
     dialogue = Dialogue(session_id(1))
     dialogue.user(ASKED, promptSource="typed")
@@ -172,6 +176,7 @@ async def test_a_forgotten_message_of_a_session_is_not_read_again(orchestrator: 
     assert traces(orchestrator, "quokkalike") == []
 
 
+@pytest.mark.both_databases
 async def test_forgetting_by_words_time_and_project_can_be_previewed(orchestrator: Orchestrator) -> None:
     old = {"timestamp": "2024-01-01T00:00:00Z"}
     await orchestrator.run({**sent(ASKED, ANSWERED, channel="old", **old), "metadata": {"project": "/a"}})
@@ -267,6 +272,7 @@ async def test_words_that_are_only_in_summaries_and_briefings_can_be_forgotten(o
     assert not refused["success"], "nothing is left to forget"
 
 
+@pytest.mark.both_databases
 async def test_a_backup_brings_back_no_question_briefing_or_title_that_was_forgotten(shelved: Orchestrator) -> None:
     await briefing_of(shelved)
     stored = await shelved.run(sent("hello", channel="d"))
@@ -280,6 +286,7 @@ async def test_a_backup_brings_back_no_question_briefing_or_title_that_was_forgo
     assert traces(shelved, "quokkalike") == []
 
 
+@pytest.mark.both_databases
 async def test_a_file_written_for_another_client_is_deleted_with_its_conversation(
     orchestrator: Orchestrator, tmp_path: Path
 ) -> None:
@@ -295,6 +302,7 @@ async def test_a_file_written_for_another_client_is_deleted_with_its_conversatio
     assert [file.name for file in drafts.iterdir()] == ["other.json"]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("words", "rare"),
     [
@@ -329,6 +337,7 @@ async def test_a_forgotten_title_does_not_come_back_with_the_next_message(orches
     assert "'model': 'm'" in "".join(rows_of(orchestrator.registry))
 
 
+@pytest.mark.both_databases
 async def test_a_forgotten_title_of_a_session_is_not_read_again(orchestrator: Orchestrator, tmp_path: Path) -> None:
     dialogue = Dialogue(session_id(1))
     dialogue.aside("custom-title", customTitle="The quokkalike statue", sessionId=dialogue.session_id)
@@ -344,6 +353,7 @@ async def test_a_forgotten_title_of_a_session_is_not_read_again(orchestrator: Or
     assert traces(orchestrator, "quokkalike") == []
 
 
+@pytest.mark.both_databases
 async def test_a_backup_brings_back_no_tag_or_metadata_that_was_forgotten(shelved: Orchestrator) -> None:
     await shelved.run({**sent("hello"), "metadata": {"branch": "quokkalike"}})
     await run(shelved, "tag", "c", add_tags=["quokkalikes", "quokkalike", "kept"])
@@ -381,6 +391,7 @@ async def test_no_copy_of_a_forgotten_row_is_left_in_unused_database_pages(orche
     assert traces(orchestrator, "quokkalike") == []
 
 
+@pytest.mark.both_databases
 async def test_a_backup_brings_back_no_words_of_a_run_that_was_shortened_later(
     shelved: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,7 +23,7 @@ from registry.storage.tables import channel, conversation, execution
 from sources.base import Paths
 from tests.orchestrator.test_forgetting import run, traces
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_databases]
 
 
 async def say(orchestrator: Orchestrator, name: str, days: float, **more: Any) -> None:

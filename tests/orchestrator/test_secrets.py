@@ -328,6 +328,7 @@ async def test_a_title_with_a_whole_secret_and_a_cut_one_holds_nothing_of_either
     assert second[:10] not in rows
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("renamed", [None, "Pushing"])
 @pytest.mark.parametrize("before", ["push with ", f"build with {PLANTED['openai-key']}, then push with "])
 async def test_a_cut_title_that_was_stored_unmasked_is_made_again(

@@ -357,6 +357,7 @@ async def test_browsers_cache_scripts_and_styles_until_they_change(http: httpx.A
     assert (await http.get("/static/../rooms.py")).status_code == 404
 
 
+@pytest.mark.both_databases
 async def test_deleted_conversations_are_listed_restored_or_deleted_for_good(http: httpx.AsyncClient) -> None:
     await http.post("/selections", data={"do": "delete", "channel": [LOGIN, FIBONACCI]})
     assert rows_of(await text_of(http, "/settings/trash")) == [LOGIN, FIBONACCI]

@@ -322,6 +322,7 @@ async def test_insights_fit_their_cards_and_headings(server_to_read: str, page: 
     assert await page.locator("table.figures thead th.number:visible").evaluate_all(is_cut) == []
 
 
+@pytest.mark.both_databases
 async def test_answers_to_check_are_listed_first_until_they_are_rated(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:

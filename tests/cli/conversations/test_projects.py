@@ -11,6 +11,8 @@ import pytest
 
 from tests.cli.conftest import Ctxr
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Path:

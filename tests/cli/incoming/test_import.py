@@ -89,6 +89,7 @@ def test_a_wrong_file_is_refused_and_nothing_is_imported(ctxr: Ctxr, tmp_path: P
     assert json.loads(ctxr("list", "--json").output)["sessions"] == []
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_progress_and_ctrl_c_loses_nothing(ctxr: Ctxr, tmp_path: Path) -> None:
     chats = [chatgpt_chat(number) for number in range(300)]
     path = write_zip(tmp_path / "x.zip", chatgpt_files(*chats))

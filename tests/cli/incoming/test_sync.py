@@ -141,6 +141,7 @@ def watching(*words: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
+@pytest.mark.slow
 def test_watching_prints_one_line_for_each_change_and_ends_at_ctrl_c(ctxr: Ctxr, claude: Path) -> None:
     write(claude, talk("Where is the basket?"))
     with watching("--json") as process:

@@ -13,6 +13,8 @@ from sqlalchemy.engine import Engine
 from registry.storage.upkeep.inspection import damage_of
 from tests.cli.conftest import FIBONACCI, Ctxr, bare_ctxr
 
+pytestmark = pytest.mark.both_databases
+
 
 def log(ctxr: Ctxr, channel: str, *texts: str) -> None:
     messages = [{"role": "user", "text": text} for text in texts]

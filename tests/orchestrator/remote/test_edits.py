@@ -85,6 +85,7 @@ async def test_the_later_edit_wins_in_any_order_of_arrival(both: Laptops, elsewh
         assert await names(orchestrator) == [(None, "late", ["early", "late"])]
 
 
+@pytest.mark.both_databases
 async def test_a_title_given_later_stays_when_a_machine_that_does_not_know_it_sends_a_message(
     both: Laptops, elsewhere: Orchestrator
 ) -> None:
@@ -100,6 +101,7 @@ async def test_a_title_given_later_stays_when_a_machine_that_does_not_know_it_se
         assert await names(orchestrator) == [("Late", None, [])]
 
 
+@pytest.mark.both_databases
 async def test_of_two_channels_with_one_nickname_the_later_has_it(laptops: Laptops, elsewhere: Orchestrator) -> None:
     one, two = laptops
     await one.log("basket", QUESTION, title="A")
@@ -143,6 +145,7 @@ async def test_an_edit_that_could_not_be_stored_is_applied_the_next_time(
     assert await texts_by_channel(two.orchestrator) == {}
 
 
+@pytest.mark.both_databases
 async def test_a_conversation_deleted_elsewhere_goes_and_what_is_said_later_stays(
     both: Laptops, elsewhere: Orchestrator
 ) -> None:
@@ -155,6 +158,7 @@ async def test_a_conversation_deleted_elsewhere_goes_and_what_is_said_later_stay
         assert await texts_by_channel(orchestrator) == {"basket": ["And on the phone?"]}
 
 
+@pytest.mark.both_databases
 async def test_a_late_message_goes_if_it_is_older_than_the_deletion_and_one_said_later_stays(
     both: Laptops, elsewhere: Orchestrator
 ) -> None:
@@ -247,6 +251,7 @@ async def test_a_conversation_restored_before_another_machine_received_it_is_sen
     )
 
 
+@pytest.mark.both_databases
 async def test_a_conversation_restored_before_it_was_sent_is_sent(laptops: Laptops, elsewhere: Orchestrator) -> None:
     one, _ = laptops
     await one.log("basket", QUESTION)
@@ -320,6 +325,7 @@ async def merged(laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path) -> s
     return name
 
 
+@pytest.mark.both_databases
 async def test_two_channels_that_are_one_elsewhere_keep_a_name_and_go_whole_from_where_they_are_two(
     merged: str, laptops: Laptops, elsewhere: Orchestrator
 ) -> None:
@@ -366,6 +372,7 @@ async def state_of(orchestrator: Orchestrator) -> dict[str, tuple[str | None, li
     }
 
 
+@pytest.mark.both_databases
 async def test_after_failures_of_the_connection_all_machines_agree(laptops: Laptops, elsewhere: Orchestrator) -> None:
     chance = random.Random(1)
     said_by_now: dict[str, int] = {}

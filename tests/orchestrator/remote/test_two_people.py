@@ -156,6 +156,7 @@ async def test_an_edit_of_ones_own_chat_does_not_change_another_persons_chat_of_
     assert (await texts_by_channel(elsewhere)).keys() == {"basket"}
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("level", [Level.WRITE, Level.ADMIN])
 async def test_forgetting_a_shared_chat_takes_nothing_of_ones_own_chat_of_that_name_that_was_not_yet_sent(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop], level: Level
@@ -175,6 +176,7 @@ async def test_forgetting_a_shared_chat_takes_nothing_of_ones_own_chat_of_that_n
     assert await texts_by_channel(lees.orchestrator) == {"basket": ["why does lee's lose items?", "ask kim"]}
 
 
+@pytest.mark.both_databases
 async def test_a_shared_chat_is_not_mixed_into_ones_own_that_is_called_so_no_more(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
 ) -> None:
@@ -201,6 +203,7 @@ async def test_a_shared_chat_is_not_mixed_into_ones_own_that_is_called_so_no_mor
     assert (await texts_by_channel(elsewhere)).keys() == {"basket", "lees-session"}
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("group", ["nobody", "team"])
 async def test_an_edit_of_a_chat_that_has_another_name_there_is_applied_there(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop], group: str
@@ -225,6 +228,7 @@ async def test_an_edit_of_a_chat_that_has_another_name_there_is_applied_there(
     assert (await texts_by_channel(elsewhere)).keys() == {"basket", "basket-two"}
 
 
+@pytest.mark.both_databases
 async def test_a_chat_that_has_another_name_there_is_one_on_all_machines_of_its_person(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop], line: Line, sqlite_template: Path, tmp_path: Path
 ) -> None:
@@ -300,6 +304,7 @@ async def remembered(laptop: Laptop, **query: str) -> list[dict[str, str]]:
     return found
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("is_sent", [True, False])
 async def test_own_words_in_a_shared_chat_stay_when_it_is_forgotten(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop], is_sent: bool
@@ -342,6 +347,7 @@ async def test_a_chat_that_is_shared_after_a_machine_read_past_it_comes_whole(
     assert (await texts_by_channel(elsewhere)).keys() == {"harbour", "plans", "lees"}
 
 
+@pytest.mark.both_databases
 async def test_a_copy_of_a_chat_that_is_shared_no_more_is_not_sent_as_ones_own(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
 ) -> None:
@@ -360,6 +366,7 @@ async def test_a_copy_of_a_chat_that_is_shared_no_more_is_not_sent_as_ones_own(
     assert [one.get("shared_with") for one in sessions] == [None, None]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("edit", [{"operation": "share", "query": {"with": "team"}}, {"operation": "delete"}])
 async def test_an_edit_of_a_shared_chat_does_not_change_what_another_person_said_in_it_after_a_restore(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop], edit: dict[str, Any]
@@ -394,6 +401,7 @@ async def test_an_edit_of_a_copy_of_a_shared_chat_does_not_change_what_another_p
     assert {one["owner"]: one.get("shared_with") for one in sessions} == {"kim": "team", "lee": None}
 
 
+@pytest.mark.both_databases
 async def test_own_words_stay_when_another_person_deletes_a_chat_of_that_name(
     elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
 ) -> None:

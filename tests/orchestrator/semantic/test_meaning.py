@@ -138,6 +138,7 @@ async def test_extract_delivers_the_turn_nearest_in_meaning(orchestrator: Orches
     assert [message["text"] for message in several["messages"]][:1] == SLUGGISH[:1]
 
 
+@pytest.mark.both_databases
 async def test_a_subject_that_nobody_spoke_of_is_not_found(orchestrator: Orchestrator) -> None:
     await embed(orchestrator)
     for text in ("sourdough bread recipe", "김치찌개 레시피", "holiday in Florence"):
@@ -178,6 +179,7 @@ NARROWED: list[tuple[str, dict[str, Any], list[str]]] = [
 ]
 
 
+@pytest.mark.both_databases
 async def test_filters_narrow_a_search_by_meaning(orchestrator: Orchestrator) -> None:
     tag = {"operation": "tag", "channel": "haustier", "query": {"tags": ["loved"]}}
     assert (await orchestrator.run(tag))["success"]
@@ -213,6 +215,7 @@ async def test_an_excluded_session_is_not_found_by_meaning(orchestrator: Orchest
     assert await found(orchestrator, "cat food", exclude_session="pet") == ["haustier"]
 
 
+@pytest.mark.both_databases
 async def test_another_process_finds_messages_embedded_since_its_last_search(orchestrator: Orchestrator) -> None:
     await embed(orchestrator)
     other = Registry(orchestrator.registry.engine.url.render_as_string(hide_password=False))
@@ -268,6 +271,7 @@ async def test_an_unreachable_endpoint_does_not_delay_a_search(orchestrator: Orc
     await nowhere.close()
 
 
+@pytest.mark.both_databases
 async def test_a_search_before_anything_is_embedded_asks_nobody(
     orchestrator: Orchestrator, embedding_server: EmbeddingServer
 ) -> None:
@@ -277,6 +281,7 @@ async def test_a_search_before_anything_is_embedded_asks_nobody(
     assert embedding_server.received == []
 
 
+@pytest.mark.both_databases
 async def test_vectors_of_another_length_are_not_compared_until_everything_is_embedded_again(
     orchestrator: Orchestrator, embedding_server: EmbeddingServer
 ) -> None:
@@ -393,6 +398,7 @@ async def test_a_server_outlives_an_absent_model_and_embeds_when_it_is_back(
         await eventually(orchestrator, "cat food", ["haustier", "pet"])
 
 
+@pytest.mark.both_databases
 async def test_one_process_embeds_at_a_time_except_on_demand(orchestrator: Orchestrator) -> None:
     assert orchestrator.meaning
     embedder, registry = orchestrator.meaning.embedder, orchestrator.registry
@@ -404,6 +410,7 @@ async def test_one_process_embeds_at_a_time_except_on_demand(orchestrator: Orche
     assert await Embedding(registry, embedder, is_on_demand=True).step(model) == 2
 
 
+@pytest.mark.both_databases
 async def test_another_model_embeds_everything_anew_and_deletes_the_old_vectors(orchestrator: Orchestrator) -> None:
     await embed(orchestrator)
     assert orchestrator.meaning
@@ -416,6 +423,7 @@ async def test_another_model_embeds_everything_anew_and_deletes_the_old_vectors(
     assert models == ["other toy"]
 
 
+@pytest.mark.both_databases
 async def test_a_running_server_embeds_everything_anew_for_another_model(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -464,6 +472,7 @@ async def test_a_text_too_long_for_the_model_is_embedded_by_its_beginning(
     assert len(embedding_server.received) == 2  # one to measure the model; a refused text is not sent again
 
 
+@pytest.mark.both_databases
 async def test_a_model_that_refuses_everything_marks_nothing_as_done(
     orchestrator: Orchestrator, embedding_server: EmbeddingServer
 ) -> None:

@@ -111,6 +111,7 @@ async def test_an_answer_read_while_streaming_is_completed_and_not_doubled(
     assert found["messages"][-1]["text"] == "Done: the list is kept now."
 
 
+@pytest.mark.both_databases
 async def test_a_call_read_while_it_ran_gets_its_outcome_although_it_printed_nothing(
     orchestrator: Orchestrator, empty_home: Path, claude: Path
 ) -> None:
@@ -126,6 +127,7 @@ async def test_a_call_read_while_it_ran_gets_its_outcome_although_it_printed_not
     assert (call["text"], call["payload"]["tool"]["status"]) == ("Bash git add -A", "completed")
 
 
+@pytest.mark.both_databases
 async def test_a_turn_is_marked_when_it_is_rewound_after_it_was_read(
     orchestrator: Orchestrator, empty_home: Path, claude: Path
 ) -> None:

@@ -170,6 +170,7 @@ async def test_words_said_twice_stay_two_when_the_database_is_read(
     assert await spoken(orchestrator) == ["continue", "Done."] * 2
 
 
+@pytest.mark.both_databases
 async def test_messages_that_a_hook_told_are_not_doubled_by_transcript_or_database(
     orchestrator: Orchestrator, tmp_path: Path, empty_home: Path, cursor: AgentFiles
 ) -> None:

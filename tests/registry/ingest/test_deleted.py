@@ -68,6 +68,7 @@ def test_a_message_deleted_before_its_channel_is_not_restored_with_it(engine: En
     assert chat.channel().message_count == 5  # type: ignore[union-attr]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("where", ["the tool's", "the session's"])
 def test_a_message_deleted_in_one_of_two_channels_is_not_found_after_they_merge(engine: Engine, where: str) -> None:
     chat = Chat(engine, VAGUE)
@@ -96,6 +97,7 @@ def test_a_message_completed_from_the_store_is_found_by_its_new_text_only(engine
     assert_index_is_right(engine)
 
 
+@pytest.mark.both_databases
 def test_a_deleted_message_stays_deleted_when_it_is_sent_again(engine: Engine) -> None:
     chat = Chat(engine, BASKET)
     ids = chat.log(3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 from sqlalchemy import Engine, select, update
 
 from registry.domain import Message, Role
@@ -14,6 +15,8 @@ from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.records.extract_results import save_result
 from registry.storage.tables import channel, conversation, extract_result
 from tests.registry.ingest.chats import BASKET, NINE, Chat, Turn, links
+
+pytestmark = pytest.mark.both_databases
 
 VAGUE = Turn("continue", "Where were we?")
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from sqlalchemy import Engine, select
 
 from registry.domain import Message, Role, Session
@@ -16,6 +17,8 @@ from registry.storage.index.message_index import index_of
 from registry.storage.tables import conversation
 from tests.registry.ingest.chats import BASKET, NINE, PROJECT, Chat, channels, stored_once, texts_in
 from tests.registry.ingest.statements import statements
+
+pytestmark = pytest.mark.both_databases
 
 
 def session(number: int, *more: Message) -> Session:

@@ -167,6 +167,7 @@ def test_two_chats_with_the_same_questions_are_told_apart_by_their_answers(engin
     assert len(channels(engine)) == 2
 
 
+@pytest.mark.both_databases
 def test_a_chat_that_may_be_either_of_two_sessions_is_linked_to_both(engine: Engine) -> None:
     one, other = Chat(engine, BASKET, "one"), Chat(engine, BASKET, "two", "c-2")
     one.read_store(3)
@@ -196,6 +197,7 @@ def test_a_message_deleted_in_one_of_two_channels_is_deleted_after_they_merge(en
     assert texts_in(engine, row) == stored_once(VAGUE)[1:]
 
 
+@pytest.mark.both_databases
 def test_a_paraphrased_answer_is_added_once(engine: Engine) -> None:
     chat = Chat(engine, BASKET)
     chat.read_store(3)
@@ -207,6 +209,7 @@ def test_a_paraphrased_answer_is_added_once(engine: Engine) -> None:
     assert len(texts_in(engine, row)) == 7
 
 
+@pytest.mark.both_databases
 def test_an_answer_shortened_in_two_ways_is_one_after_the_full_text_arrives(engine: Engine) -> None:
     chat = Chat(engine, BASKET)
     for words in (4, 6):
@@ -251,6 +254,7 @@ def test_a_question_asked_twice_and_logged_first_matches_both_hooks(engine: Engi
     assert_one(chat)
 
 
+@pytest.mark.both_databases
 def test_concurrent_writers_make_one_channel(engine: Engine) -> None:
     chat = Chat(engine, BASKET)
     for turn in range(3):
@@ -312,6 +316,7 @@ def shared_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     opened.dispose()
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(given_chat=deliveries(("a",)))
 def test_however_a_chat_arrives_it_is_one_channel(
@@ -320,6 +325,7 @@ def test_however_a_chat_arrives_it_is_one_channel(
     check(shared_engine, *given_chat, f"{next(NUMBERS)}")
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(given_chats=deliveries(("a", "b")))
 def test_however_two_chats_arrive_they_are_two_channels(
@@ -366,6 +372,7 @@ def test_a_chat_with_short_follow_ups_is_recognised_by_its_answers(engine: Engin
     assert texts_in(engine, row) == stored_once(SHORT_AFTERWARDS)
 
 
+@pytest.mark.both_databases
 def test_a_message_sent_by_hook_gets_its_time_in_the_store(engine: Engine) -> None:
     chat = Chat(engine, BASKET)
     chat.send_hooks(0)

@@ -96,6 +96,7 @@ def of_client(messages: Sequence[Message]) -> Session:
     return Session("c-1", tuple(named))
 
 
+@pytest.mark.both_databases
 def test_messages_get_native_ids_and_a_streaming_text_is_completed(tx: WriteTransaction) -> None:
     send(tx, STORED)
     whole = of_client(STORED)
@@ -113,6 +114,7 @@ def by_hook(message: Message, request: str) -> Message:
     return Message(message.role, message.text, message.timestamp, more=named)
 
 
+@pytest.mark.both_databases
 def test_a_message_sent_by_hook_gets_its_id_in_the_store(tx: WriteTransaction) -> None:
     ingest_from_client(tx, "cursor", of_client(STORED))
     guests = Message(Role.USER, GUESTS.text, at(120))
@@ -134,6 +136,7 @@ def test_equal_texts_of_two_requests_stay_two_if_the_store_has_only_the_first(tx
     assert texts(tx) == ["continue"] * 2
 
 
+@pytest.mark.both_databases
 def test_a_shortened_message_is_recognised_after_a_hook_sent_it(tx: WriteTransaction) -> None:
     name, _ = ingest_from_hook(tx, "cursor", Session("c-1", tuple(by_hook(each, "r0") for each in STORED)))
     turn = (
@@ -183,6 +186,7 @@ def test_a_message_that_only_a_copy_has_is_kept_until_the_original_has_it(tx: Wr
     assert sorted(texts(tx)) == sorted([*(each.text for each in STORED), GUESTS.text])
 
 
+@pytest.mark.both_databases
 def test_an_answer_longer_than_the_stores_is_not_taken_for_a_shortened_one(tx: WriteTransaction) -> None:
     longer = [Message(Role.ASSISTANT, f"{ANSWER} {more}") for more in ("That is all.", "So keep the old one.")]
     for answer in longer:
@@ -191,6 +195,7 @@ def test_an_answer_longer_than_the_stores_is_not_taken_for_a_shortened_one(tx: W
     assert texts(tx) == [QUESTION, ANSWER, longer[1].text, *(each.text for each in STORED[2:])]
 
 
+@pytest.mark.both_databases
 def test_an_emptied_channel_takes_more_messages_than_one_query_reads(tx: WriteTransaction) -> None:
     send(tx, STORED)
     tx.execute(conversation.delete())

@@ -47,6 +47,7 @@ def store(engine: Engine, channel: str, messages: Sequence[Message]) -> int:
         return save_messages(tx, into, messages, source="cursor", metadata={}, actor=Actor.TOOL, received_at=now()).new
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(calls=st.lists(st.text("AaBbCco.", min_size=1, max_size=10), min_size=1, max_size=5), name=st.uuids())
 def test_the_same_call_twice_adds_nothing(engine: Engine, calls: list[str], name: object) -> None:

@@ -93,6 +93,7 @@ def read_after_copy(chat: Chat) -> int:
     return len(seen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "work", [restore, merge, merge_by_store, read_after_hooks, read_after_shortened, read_after_copy]
 )

@@ -17,7 +17,7 @@ from registry.storage.conversations.message_windows import counts_with_deleted, 
 from registry.storage.records.executions import rate_execution, unsure_executions
 from registry.storage.tables import channel
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_databases]
 
 
 MONDAY = datetime(2026, 3, 2, 23, 30, tzinfo=UTC)

@@ -8,7 +8,7 @@ from orchestrator.service import Orchestrator
 from registry.monitor.activity import recall_figures
 from registry.registry import Registry
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_databases]
 
 
 async def test_recall_figures_name_the_longest_and_most_recalled_chats_hours_and_tokens(database_url: str) -> None:

@@ -41,6 +41,7 @@ def with_rounded_duration(run: Execution) -> Execution:
     return Execution(**fields | {"duration_ms": float(f"{run.duration_ms:.1e}")})
 
 
+@pytest.mark.both_databases
 async def test_a_run_that_began_at_the_very_instant_of_the_limit_is_kept(registry: Registry) -> None:
     await record(registry, make_runs(2))
     assert await registry.write(lambda tx: roll_up(tx, START, 10)) == 0
@@ -48,6 +49,7 @@ async def test_a_run_that_began_at_the_very_instant_of_the_limit_is_kept(registr
     assert await count_executions(registry) == 1
 
 
+@pytest.mark.both_databases
 async def test_figures_are_the_same_before_and_after(registry: Registry) -> None:
     periods: list[dict[str, Any]] = [{}, {"from_": START.replace(second=0), "to": MIDDLE + timedelta(minutes=20)}]
     queries = [{"bucket_s": bucket_s, **period} for bucket_s in (60, 3600, 86_400) for period in periods]
@@ -117,6 +119,7 @@ async def test_concurrent_rollups_count_each_run_once(registry: Registry) -> Non
     assert (await statistics(registry))["total"]["count"] == 300
 
 
+@pytest.mark.both_databases
 async def test_rolling_up_keeps_conversations_and_delivered_results(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:

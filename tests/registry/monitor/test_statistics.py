@@ -14,7 +14,7 @@ from registry.registry import Registry
 from registry.storage.database import WriteTransaction
 from registry.storage.records.executions import Execution, save_execution
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_databases]
 START = datetime(2025, 9, 29, 12, 0, 30, tzinfo=UTC)
 ALL: dict[str, object] = {}
 

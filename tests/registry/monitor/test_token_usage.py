@@ -23,7 +23,7 @@ from tests.sources.gemini import gemini_files as gemini
 from tests.sources.goose import goose_files as goose
 from tests.sources.opencode import opencode_files as opencode
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_databases]
 
 
 def write_claude_code(home: Path) -> None:

@@ -74,6 +74,7 @@ async def test_every_message_is_most_similar_to_itself_with_one_byte_per_dimensi
         assert (await similar_to(registry, model, direction(number), Scope(channel_number=1)))[0] == number
 
 
+@pytest.mark.both_databases
 async def test_the_question_of_an_extract_call_is_not_similar_to_anything(registry: Registry) -> None:
     question = {"role": "user", "text": "continue that one about the harbour master's invoice"}
     await registry.save_conversation("c", [question], "cursor")
@@ -109,6 +110,7 @@ async def test_vectors_saved_one_by_one_are_found_like_those_saved_at_once(regis
     assert (await similar_to(registry, model, direction(1)))[0] == 1
 
 
+@pytest.mark.both_databases
 async def test_many_vectors_are_preselected_by_their_signs(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, few in {
         "FULLY_COMPARED": 5,
@@ -130,6 +132,7 @@ async def test_many_vectors_are_preselected_by_their_signs(registry: Registry, m
     assert (await similar_to(registry, model, direction(1), Scope(channel_number=2)))[0] > 60
 
 
+@pytest.mark.both_databases
 async def test_at_most_a_hundred_are_similar(registry: Registry) -> None:
     await say(registry, "c", 500)
     model = await model_of(registry, background=-2.0, spread=0.1)

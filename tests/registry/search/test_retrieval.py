@@ -97,12 +97,14 @@ SCOPES: list[tuple[dict[str, Any], list[int]]] = [
 ]
 
 
+@pytest.mark.both_databases
 async def test_a_scope_selects_exactly_its_messages(registry: Registry, subtests: pytest.Subtests) -> None:
     for scope, expected in SCOPES:
         with subtests.test(scope=scope, expected=expected):
             assert await found(registry, "redis", **scope) == expected
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("few", [0, 1])
 async def test_a_large_scope_selects_the_same_messages(
     registry: Registry, monkeypatch: pytest.MonkeyPatch, few: int
@@ -114,6 +116,7 @@ async def test_a_large_scope_selects_the_same_messages(
     assert await found(registry, "redis", from_=day(1, 6)) == [4]
 
 
+@pytest.mark.both_databases
 async def test_a_word_of_nearly_all_messages_is_found_in_a_small_scope(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,6 +162,7 @@ async def test_a_deleted_message_is_neither_found_nor_shown_around_a_hit(registr
     assert [row.text for row in around[1]] == ["redis one", "redis three"]
 
 
+@pytest.mark.both_databases
 async def test_an_index_entry_left_behind_by_a_deleted_message_is_not_shown(registry: Registry) -> None:
     def delete_without_the_index(tx: Any) -> None:
         tx.exec_driver_sql("UPDATE conversation SET deleted = true WHERE number = 2")
@@ -168,6 +172,7 @@ async def test_an_index_entry_left_behind_by_a_deleted_message_is_not_shown(regi
     assert await found(registry, "redis", channel_number=1) == [1, 3]
 
 
+@pytest.mark.both_databases
 async def test_titles_of_undeleted_channels_in_scope_are_found(registry: Registry) -> None:
     async def titled(**scope: Any) -> list[int]:
         return list((await ask(registry, "redis", Scope(**scope))).titles)
@@ -185,6 +190,7 @@ async def test_titles_of_undeleted_channels_in_scope_are_found(registry: Registr
     assert 3 not in [one.number for one in (await ask(registry, "redis")).channels]
 
 
+@pytest.mark.both_databases
 async def test_the_latest_sessions_are_sorted_by_their_last_message_in_scope(registry: Registry) -> None:
     async def latest(scope: Scope, limit: int = 10, offset: int = 0) -> Any:
         return await registry.read(lambda tx: list_latest_sessions(tx, scope, limit, offset))
@@ -244,6 +250,7 @@ async def test_an_excluded_word_is_excluded_for_every_wording(registry: Registry
     assert numbers(await ask(registry, without, dates=dated)) == [8, 10]
 
 
+@pytest.mark.both_databases
 async def test_a_date_prefers_messages_of_that_day_and_excludes_none(registry: Registry) -> None:
     plain = numbers(await ask(registry, "kafka"))
     assert plain[0] == 6

@@ -15,7 +15,7 @@ from registry.storage.records import acts as records_of_acts
 from registry.storage.records.acts import read_acts
 from registry.storage.safety.tokens import create_token
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_databases]
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from registry.registry import Registry
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.exchange.remote import known_address, note_answer, note_registry, sync_progress
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_databases]
 
 HOME, PORT, NAME = "http://127.0.0.1:8765", "http://127.0.0.1:9999", "https://memory.example.org"
 

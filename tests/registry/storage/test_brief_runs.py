@@ -23,7 +23,7 @@ from registry.storage.records.executions import (
 from registry.storage.records.executions import save_execution as save
 from registry.storage.tables import execution
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_databases]
 
 AT = datetime(2026, 3, 4, 9, tzinfo=UTC)
 IDS = [f"conv_{number:026}" for number in range(20)]

@@ -32,7 +32,7 @@ from registry.storage.paging import Order, Page
 from registry.storage.records.extract_results import has_hint, list_results, save_result, useless_hints
 from registry.storage.tables import conversation, rating
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_databases]
 
 DAYS = [datetime(2026, 3, day, tzinfo=UTC) for day in (4, 5, 6)]
 

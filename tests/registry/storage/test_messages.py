@@ -16,7 +16,7 @@ from registry.domain import format_time
 from registry.errors import NotFound, StorageError
 from registry.registry import Registry
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_databases]
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -150,6 +150,7 @@ def long_conversation(random: Random, turns: int) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 async def test_any_way_of_sending_a_conversation_again_adds_nothing(registry: Registry, seed: int) -> None:
     random = Random(seed)

@@ -30,6 +30,8 @@ from registry.storage.safety.tokens import get_token
 from registry.storage.tables import metadata
 from registry.storage.upkeep.table_export import import_into_file
 
+pytestmark = pytest.mark.both_databases
+
 URL = "http://127.0.0.1:8765"
 INDEX_TABLES = {
     "message_index",

@@ -32,7 +32,7 @@ from registry.storage.index import message_index
 from registry.storage.index.message_index import index_of
 from registry.storage.tables import channel, conversation, edit, tag
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_databases]
 
 CHATS = 9
 PROJECTS = ("/srv/shop", "/srv/blog", "/srv/blog/theme")

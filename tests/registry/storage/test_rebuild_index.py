@@ -17,7 +17,7 @@ from registry.storage.index.message_index import index_of
 from registry.storage.index.rebuild_index import reindex
 from registry.storage.tables import conversation
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_databases]
 
 WORDS = ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india", "juliett", "kilo"]
 

@@ -27,6 +27,8 @@ from registry.storage.safety.visibility import UNRESTRICTED
 from registry.storage.tables import channel, conversation, metadata
 from tests.seeded import Seeded
 
+pytestmark = pytest.mark.both_databases
+
 ALICE = Access("alice", Level.READ, ("a_*",))
 OURS, THEIRS = 1, 2
 RESTRICTED = sorted(metadata.tables.keys() - UNRESTRICTED)

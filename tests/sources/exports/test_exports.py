@@ -451,6 +451,7 @@ def test_too_large_and_too_deep_values_are_skipped_and_the_rest_is_read(
     assert skipped[0].what == "conversations.json, conversation 2"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("begin", "filler"), [(b"", b"   "), (b'"', b"xxx"), (b"", b"[[],")])
 def test_a_zip_bomb_takes_neither_memory_nor_time(
     tmp_path: Path, begin: bytes, filler: bytes, monkeypatch: pytest.MonkeyPatch
