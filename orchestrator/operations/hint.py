@@ -28,6 +28,7 @@ from registry.text.request.understanding import ParsedRequest
 
 NO_HINT: dict[str, Any] = {"hint": "", "channel": None, "told_of": []}
 MIN_EVIDENCE = 8.0  # least evidence for a hint on a prompt; see `evidence_in`
+SAME_TASK = 0.9  # share of the best conversation's matching words from which another is about the same task
 DISMISSED = "a hint from it was rated not useful in this project"
 
 
@@ -52,15 +53,19 @@ class HintRequest(Request):
 
 
 def evidence_in(found: SearchResult) -> float:
-    """Return the weight of the words that match in the best conversation, times its relative lead over the next one.
+    """Return the weight of the words that match in the best conversation, times its relative lead over the next other.
 
-    The share of matched words is not used, since a prompt contains many new words.
+    The share of matched words is not used, since a prompt contains many new words. Up to three further conversations
+    with nearly the same words are not others: the task was asked again there. With more it is a routine.
     """
-    scores = [one.score for one in found.channels[:2]]
-    if not scores:
+    if not found.channels:
         return 0.0
-    lead = 1 - scores[1] / scores[0] if len(scores) > 1 else 1.0
-    return lead * found.matched_weight(found.channels[0].number)
+    best, *further = found.channels[:5]
+    weight = found.matched_weight(best.number)
+    least = SAME_TASK * weight
+    others = [*(one for one in further[:3] if found.matched_weight(one.number) < least), *further[3:]]
+    lead = 1 - others[0].score / best.score if others else 1.0
+    return lead * weight
 
 
 def _project(query: HintQuery) -> str | None:

@@ -45,6 +45,15 @@ def test_a_task_that_was_solved_before_gets_the_fix_and_where_to_read_more(past:
     assert "second short transaction" not in recorded
 
 
+def test_a_task_asked_in_several_chats_gets_a_hint_but_a_routine_gets_none(past: Ctxr) -> None:
+    asked = "RefundService.refund fails again: HikariPool connection is not available, PG cancel api in a transaction"
+    for number in range(3):
+        log(past, f"claude_session_again_{number}", asked, CURE)
+    assert CURE in past("note", "--prompt", TASK).output
+    log(past, "claude_session_again_3", asked, CURE)
+    assert past("note", "--prompt", TASK).output == ""
+
+
 def test_a_hint_quotes_the_messages_most_relevant_to_the_task_of_either_role(past: Ctxr) -> None:
     log(
         past,
