@@ -73,6 +73,8 @@ def _numbers() -> dict[str, int]:
 def _lines(found: Mapping[str, Any], numbers: Mapping[str, int]) -> Iterator[str]:
     if found["sessions"] and found["understood"].get("relaxed") == "words":
         yield dim(WORDS_RELAXED) + "\n"
+    elif confidence := found.get("confidence"):
+        yield dim(f"Confidence: {confidence}") + "\n"
     for session in found["sessions"]:
         yield from session_entry(session, numbers.get(session["channel"]))
         for match in session["matches"]:

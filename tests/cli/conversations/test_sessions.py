@@ -335,7 +335,7 @@ def test_a_match_has_the_number_by_which_it_can_be_shown(ctxr: Ctxr) -> None:
     for number in range(3):
         said = [{"role": "user", "text": f"Where is basket {number}?", "timestamp": f"2026-01-0{number + 1}T10:00:00Z"}]
         ctxr("log", "-", given={"channel": f"talk_{number}", "messages": said})
-    assert ctxr("search", '"basket 1"').output.startswith("#2 ")
+    assert ctxr("search", '"basket 1"').output.startswith("Confidence: high\n\n#2 ")
     assert "Where is basket 1?" in ctxr("show", "2").output
 
 
