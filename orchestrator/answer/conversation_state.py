@@ -47,8 +47,9 @@ def state_of(messages: Sequence[Mapping[str, Any]], shown: Collection[str] = ())
     """Return a channel's last question, answer, files, command, error and open question, without empty ones.
 
     `messages`: its last ones in order, each with `role`, `text` and, from a tool, `tool` {name, params, result,
-    status}. Texts of messages in `shown` (ids) are omitted.
+    status}; superseded ones do not count. Texts of messages in `shown` (ids) are omitted.
     """
+    messages = [message for message in messages if not message.get("payload", {}).get("superseded")]
     tools = [message["tool"] for message in messages if isinstance(message.get("tool"), Mapping)]
     hidden = [message for message in messages if message.get("id") not in shown]
     question, answer = (_last_message(messages, role) for role in (Role.USER, Role.ASSISTANT))

@@ -36,6 +36,7 @@ def message_dict(row: MessageRow) -> MessageDict:
         "context": context_of(row.role, payload) if payload else None,
         "tool": payload.get("tool"),
         "time": payload.get("time"),
+        "superseded": payload.get("superseded"),
         "payload": payload,
     }
 
@@ -64,8 +65,8 @@ def full_message(message: MessageDict) -> MessageDict:
 def deliver(message: MessageDict, *, whole_tool: bool = False) -> MessageDict:
     """Convert a message for the client, without empty fields.
 
-    `time` "inferred": the client recorded no time. A tool call is shortened, because the text describes it, unless
-    `whole_tool`.
+    `time` "inferred": the client recorded no time. `superseded`: the user undid it, or another message replaced it. A
+    tool call is shortened, because the text describes it, unless `whole_tool`.
     """
     more = {name: message[name] for name in ("time", *_MARKS) if message.get(name)}
     if message.get("context"):
@@ -95,7 +96,7 @@ def length_of(value: Any) -> int:
     return len(_encode(value))
 
 
-_MARKS = ("why", "replaced_on", "gap_before", "full_length", "offset")
+_MARKS = ("why", "superseded", "replaced_on", "gap_before", "full_length", "offset")
 _CALL = ("name", "params", "result", "status")
 _TOOL_WIDTH = 200
 _TOOL_ITEMS = 10

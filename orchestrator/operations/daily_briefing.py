@@ -115,7 +115,7 @@ def read_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> ChatsOf
 def _is_wanted(row: MessageRow, request: BriefingRequest) -> bool:
     """Return True if a message has a requested type: a Notion snapshot or a conversation's message."""
     kind = "notion_snapshots" if row.record_type == SNAPSHOT else "conversation_summaries"
-    return kind in request.query.data_types and not row.payload.get("injected")
+    return kind in request.query.data_types and not {"injected", "superseded"} & row.payload.keys()
 
 
 def _channel(request: BriefingRequest) -> str:

@@ -37,7 +37,7 @@ def recap(messages: Sequence[Mapping[str, Any]], remembered: Sequence[str] = ())
     and, from a tool, `tool` {name, params, result, status}.
     """
     known = _words(" ".join(one["text"] for one in messages if "compaction" in one["payload"]))
-    conversation = [one for one in messages if not {"compaction", "injected"} & one["payload"].keys()]
+    conversation = [one for one in messages if not {"compaction", "injected", "superseded"} & one["payload"].keys()]
     room = MAX_CHARACTERS - _size((HEAD, SAID_HEAD, DONE_HEAD, TAIL))
     to_remember = _missing_lines((f"- remember: {one}" for one in remembered), known, room)
     commands = _missing_lines(_commands_and_files(conversation), known, min(COMMANDS_SIZE, room - _size(to_remember)))

@@ -59,6 +59,6 @@ def _client_summary(messages: Sequence[MessageRow]) -> str:
 
 
 def as_summary_input(message: MessageRow) -> Mapping[str, Any]:
-    """Convert a message for `orchestrator.answer.digests.summary`; injected ones are not part of the conversation."""
-    role = "system" if message.payload.get("injected") else message.role
+    """Convert a message for `orchestrator.answer.digests.summary`; injected and undone ones do not count."""
+    role = "system" if {"injected", "superseded"} & message.payload.keys() else message.role
     return {"role": role, "text": message.text[:_MAX_MESSAGE], "tool": message.payload.get("tool")}

@@ -124,7 +124,13 @@ def read_last_messages(
     lookup.run.recorder.channel = row.name
     before = position_of(query.cursor) if query.cursor else None
     rows = messages_of(
-        tx, row.number, limit=query.limit + 1, roles=query.roles, from_=scope.from_, to=scope.to, before=before
+        *(tx, row.number),
+        limit=query.limit + 1,
+        roles=query.roles,
+        from_=scope.from_,
+        to=scope.to,
+        before=before,
+        only_valid=True,
     )
     if not rows:
         raise empty_scope_error(replace(lookup, scope=replace(scope, channel_number=row.number)))
@@ -199,10 +205,11 @@ def _last_turns(lookup: Lookup[ExtractQuery], row: ChannelRow) -> dict[str, Any]
         first = rows[0].timestamp, rows[0].number
         earlier = messages_of(tx, row.number, limit=wanted, roles=roles, before=first)
         messages = [*map(message_dict, earlier), *messages]
+    undone = {message["seq"] for message in messages if message["superseded"]}
     return {
-        "end": _group_turns([message for message in messages if not message["payload"].get("injected")]),
+        "end": _group_turns([one for one in messages if not (one["superseded"] or one["payload"].get("injected"))]),
         "recent": recent,
-        "seqs": seqs_of(tx, row.number, roles),
+        "seqs": [seq for seq in seqs_of(tx, row.number, roles) if seq not in undone],
     }
 
 

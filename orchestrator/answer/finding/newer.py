@@ -68,8 +68,9 @@ def find_later_statement(lookup: Lookup[Any], choice: Choice) -> LaterStatement:
 
 
 def _conversation_messages(tx: ReadTransaction, numbers: Sequence[int]) -> list[MessageRow]:
-    """Return the user and assistant messages among these, in the given order."""
-    rows = {row.number: row for row in by_numbers(tx, numbers) if row.role in _CONVERSATION_ROLES}
+    """Return the valid messages of user and assistant among these, in the given order."""
+    valid = (row for row in by_numbers(tx, numbers) if not row.payload.get("superseded"))
+    rows = {row.number: row for row in valid if row.role in _CONVERSATION_ROLES}
     return [rows[number] for number in numbers if number in rows]
 
 
@@ -86,7 +87,7 @@ def _most_repeating(lookup: Lookup[Any], choice: Choice, hit: MessageRow) -> Mes
     later = [
         (row, frozenset(analyze(row.text)))
         for number in scores
-        for row in messages_of(tx, number, limit=MAX_READ, roles=[Role.USER], from_=hit.timestamp)
+        for row in messages_of(tx, number, limit=MAX_READ, roles=[Role.USER], from_=hit.timestamp, only_valid=True)
         if number != own_channel or (row.turn != hit.turn and any(_change_sentences(row.text)))
     ]
     earlier = read_messages_around(tx, {own_channel: [hit.seq]}, MAX_READ // 2)[own_channel]

@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import attrgetter, eq, ge, le
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, bindparam, delete, false, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Row, bindparam, delete, false, func, insert, or_, select, true, update
 
 from registry.domain import Role
 from registry.errors import NotFound
@@ -42,9 +42,13 @@ def messages_of(
     to: datetime | None = None,
     before: tuple[datetime, int] | None = None,
     include_deleted: bool = False,
+    only_valid: bool = False,
 ) -> list[MessageRow]:
-    """Return the last `limit` messages of a channel, oldest first; `before`: a position (timestamp, number)."""
-    wanted = {"roles": roles, "from_": from_, "to": to, "include_deleted": include_deleted}
+    """Return the last `limit` messages of a channel, oldest first; `before`: a position (timestamp, number).
+
+    `only_valid`: without those that the user undid, or that others replaced.
+    """
+    wanted = {"roles": roles, "from_": from_, "to": to, "include_deleted": include_deleted, "only_valid": only_valid}
     conditions = _conditions(wanted)
     if before:
         conditions.append(is_past(conversation.c.timestamp, before, "desc"))
@@ -159,6 +163,10 @@ def _is_included(deleted: ColumnElement[bool], include_deleted: bool) -> ColumnE
     return (conversation.c.forgotten if include_deleted else deleted) == false()
 
 
+def _is_valid(payload: ColumnElement[Any], only_valid: bool) -> ColumnElement[bool]:
+    return payload["superseded"].as_string().is_(None) if only_valid else true()
+
+
 _FILTERS: FilterRules = {
     "channel": (eq, conversation.c.channel),
     "source": (eq, conversation.c.source),
@@ -167,6 +175,7 @@ _FILTERS: FilterRules = {
     "to": (le, conversation.c.timestamp),
     "numbers": (is_in, conversation.c.number),  # of messages found by a search
     "include_deleted": (_is_included, conversation.c.deleted),
+    "only_valid": (_is_valid, conversation.c.payload),
 }
 
 

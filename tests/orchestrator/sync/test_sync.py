@@ -127,6 +127,18 @@ async def test_a_call_read_while_it_ran_gets_its_outcome_although_it_printed_not
     assert (call["text"], call["payload"]["tool"]["status"]) == ("Bash git add -A", "completed")
 
 
+async def undone_of(orchestrator: Orchestrator) -> list[str]:
+    """Return the texts of the only channel's undone messages, and check that "continue" answers without them."""
+    [channel] = await channels(orchestrator)
+    stored = await orchestrator.registry.get_conversations(channel["channel"], limit=1000)
+    undone = [message["text"] for message in stored if message["payload"].get("superseded")]
+    for query in ({"text": "continue the conversation about the basket"}, {}):
+        found = await orchestrator.run({"operation": "extract", "channel": channel["channel"], "query": query})
+        assert not {message["text"] for message in found["messages"]}.intersection(undone)
+        assert not any(text in str(found["stands_at"]) for text in undone if "stands_at" in found)
+    return undone
+
+
 @pytest.mark.both_databases
 async def test_a_turn_is_marked_when_it_is_rewound_after_it_was_read(
     orchestrator: Orchestrator, empty_home: Path, claude: Path
@@ -139,14 +151,10 @@ async def test_a_turn_is_marked_when_it_is_rewound_after_it_was_read(
     talk.says("Left as it was.", "msg_3")
     write(claude, talk)
     await run_sync(orchestrator, empty_home)
-    [channel] = await channels(orchestrator)
-    stored = await orchestrator.registry.get_conversations(channel["channel"], limit=1000)
-    rewound = [message["text"] for message in stored if message["payload"].get("superseded")]
-    assert rewound == ["Fix it, please.", "Done: the list is kept now."]
+    assert await undone_of(orchestrator) == ["Fix it, please.", "Done: the list is kept now."]
     write(claude, two_turns())  # valid again after the client undoes the rewind
     await run_sync(orchestrator, empty_home)
-    stored = await orchestrator.registry.get_conversations(channel["channel"], limit=1000)
-    assert not any(message["payload"].get("superseded") for message in stored)
+    assert await undone_of(orchestrator) == []
 
 
 async def test_messages_that_the_client_deletes_are_kept(
