@@ -85,7 +85,8 @@ class Session:
     `usage_of` of the readers has them), `tool` {name, params, result, status}, `attachments`, `time` = "inferred" where
     the client stored none, and `injected` = True for context that no user typed. `parent` is the native id of the
     session that this one is a sub-agent or a fork of. `is_copy`: a shortened copy that a client stores next to the
-    original; it adds only turns that no other source has, until one does.
+    original; it adds only turns that no other source has, until one does. `undone`: times (from, to) of messages that
+    the user undid and the client then deleted.
     """
 
     session_id: str
@@ -95,6 +96,7 @@ class Session:
     parent: str | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
     is_copy: bool = False
+    undone: tuple[tuple[datetime, datetime], ...] = ()
 
 
 EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)  # an earlier message time is an error: no client is older

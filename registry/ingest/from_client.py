@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, not_, or_, select, union_all, update
 
 from registry.domain import Actor, Message, Role, Session, now, storable
-from registry.ingest.from_hook import HOOK_PREFIX, adopt_store_ids
+from registry.ingest.from_hook import HOOK_PREFIX, adopt_store_ids, is_in_session
 from registry.ingest.intake import FORGOTTEN, admit_session, note_if_forgotten
 from registry.ingest.own_calls import replace_own_call
 from registry.ingest.save import Saved, save_messages, save_new
@@ -65,7 +65,9 @@ def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> S
         return _ingest_copy(tx, source, session, known)
     messages: Sequence[Message] = session.messages
     if known and found.resumed:
-        return _ingest_resumed(tx, source, found.resumed.added_since(messages), known, found.resumed)
+        saved = _ingest_resumed(tx, source, found.resumed.added_since(messages), known, found.resumed)
+        _mark_undone(tx, known.number, source, session, found.resumed.session_id)
+        return saved
     if known:
         if stored_questions := _question_digests(tx, known.number, _is_from_other_reader(source)):
             messages = _turns_not_in(stored_questions, messages)
@@ -74,6 +76,7 @@ def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> S
     into = open_session(tx, source, session, known)
     metadata = metadata_of(session) | times_note(session, known)
     saved = save_messages(tx, into, messages, source=source, metadata=metadata, actor=Actor.READER, received_at=now())
+    _mark_undone(tx, into.number, source, session, None)
     merge_or_link(tx, Criteria.of(source, into, session), saved, found)
     return saved
 
@@ -86,6 +89,20 @@ def _ingest_resumed(
     into = open_channel(tx, known.name, source, now())
     about: dict[str, Any] = {"source": source, "metadata": {}, "actor": Actor.READER, "received_at": now()}
     return save_messages(tx, into, messages, **about, only=resumed.rows)
+
+
+def _mark_undone(
+    tx: WriteTransaction, channel_number: int, source: str, session: Session, in_session: str | None
+) -> None:
+    """Mark the stored messages of a session that its user undid and its store no longer has."""
+    if not session.undone:
+        return
+    kept = {message.native_id for message in session.messages}
+    times = (and_(conversation.c.timestamp >= since, conversation.c.timestamp < to) for since, to in session.undone)
+    is_own = conversation.c.source == source, is_in_session(in_session), conversation.c.forgotten.is_(False)
+    rows = rows_where(tx, channel_number, or_(*times), *is_own)
+    undone = [row for row in rows if row.native_id not in kept and "superseded" not in row.payload]
+    revise(tx, [(row, {"payload": {**row.payload, "superseded": True}}) for row in undone])
 
 
 def _ingest_copy(tx: WriteTransaction, source: str, session: Session, known: ChannelRow | None) -> Saved:

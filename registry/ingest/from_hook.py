@@ -76,7 +76,7 @@ def adopt_store_ids(
     message came first, because it was half written then, the hook's is removed.
     """
     is_from_hook = conversation.c.native_id.startswith(HOOK_PREFIX)
-    from_hooks = rows_where(tx, channel_number, is_from_hook, _is_in_session(in_session))
+    from_hooks = rows_where(tx, channel_number, is_from_hook, is_in_session(in_session))
     if not from_hooks:
         return
     digests, ends = {bytes(row.digest) for row in from_hooks}, tuple(_BLOCK_BREAK + row.text for row in from_hooks)
@@ -163,7 +163,7 @@ class _Event(NamedTuple):
         return abs(self.at - other.at) <= (MAX_REPEAT_GAP if other.is_from_hook else MAX_CLOCK_GAP)
 
 
-def _is_in_session(session_id: str | None) -> ColumnElement[bool]:
+def is_in_session(session_id: str | None) -> ColumnElement[bool]:
     """Return the condition for messages of a session that resumed the channel; None: of the channel's own session."""
     marked: ColumnElement[str] = conversation.c.payload[IN_SESSION].as_string()
     return marked.is_not_distinct_from(session_id)
@@ -200,7 +200,7 @@ def _stored_events(
         span = min(answered_at) - MAX_CLOCK_GAP, max(answered_at) + MAX_CLOCK_GAP
         may_be_known |= (conversation.c.role == Role.ASSISTANT) & conversation.c.timestamp.between(*span)
     stored = rows_where(
-        tx, channel_number, may_be_known, conversation.c.native_id.is_not(None), _is_in_session(in_session)
+        tx, channel_number, may_be_known, conversation.c.native_id.is_not(None), is_in_session(in_session)
     )
     for row in stored:
         is_from_hook = row.actor == Actor.HOOK or row.native_id.startswith(HOOK_PREFIX)

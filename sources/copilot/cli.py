@@ -5,6 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from registry.domain import Role, Session, preview_of
@@ -62,7 +63,7 @@ def _unquoted(value: str) -> str:
 
 # kinds of events that do not belong to the conversation
 _BOOKKEEPING = (
-    *("session.resume", "session.info", "session.warning", "session.truncation", "session.compaction_start"),
+    *("session.resume", "session.warning", "session.truncation", "session.compaction_start"),
     *("session.idle", "session.mode_changed", "session.plan_changed", "session.todos_changed"),
     *("session.workspace_file_changed", "session.handoff", "session.task_complete", "session.usage_info"),
     *("session.permissions_changed", "session.background_tasks_changed", "session.tools_updated"),
@@ -98,6 +99,7 @@ class EventLog(Conversation):
     _thought: str = ""
     _counted_to: int = 0
     _usage: Record = field(default_factory=dict)  # of the latest request to the model
+    _latest: datetime | None = None  # time of the latest event, without those of hooks
 
     def read(self, event: Record) -> None:
         kind, data, event_id = string(event.get("type")), mapping(event.get("data")), string(event.get("id"))
@@ -113,6 +115,8 @@ class EventLog(Conversation):
         self.model = string(data.get("model")) or self._model
         thread.record_id, thread.at, thread.model = self.record_id, self.at, self.model
         self._add(kind, data, thread)
+        if not kind.startswith("hook."):  # a prompt's hooks come before it, and a rewind leaves them
+            self._latest = self.at or self._latest
         self._current += self.drafts[before:]
 
     def _add(self, kind: str, data: Record, thread: Conversation) -> None:
@@ -131,6 +135,10 @@ class EventLog(Conversation):
             position = self._positions.get(string(data.get("upToEventId")), len(self._current))
             supersede(self._current[position:])
             del self._current[position:]
+            self._add_undone()
+        elif kind == "session.info":
+            if data.get("infoType") == "rewind":
+                self._add_undone()
         elif kind == "session.compaction_complete":
             self.inject(string(data.get("summaryContent")) or "Conversation compacted", compaction={})
         elif kind == "session.usage_record":
@@ -176,6 +184,11 @@ class EventLog(Conversation):
         call = self.calls.get(call_id)
         words = first_text(call.more["tool"]["params"], "description", "prompt") if call else ""
         return preview_of(words, 80)
+
+    def _add_undone(self) -> None:
+        """Note a rewind: most versions delete the undone events, and only write this one."""
+        if self._latest and self.at:
+            self.undone.append((self._latest, self.at))
 
     def _read_shutdown(self, data: Record) -> None:
         """Store the token counts of each model, which come with the client's shutdown, with its last answer."""

@@ -217,7 +217,7 @@ class Conversation:
     """The base of all parsers: messages so far, tool calls by id, and counts of unknown record types.
 
     `folder`: the first working folder, by which paths in titles are shortened; `folders`: all of them, in order.
-    `record_id`, `at`, `model`: id, time and model of the next messages.
+    `record_id`, `at`, `model`: id, time and model of the next messages. `undone`: as in `Session`.
     """
 
     session_id: str = ""
@@ -229,6 +229,7 @@ class Conversation:
     unknown: Counter[str] = field(default_factory=Counter)
     drafts: list[Draft] = field(default_factory=list)
     calls: dict[str, Draft] = field(default_factory=dict)
+    undone: list[tuple[datetime, datetime]] = field(default_factory=list)
     _parents: dict[str, str] = field(default_factory=dict)
     _leaf: str = ""
 
@@ -359,6 +360,7 @@ class Conversation:
             project=project or project_of((self.folder, *self.folders, *folders)),
             parent=parent or None,
             meta={name: value for name, value in fields.items() if value},
+            undone=tuple(self.undone),
         )
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
-from registry.domain import Role, Session
+from registry.domain import EARLIEST, Role, Session
 from sources.base import FoundSession, Paths, Skipped
 from sources.clients import OPENCODE
 from sources.kit import drafts
@@ -24,7 +24,7 @@ _DATED = frozenset(("id", "session_id", "time_created", "time_updated", "data"))
 class OpenCode(DatabaseReader):
     """Reads the databases of OpenCode, or of its fork `name`, each of which is a store.
 
-    Only three tables are read, because others have accounts; files next to the databases have secrets. The client has
+    Only four tables are read, because others have accounts; files next to the databases have secrets. The client has
     imported the files of its older versions into the database.
     """
 
@@ -69,7 +69,7 @@ class OpenCode(DatabaseReader):
 
     def parse(self, database: ClientDatabase, key: str, fingerprint: str, row: dict[str, Any]) -> FoundSession:
         """Read one session, one message at a time."""
-        dialogue, damage = OpenCodeDialogue(described=row), Counter[str]()
+        dialogue, damage = OpenCodeDialogue(described=row, undone=_undone_in(database, key)), Counter[str]()
         messages = "SELECT id, time_created, data FROM message WHERE session_id = ? ORDER BY time_created, id"
         parts_of = "SELECT id, time_created, data FROM part WHERE message_id = ? ORDER BY time_created, id"
         for stored in database.rows(messages, (key,)):
@@ -81,6 +81,32 @@ class OpenCode(DatabaseReader):
         name = f"session {dialogue.session_id}"
         damaged = (Skipped(f"{count} x message or part of {name}", why) for why, count in damage.items() if count)
         return found_session(key, fingerprint, dialogue.session(), (*damaged, *dialogue.skipped()), name)
+
+
+def _undone_in(database: ClientDatabase, session_id: str) -> list[tuple[datetime, datetime]]:
+    """Return the times of undone messages: the client deletes them at the next prompt, and logs that.
+
+    A message deleted from the middle of a session was not undone.
+    """
+    if "aggregate_id" not in database.columns("event"):
+        return []  # an older version
+    of_session = "FROM event WHERE aggregate_id = ? AND type GLOB"
+    if not database.rows(f"SELECT 1 {of_session} 'message.removed.*' LIMIT 1", (session_id,)):
+        return []
+    undone = list[tuple[datetime, datetime]]()
+    present, removed = dict[str, datetime](), dict[str, datetime]()
+    for (data,) in database.rows(f"SELECT data {of_session} 'message.[ru]*' ORDER BY seq", (session_id,)):
+        event = mapping(read_json(data))
+        message_id, at = text_at(event, "info", "id"), drafts.moment(value_at(event, "info", "time", "created"))
+        if at and message_id not in removed:
+            if removed and message_id not in present:  # the next prompt
+                first = min(removed.values())
+                undone += [(first, at)] if first > max(present.values(), default=EARLIEST) else []
+                removed.clear()
+            present[message_id] = at
+        elif (removed_id := string(event.get("messageID"))) in present:
+            removed[removed_id] = present.pop(removed_id)
+    return undone
 
 
 def _record(record_id: Any, created: Any, data: Any) -> Record | None:

@@ -157,6 +157,54 @@ async def test_a_turn_is_marked_when_it_is_rewound_after_it_was_read(
     assert await undone_of(orchestrator) == []
 
 
+@pytest.mark.both_databases
+async def test_turns_that_copilot_deletes_when_they_are_undone_are_marked(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    log, root = copilot_files.Log(), empty_home / ".copilot"
+    log.start()
+    log.user("Why does the basket lose its items?")
+    log.answer("It makes a new list each time.")
+    log.user("Fix the basket, please.")
+    log.answer("Done: the basket is kept now.")
+    log.add("hook.end", hookType="userPromptSubmitted")
+    log.user("Delete the basket.")
+    log.answer("The basket is gone.")
+    copilot_files.write_log(root, log)
+    await run_sync(orchestrator, empty_home)
+    del log.events[-2:]  # undone
+    log.add("session.info", infoType="rewind", message="Rewound the conversation. Your files were left unchanged.")
+    del log.events[1:3]  # old, and deleted for another reason
+    copilot_files.write_log(root, log)
+    await run_sync(orchestrator, empty_home)
+    undone = ["Delete the basket.", "The basket is gone."]
+    assert await undone_of(orchestrator) == undone
+    log.user("Leave the basket as it is.")
+    copilot_files.write_log(root, log)
+    await run_sync(orchestrator, empty_home)
+    assert await undone_of(orchestrator) == undone
+
+
+async def test_turns_that_opencode_deletes_when_they_are_undone_are_marked(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    talk, root = opencode_files.Dialogue(), empty_home / ".local" / "share" / "opencode"
+    talk.user("Why does the basket lose its items?")
+    old = talk.answer(opencode_files.text("It makes a new list each time."))
+    talk.user("Fix the basket, please.")
+    talk.answer(opencode_files.text("Done: the basket is kept now."))
+    last = talk.user("Delete the basket."), talk.answer(opencode_files.text("The basket is gone."))
+    opencode_files.write_database(root, talk)
+    await run_sync(orchestrator, empty_home)
+    talk.remove(*last)
+    talk.user("Leave the basket as it is.")
+    talk.remove(old)  # not by an undo
+    talk.user("Thanks for the basket.")
+    opencode_files.write_database(root, talk)
+    await run_sync(orchestrator, empty_home)
+    assert await undone_of(orchestrator) == ["Delete the basket.", "The basket is gone."]
+
+
 async def test_messages_that_the_client_deletes_are_kept(
     orchestrator: Orchestrator, empty_home: Path, claude: Path
 ) -> None:

@@ -30,6 +30,8 @@ CREATE TABLE IF NOT EXISTS part (
 CREATE INDEX IF NOT EXISTS part_message_id_id_idx ON part (message_id, id);
 CREATE INDEX IF NOT EXISTS part_session_idx ON part (session_id);
 CREATE INDEX IF NOT EXISTS message_session_idx ON message (session_id, time_created, id);
+CREATE TABLE IF NOT EXISTS event (
+  id text PRIMARY KEY, aggregate_id text NOT NULL, seq integer NOT NULL, type text NOT NULL, data text NOT NULL);
 CREATE TABLE IF NOT EXISTS account (id text PRIMARY KEY, access_token text);
 INSERT OR IGNORE INTO account VALUES ('a', 'sk-secret');
 """
@@ -43,6 +45,7 @@ class Dialogue:
     more: Record = field(default_factory=dict)
     messages: list[tuple[Record, list[Record]]] = field(default_factory=list)
     at: int = BEGIN_MS
+    changes: list[tuple[str, Record]] = field(default_factory=list)
 
     @property
     def session(self) -> str:
@@ -68,11 +71,17 @@ class Dialogue:
 
     def message(self, role: str, *parts: Record, **more: Any) -> str:
         """Add a message with its parts, and return its id."""
-        message_id = f"msg_{self.number:03}_{len(self.messages):03}"
+        message_id = f"msg_{self.number:03}_{len(self.changes):03}"
         known: Record = {"id": message_id, "sessionID": self.session, "role": role, "time": {"created": self.later()}}
         named = [{"id": f"prt_{message_id}_{place:03}"} | self._timed(part) for place, part in enumerate(parts)]
         self.messages.append((known | more, named))
+        self.changes.append(("message.updated.1", {"sessionID": self.session, "info": known | more}))
         return message_id
+
+    def remove(self, *ids: str) -> None:
+        """Delete messages, as the client does at the next prompt after `/undo`."""
+        self.messages = [one for one in self.messages if one[0]["id"] not in ids]
+        self.changes += [("message.removed.1", {"sessionID": self.session, "messageID": id_}) for id_ in ids]
 
     def _timed(self, part: Record) -> Record:
         time = {"time": {"start": self.later()}}
@@ -162,6 +171,11 @@ def row_of(dialogue: Dialogue) -> Record:
 
 def _insert(connection: sqlite3.Connection, dialogue: Dialogue) -> None:
     _replace(connection, "session", row_of(dialogue))
+    for table in ("message", "part"):
+        connection.execute(f"DELETE FROM {table} WHERE session_id = ?", (dialogue.session,))  # noqa: S608
+    for seq, (kind, data) in enumerate(dialogue.changes):
+        event = {"id": f"evt_{dialogue.number}_{seq}", "aggregate_id": dialogue.session, "seq": seq, "type": kind}
+        _replace(connection, "event", event | {"data": json.dumps(data)})
     for message, parts in dialogue.messages:
         common = {
             "session_id": dialogue.session,
