@@ -17,7 +17,13 @@ from registry.errors import NotFound
 from registry.search.retrieval import SearchResult
 from registry.search.sessions import read_messages_around
 from registry.storage.conversations.channels import ChannelRow
-from registry.storage.conversations.messages import by_numbers, messages_of, messages_of_turns, seqs_of
+from registry.storage.conversations.messages import (
+    by_numbers,
+    messages_of,
+    messages_of_turns,
+    seqs_of,
+    superseded_among,
+)
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import position_of
 from registry.text.ranking.confidence import Confidence
@@ -77,8 +83,10 @@ class NothingFound(NamedTuple):
 def read_answer(
     lookup: Lookup[ExtractQuery], choice: Choice, judged: Sequence[JudgedMessage], sure: Confidence
 ) -> Extraction:
-    """Read the matching turns, a later statement that replaces them, the end, and alternatives."""
+    """Read the matching turns (valid ones first), a later statement that replaces them, the end, and alternatives."""
     tx, query, parsed = lookup.tx, lookup.query, lookup.parsed
+    superseded = superseded_among(tx, [one.ranked.candidate.number for one in judged])
+    judged = sorted(judged, key=lambda one: one.ranked.candidate.number in superseded)
     lookup.run.recorder.explain(confidence=sure.value)
     found, row = choice.found, choice.channel
     change = find_later_statement(lookup, choice)

@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import attrgetter, eq, ge, le
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, bindparam, delete, false, func, insert, or_, select, true, update
+from sqlalchemy import ColumnElement, Row, bindparam, delete, false, func, insert, not_, or_, select, true, update
 
 from registry.domain import Role
 from registry.errors import NotFound
@@ -76,6 +76,13 @@ def first_and_last(
     for row in tx.execute(select(conversation).where(conversation.c.number.in_(wanted)).order_by(*order)):
         found[row.channel_number].append(row)
     return found
+
+
+def superseded_among(tx: ReadTransaction, numbers: Sequence[int]) -> set[int]:
+    """Return those of the messages that the user undid, or that others replaced."""
+    is_superseded = not_(_is_valid(conversation.c.payload, only_valid=True))
+    query = select(conversation.c.number).where(is_one_of(conversation.c.number, numbers), is_superseded)
+    return set(tx.execute(query).scalars())
 
 
 def message_position(tx: ReadTransaction, channel_number: int, seq: int) -> tuple[datetime, int]:

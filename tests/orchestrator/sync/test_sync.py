@@ -128,11 +128,11 @@ async def test_a_call_read_while_it_ran_gets_its_outcome_although_it_printed_not
 
 
 async def undone_of(orchestrator: Orchestrator) -> list[str]:
-    """Return the texts of the only channel's undone messages, and check that "continue" answers without them."""
+    """Return the texts of the only channel's undone messages, and check that others answer instead of them."""
     [channel] = await channels(orchestrator)
     stored = await orchestrator.registry.get_conversations(channel["channel"], limit=1000)
     undone = [message["text"] for message in stored if message["payload"].get("superseded")]
-    for query in ({"text": "continue the conversation about the basket"}, {}):
+    for query in ({"text": "continue the conversation about the basket"}, {}, {"text": "delete basket", "limit": 2}):
         found = await orchestrator.run({"operation": "extract", "channel": channel["channel"], "query": query})
         assert not {message["text"] for message in found["messages"]}.intersection(undone)
         assert not any(text in str(found["stands_at"]) for text in undone if "stands_at" in found)
