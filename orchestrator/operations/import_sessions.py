@@ -34,12 +34,10 @@ class ImportRequest(Request):
 
 def import_sessions(tx: WriteTransaction, run: Run, request: ImportRequest, _state: GeneralState) -> dict[str, Any]:
     """Store the new messages of a store's sessions, and mark the sessions as read."""
-    with_messages = [found for found in request.found if found.session.messages]
-    stored = ingest_all(tx, request.source, [found.session for found in with_messages])
-    numbers = iter([saved.channel_number or None for saved in stored])
-    seen = [
-        (found.key, found.fingerprint, next(numbers) if found.session.messages else None) for found in request.found
-    ]
+    not_empty = [found for found in request.found if found.session.messages or found.session.undone]
+    stored = ingest_all(tx, request.source, [found.session for found in not_empty])
+    numbers = {found.key: saved.channel_number or None for found, saved in zip(not_empty, stored, strict=True)}
+    seen = [(found.key, found.fingerprint, numbers.get(found.key)) for found in request.found]
     new, sent = sum(saved.new for saved in stored), sum(len(saved.ids) for saved in stored)
     save_seen_sessions(tx, request.source, request.store, seen)
     run.recorder.explain(store=request.store, sessions=len(request.found), new=new, duplicates=sent - new)

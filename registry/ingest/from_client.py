@@ -39,6 +39,7 @@ from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.safety.forgetting import is_anything_forgotten
 from registry.storage.tables import channel, channel_alias, conversation
 
+EMPTY = "it has no messages"
 COPY_PREFIX = "copy:"  # begins the ids of messages that only a copy has so far
 
 _IS_COPIED = conversation.c.native_id.startswith(COPY_PREFIX)
@@ -59,6 +60,8 @@ def ingest_from_client(tx: WriteTransaction, source: str, session: Session) -> S
         return Saved.refused(refusal)
     found = find_session(tx, source, session)
     known = found.known
+    if known is None and not session.messages:
+        return Saved.refused(EMPTY)
     if known is None and note_if_forgotten(tx, session.messages, session_id=session.session_id):
         return Saved.refused(FORGOTTEN)
     if session.is_copy:
@@ -225,7 +228,11 @@ def _ingest_new(tx: WriteTransaction, source: str, sessions: Sequence[Session]) 
 def _new_names(tx: ReadTransaction, source: str, sessions: Sequence[Session]) -> dict[int, str]:
     """Return the positions of sessions whose ids no channel has, each with the name of its new channel."""
     counts = Counter(session.session_id for session in sessions)
-    unique = {at: each for at, each in enumerate(sessions) if not each.is_copy and counts[each.session_id] == 1}
+    unique = {
+        at: each
+        for at, each in enumerate(sessions)
+        if each.messages and not each.is_copy and counts[each.session_id] == 1
+    }
     names = {at: possible_names(source, session) for at, session in unique.items()}
     ids = [session.session_id for session in unique.values()]
     lookup_names = [*ids, *(name for some in names.values() for name in some)]

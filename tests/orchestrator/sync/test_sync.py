@@ -185,6 +185,27 @@ async def test_turns_that_copilot_deletes_when_they_are_undone_are_marked(
     assert await undone_of(orchestrator) == undone
 
 
+async def test_a_session_whose_only_turn_was_undone_is_marked_and_no_new_one_is_made(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    stored, never_stored = (copilot_files.Log(copilot_files.session_id(number)) for number in (1, 2))
+    for log in (stored, never_stored):
+        log.start()
+    stored.user("Delete the basket.")
+    copilot_files.write_log(empty_home / ".copilot", stored)
+    await run_sync(orchestrator, empty_home)
+    del stored.events[-1]
+    for log in (stored, never_stored):
+        log.add("session.info", infoType="rewind")
+        copilot_files.write_log(empty_home / ".copilot", log)
+    await run_sync(orchestrator, empty_home)
+    [channel] = await channels(orchestrator)
+    [message] = await orchestrator.registry.get_conversations(channel["channel"])
+    assert message["payload"]["superseded"]
+    found = await orchestrator.run({"operation": "extract", "query": {"text": "delete the basket"}})
+    assert [one["superseded"] for one in found["messages"]] == [True]
+
+
 async def test_turns_that_opencode_deletes_when_they_are_undone_are_marked(
     orchestrator: Orchestrator, empty_home: Path
 ) -> None:
