@@ -132,7 +132,8 @@ def read_last_messages(
     lookup.run.recorder.channel = row.name
     before = position_of(query.cursor) if query.cursor else None
     rows = messages_of(
-        *(tx, row.number),
+        tx,
+        row.number,
         limit=query.limit + 1,
         roles=query.roles,
         from_=scope.from_,
