@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGES = (
     *("registry", "sources", "orchestrator", "mcp_server", "backoffice", "cli"),
-    *("benchmarks", "deploy", "integrations"),
+    *("benchmarks", "deploy", "integrations", "tests"),
 )
 FILES = sorted(file for package in PACKAGES for file in (ROOT / package).rglob("*.py"))
 

@@ -40,7 +40,7 @@ BASKET = (
 
 @dataclass
 class Chat:
-    """One chat in a registry. Turns begin one minute apart; the model logs each 30 seconds later."""
+    """A chat in a registry. Turns begin one minute apart; the model logs each 30 seconds later."""
 
     engine: Engine
     turns: Sequence[Turn]

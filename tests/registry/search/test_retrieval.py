@@ -1,4 +1,4 @@
-"""What a search finds and must not find, the same on both databases."""
+"""A search finds the same on both databases."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ def figures(tx: ReadTransaction) -> tuple[int, ...]:
 
 
 class Case:
-    """One random query of one token."""
+    """A random query of a token."""
 
     def __init__(self, orchestrator: Orchestrator, chance: random.Random, token: Access, chats: list[Chat]) -> None:
         self._orchestrator, self._chance, self._token, self._chats = orchestrator, chance, token, chats

@@ -1,4 +1,4 @@
-"""The same problem is recognised with other names, paths and numbers."""
+"""A problem is recognised with other names, paths and numbers."""
 
 from __future__ import annotations
 
