@@ -143,6 +143,9 @@ async def test_a_server_that_restarts_with_a_clock_far_ahead_applies_a_policy_on
         while "by this clock nothing happened for 30 days" not in caplog.text:
             assert await kept(orchestrator) == ["heron", "otter"]
     await run(orchestrator, "retention", days=365, dry_run=True)
+    of_preview = update(execution).where(execution.c.operation == "retention")
+    await orchestrator.registry.write(lambda tx: tx.execute(of_preview.values(request={"forgotten": True})))
+    await run(orchestrator, "retention", days=365, dry_run=True)
     async with applying(orchestrator, [RetentionPolicy(days=365)]), asyncio.timeout(20):
         while caplog.text.count("by this clock nothing happened for 30 days") < 2:
             assert await kept(orchestrator) == ["heron", "otter"]
