@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import attrgetter, eq, ge, le
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, bindparam, delete, false, func, insert, not_, or_, select, true, update
+from sqlalchemy import ColumnElement, Row, bindparam, delete, false, func, insert, or_, select, true, update
 
 from registry.domain import Role
 from registry.errors import NotFound
@@ -80,9 +80,11 @@ def first_and_last(
 
 def superseded_among(tx: ReadTransaction, numbers: Sequence[int]) -> set[int]:
     """Return those of the messages that the user undid, or that others replaced."""
-    is_superseded = not_(_is_valid(conversation.c.payload, only_valid=True))
-    query = select(conversation.c.number).where(is_one_of(conversation.c.number, numbers), is_superseded)
-    return set(tx.execute(query).scalars())
+    these = is_one_of(conversation.c.number, numbers), _SUPERSEDED.is_not(None)
+    return set(tx.execute(select(conversation.c.number).where(*these)).scalars())
+
+
+_SUPERSEDED = conversation.c.payload["superseded"].as_string()
 
 
 def message_position(tx: ReadTransaction, channel_number: int, seq: int) -> tuple[datetime, int]:
@@ -170,8 +172,8 @@ def _is_included(deleted: ColumnElement[bool], include_deleted: bool) -> ColumnE
     return (conversation.c.forgotten if include_deleted else deleted) == false()
 
 
-def _is_valid(payload: ColumnElement[Any], only_valid: bool) -> ColumnElement[bool]:
-    return payload["superseded"].as_string().is_(None) if only_valid else true()
+def _is_valid(superseded: ColumnElement[Any], only_valid: bool) -> ColumnElement[bool]:
+    return superseded.is_(None) if only_valid else true()
 
 
 _FILTERS: FilterRules = {
@@ -182,7 +184,7 @@ _FILTERS: FilterRules = {
     "to": (le, conversation.c.timestamp),
     "numbers": (is_in, conversation.c.number),  # of messages found by a search
     "include_deleted": (_is_included, conversation.c.deleted),
-    "only_valid": (_is_valid, conversation.c.payload),
+    "only_valid": (_is_valid, _SUPERSEDED),
 }
 
 
