@@ -46,14 +46,14 @@ def compose(request: ExtractRequest, data: Extraction, limit: SizeLimit | None) 
         data = _defer_early_turns(data)
     result = _answer(request, data, tokens, weigh)
     while tokens > 1 and not request.is_shortened:
-        sent = as_sent(result)
+        sent = as_delivered(result)
         if fits(limit, sent) and (tokens <= most / 3 or tokens_of(sent) <= most):
             break
         tokens = tokens * 3 // 4
         result = _answer(request, data, tokens, weigh)
     if not request.is_shortened:
         for name in ("stands_at", "candidates", "first", "last", "understood", "project", "source", "title"):
-            if tokens_of(as_sent(result)) <= most:
+            if tokens_of(as_delivered(result)) <= most:
                 break
             result = {**_without_keys(result, name), "metadata": _without_keys(result["metadata"], name)}
     return result, tokens
@@ -89,8 +89,8 @@ def _without_keys(given: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name not in names}
 
 
-def as_sent(result: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer as it is sent, without the fields that are only recorded."""
+def as_delivered(result: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer as the client gets it, without the fields that are only recorded."""
     fields = _without_keys(result, "extract_id", "ranking")
     return {**fields, "messages": [deliver(message) for message in result["messages"]]}
 

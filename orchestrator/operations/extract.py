@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from orchestrator.answer.composing import as_sent, compose
+from orchestrator.answer.composing import as_delivered, compose
 from orchestrator.answer.delivery import tokens_for, tokens_in
 from orchestrator.answer.digests.summary import SHORT_TOKENS, digest_of, summary_of
 from orchestrator.answer.finding.choosing import Choice, choose, nothing_similar_error
@@ -237,7 +237,7 @@ def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: Genera
     if run.is_recorded:
         delivery = {"channel": found["channel"], "items": ids, "result_type": request.query.mode}
         run.recorder.record_delivery(tx, result_id, "extract_result", about, **delivery)
-    answer = as_sent(found)
+    answer = as_delivered(found)
     texts = [message["text"] for message in answer["messages"]]
     if "summary" in found:  # it replaces its messages; their ids are stored with the result
         answer["messages"], texts = [], [found["summary"]]
