@@ -129,7 +129,7 @@ def _matches(found: JudgedSearch, seqs: Sequence[int], rows: Sequence[Any], wind
 
 def _line(row: Any) -> dict[str, Any]:
     line = {"role": row.role, "sequence": row.seq + 1, "timestamp": format_time(row.timestamp)}
-    return line | ({"time": row.time} if row.time else {})
+    return line | {name: value for name in ("time", "superseded") if (value := getattr(row, name))}
 
 
 def pagination(total: int, limit: int, offset: int, shown: int) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from registry.project import Project
 from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
 from registry.search.sessions import read_messages_around
-from registry.storage.conversations.messages import by_numbers
+from registry.storage.conversations.messages import by_numbers, superseded_among
 from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.records.extract_results import HINT, has_hint, latest_result, useless_hints
 from registry.text.request.syntax import Search
@@ -99,10 +99,15 @@ def _with_prompt(tx: ReadTransaction, run: Run, query: HintQuery, excluded: list
     if useless_hints(tx, channel.name, _project(query)):
         recorder.explain(reason=DISMISSED)
         return NO_HINT
-    best = choice.hits[0].ranked.candidate
+    hits = [one.ranked.candidate for one in choice.hits]
+    superseded = superseded_among(tx, [hit.number for hit in hits])
+    best = next((hit for hit in hits if hit.number not in superseded), None)
+    if best is None:
+        recorder.explain(reason="the user undid the turns that answer this")
+        return NO_HINT
     positions = [best.turn, *range(best.seq - MAX_CURE_DISTANCE, best.seq + MAX_CURE_DISTANCE + 1)]
     rows = read_messages_around(tx, {channel.number: positions})[channel.number]
-    around = list(map(message_dict, by_numbers(tx, [row.number for row in rows])))
+    around = list(map(message_dict, by_numbers(tx, [row.number for row in rows if not row.superseded])))
     scores = {one.ranked.candidate.number: one.score for one in choice.verdicts}
     later = find_later_statement(lookup, choice)
     text, quoted_ids = hint_of(channel, around, scores, found.query, later.newer if later.replaced_on else None)

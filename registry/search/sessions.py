@@ -14,6 +14,7 @@ from registry.storage.tables import channel, conversation
 _COLUMNS = (
     *conversation.c["number", "channel_number", "id", "seq", "turn", "role", "text", "timestamp"],
     conversation.c.payload["time"].as_string().label("time"),
+    conversation.c.payload["superseded"].as_boolean().label("superseded"),
 )
 
 

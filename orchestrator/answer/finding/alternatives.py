@@ -9,7 +9,7 @@ from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
 from registry.search.sessions import read_messages_around
 from registry.storage.conversations.channels import ChannelRow
-from registry.storage.conversations.messages import messages_of
+from registry.storage.conversations.messages import messages_of, superseded_among
 from registry.storage.database import ReadTransaction
 from registry.text.ranking.confidence import Confidence
 from registry.text.ranking.snippets import passage
@@ -32,16 +32,17 @@ def alternatives_of(
     """
     if sure is Confidence.HIGH:
         return []
-    best = candidates[0][1] if candidates else 1.0
-    further = [(row, score / best) for row, score in candidates[1:5] if score >= MIN_SCORE_SHARE * best]
+    best_score = candidates[0][1] if candidates else 1.0
+    further = [(row, score / best_score) for row, score in candidates[1:5] if score >= MIN_SCORE_SHARE * best_score]
     if sure is Confidence.MEDIUM:
         return [alternative(row, score=score) for row, score in further]
-    seqs: dict[int, list[int]] = {row.number: [] for row, _ in further}
-    for one in found.ranked:
-        if seqs.get(one.candidate.channel_id) == []:
-            seqs[one.candidate.channel_id] = list(range(one.candidate.seq, one.candidate.seq + 4))
-    lines = read_messages_around(tx, {number: some for number, some in seqs.items() if some})
-    shown = {number: with_last_answer([dict(row._mapping) for row in rows]) for number, rows in lines.items()}
+    channel_numbers = {row.number for row, _ in further}
+    hits = [one.candidate for one in found.ranked if one.candidate.channel_id in channel_numbers]
+    superseded = superseded_among(tx, [hit.number for hit in hits])
+    best = {hit.channel_id: hit.seq for hit in reversed(hits) if hit.number not in superseded}
+    turns = read_messages_around(tx, {number: range(seq, seq + 4) for number, seq in best.items()})
+    valid = {number: [dict(row._mapping) for row in rows if not row.superseded] for number, rows in turns.items()}
+    shown = {number: with_last_answer(messages) for number, messages in valid.items()}
     room = min(MAX_CHOICE_TOKENS, MAX_CHOICES_TOKENS // max(len(further), 1))
     return [alternative(row, shown.get(row.number, ()), found, score, room) for row, score in further]
 

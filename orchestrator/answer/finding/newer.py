@@ -131,9 +131,9 @@ def _compare(tx: ReadTransaction, found: SearchResult, earlier: MessageRow, late
 
 
 def _exchange_from(tx: ReadTransaction, channel_number: int, seq: int, length: int = EXCHANGE) -> list[Any]:
-    """Return the user and assistant messages of the exchange that begins at a position."""
+    """Return the valid messages of user and assistant of the exchange that begins at a position."""
     around = read_messages_around(tx, {channel_number: list(range(seq, seq + length))})[channel_number]
-    return [row for row in around if row.role in _CONVERSATION_ROLES]
+    return [row for row in around if row.role in _CONVERSATION_ROLES and not row.superseded]
 
 
 def _as_result(hit: MessageRow, exchange: Sequence[Any], words: ParsedQuery) -> dict[str, Any]:

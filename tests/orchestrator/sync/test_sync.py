@@ -463,3 +463,26 @@ async def test_a_sub_agent_in_a_copied_session_is_one(
     await run_sync(orchestrator, empty_home)
     [agent] = await channels(orchestrator)
     assert await texts(orchestrator, agent["channel"]) == ["Look for the basket.", "Found."]
+
+
+async def test_hints_and_candidates_do_not_quote_undone_turns(
+    orchestrator: Orchestrator, empty_home: Path, claude: Path
+) -> None:
+    asked = "HikariPool connection is not available, RefundService.refund calls the PG cancel api in a transaction"
+    for number in (7, 8):
+        talk = Dialogue(session_id(number))
+        talk.user("HikariPool has no connection: RefundService.refund calls the PG cancel api")
+        talk.says("Move the HTTP call out of the transaction.", "msg_1")
+        before = talk.records[-1]["uuid"]
+        talk.user(f"Delete the refund: {asked}")
+        talk.says("Deleted.", "msg_2")
+        talk.user("Keep it.", parentUuid=before)
+        write(claude, talk)
+        await run_sync(orchestrator, empty_home)
+        hint = await orchestrator.run({"operation": "hint", "query": {"text": asked}})
+        assert "Move the HTTP call out of the transaction." in hint["hint"]
+        assert "Delete" not in hint["hint"]
+    found = await orchestrator.run({"operation": "extract", "query": {"text": asked}})
+    assert "Delete" not in str([found["messages"], [one["messages"] for one in found["candidates"]]])
+    sessions = await orchestrator.run({"operation": "search_sessions", "query": {"text": asked}})
+    assert [session["matches"][0]["superseded"] for session in sessions["sessions"]] == [True, True]
