@@ -61,8 +61,6 @@ async def stream_events(client: CurrentClient, start: Annotated[FeedPosition, De
 
 async def _lines(client: HttpClient, start: FeedPosition) -> AsyncIterator[bytes]:
     async for happened in events.follow(client.registry, start, KEEP_ALIVE_S):
-        for one in happened:
-            data = as_json(one.item)
-            yield format_sse_event(event=one.kind, id=str(one.position), data_str=data)
-        if not happened:
-            yield KEEPALIVE_COMMENT
+        lines = (format_sse_event(event=one.kind, id=str(one.position), data_str=as_json(one.item)) for one in happened)
+        # One chunk, because asyncio logs a warning for each further one if the client has left.
+        yield b"".join(lines) or KEEPALIVE_COMMENT

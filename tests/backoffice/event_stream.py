@@ -58,9 +58,14 @@ class Stream:
     async def block(self) -> str:
         """Return the next event or comment as written."""
         while "\n\n" not in self._lines:
-            self._lines += (await self._receiver.receive()).get("body", b"").decode()
+            self._lines += await self.chunk()
         block, _, self._lines = self._lines.partition("\n\n")
         return block
+
+    async def chunk(self) -> str:
+        """Return what the server sends next at once."""
+        body: bytes = (await self._receiver.receive()).get("body", b"")
+        return body.decode()
 
     def leave(self) -> None:
         self._gone.set()

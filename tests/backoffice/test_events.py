@@ -64,6 +64,18 @@ async def test_a_listener_that_reconnects_gets_just_the_events_it_missed(
         assert (await stream.next())[2]["text"] == "four"
 
 
+async def test_missed_events_are_sent_in_one_piece_so_that_few_are_sent_to_a_listener_that_left(
+    log: Log, listening: Open
+) -> None:
+    async with listening() as stream:
+        await log("c", "one")
+        _, first, _ = await stream.next()
+    await log("c", "two", "three", start="2025-09-29T15:00")
+    async with listening(first) as stream:
+        sent = await stream.chunk()
+        assert (sent.count("event: message"), sent.count("event: execution")) == (2, 2)
+
+
 async def test_a_listener_disconnected_between_two_events_misses_neither_kind(log: Log, listening: Open) -> None:
     async with listening() as stream:
         await log("c", "one", "two")
