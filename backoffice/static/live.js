@@ -25,7 +25,7 @@ async function refreshList() {
   if (!document.querySelector("#channels[data-grows]")) return; // filters were set meanwhile
   if (!list) return location.reload(); // the registry was empty before
   const page = await pageAt("/");
-  if (page?.getElementById("rows")) merge(list, page);
+  if (page?.getElementById("rows")) merge(list, page), refreshShelf(page);
   waiting.clear();
   tell(0);
 }
@@ -52,6 +52,12 @@ function merge(list, page) {
   arrange(list, [...wanted, ...further]);
   document.querySelector("#channels [role=status]").textContent = page.querySelector("#channels [role=status]").textContent;
   prepare(); // from app.js: convert the times
+}
+
+// Projects and their counts, unless the reader is using them.
+function refreshShelf(page) {
+  const shelf = document.querySelector(".shelf:not(:hover, :focus-within)");
+  shelf?.replaceWith(document.adoptNode(page.querySelector(".shelf")));
 }
 
 function following(node) {

@@ -10,6 +10,7 @@ from registry.monitor.token_usage import GROUPS, Span, answers_without_counts, g
 from registry.storage.client_stores import list_stores, stored_keys
 from registry.storage.conversations.facets import projects_by_activity, registry_totals
 from registry.storage.database import ReadTransaction
+from registry.storage.records.executions import has_execution
 from registry.storage.records.extract_results import latest_evaluations
 from registry.storage.tables import channel
 
@@ -20,9 +21,14 @@ def registry_figures(tx: ReadTransaction, days: Sequence[datetime], utc_offset_m
 
 
 def activity(tx: ReadTransaction, year: datetime, week: datetime, utc_offset_minutes: int) -> dict[str, Any]:
-    """Return message counts by day since `year`, and the busiest clients and projects since `week`."""
+    """Return message counts by day since `year`, the busiest clients and projects since `week`, if anything was asked."""
     sources, projects = shares(tx, week)
-    return {"days": messages_by_day(tx, year, utc_offset_minutes), "sources": sources[:6], "projects": projects[:6]}
+    return {
+        "days": messages_by_day(tx, year, utc_offset_minutes),
+        "sources": sources[:6],
+        "projects": projects[:6],
+        "has_asked": has_execution(tx, "extract"),
+    }
 
 
 def token_usage(tx: ReadTransaction, span: Span, utc_offset_minutes: int) -> dict[str, Any]:

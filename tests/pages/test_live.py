@@ -11,10 +11,10 @@ from tests.pages.seeds import FIBONACCI
 pytestmark = pytest.mark.anyio
 
 
-async def say(server: str, channel: str, text: str) -> None:
+async def say(server: str, channel: str, text: str, project: str | None = None) -> None:
     async with httpx.AsyncClient(timeout=60) as http:
-        message = {"role": "user", "text": text}
-        answer = await http.post(f"{server}/bo/conversations", json={"channel": channel, "messages": [message]})
+        given = {"channel": channel, "messages": [{"role": "user", "text": text}], "meta": {"project": project}}
+        answer = await http.post(f"{server}/bo/conversations", json=given)
     assert answer.status_code == 201
 
 
@@ -24,12 +24,13 @@ async def test_a_list_and_a_conversation_grow_while_open_and_nothing_moves(serve
     await page.route("**/bo/events*", lambda route: held.append(route))
     async with page.expect_request("**/bo/events*"):
         await page.goto(server)
-    await say(server, "brand_new", "Something new")
+    await say(server, "brand_new", "Something new", "/home/ann/greenhouse")
     for route in held:
         await route.continue_()
     await page.unroute("**/bo/events*")
     await expect(page.locator(".channel.arrived")).to_contain_text("Something new")
     await expect(page.locator(".channel").first).to_contain_text("Something new")
+    await expect(page.locator(".shelf")).to_contain_text("greenhouse")
 
     await page.hover(".channel >> nth=1")
     await say(server, "brand_newer", "While one points at the list")

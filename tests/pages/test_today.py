@@ -64,6 +64,18 @@ async def test_activity_shows_sources_projects_and_messages_of_each_day(
     assert "/overview" in (await http.get("/")).text
 
 
+@pytest.mark.both_databases
+async def test_until_something_was_asked_the_overview_leads_to_clients_and_the_playground(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    await say(orchestrator, "one", 0, source="cursor")
+    page = (await http.get("/overview")).text
+    assert "Next steps" in page
+    assert 'href="/flow/try"' in page
+    await orchestrator.run({"operation": "extract", "query": {"text": "about one"}})
+    assert "Next steps" not in (await http.get("/overview")).text
+
+
 async def test_sources_are_linked_from_every_page(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     for address in ("/", "/flow"):
         assert 'href="/settings"' in (await http.get(address)).text

@@ -107,6 +107,10 @@ def list_executions(tx: ReadTransaction, wanted: Filters, page: Page) -> dict[st
 _LISTED = [column for column in execution.c if column.name != "steps"]  # `steps` is most of a row
 
 
+def has_execution(tx: ReadTransaction, operation: str) -> bool:
+    return tx.execute(select(execution.c.number).where(execution.c.operation == operation).limit(1)).first() is not None
+
+
 def get_execution(tx: ReadTransaction, execution_id: str) -> dict[str, Any]:
     """Return one execution with its request, result and steps; NotFound if there is none."""
     row = tx.execute(select(execution).where(execution.c.id == execution_id)).first()
