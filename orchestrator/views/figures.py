@@ -21,7 +21,7 @@ def registry_figures(tx: ReadTransaction, days: Sequence[datetime], utc_offset_m
 
 
 def activity(tx: ReadTransaction, year: datetime, week: datetime, utc_offset_minutes: int) -> dict[str, Any]:
-    """Return message counts by day since `year`, the busiest clients and projects since `week`, if anything was asked."""
+    """Return messages by day since `year`, the busiest clients and projects since `week`, and if anything was asked."""
     sources, projects = shares(tx, week)
     return {
         "days": messages_by_day(tx, year, utc_offset_minutes),
