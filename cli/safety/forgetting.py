@@ -69,10 +69,18 @@ def forget(
     elif dry_run:
         click.echo(f"Would forget {_counted(receipt)}.")
     else:
-        made = f"{receipt['results']} results, {receipt['cases']} test cases, {receipt['files']} files for clients"
-        more = f"{receipt['vectors']} vectors, {receipt['executions']} records, {made}"
-        click.echo(f"Forgotten: {_counted(receipt)}, with {more}. Receipt {receipt['id']}, {receipt['forgotten_at']}.")
+        derived = [counted(receipt[name], noun) for name, noun in _DERIVED.items() if receipt[name]]
+        click.echo(f"Forgotten: {', '.join([_counted(receipt), *derived])}. Receipt {receipt['id']}.")
         click.echo("Exported files, backups and the clients' own histories are unchanged.")
+
+
+_DERIVED = {
+    "vectors": "vector",
+    "executions": "record",
+    "results": "result",
+    "cases": "test case",
+    "files": "session file",
+}
 
 
 def _apply_policies(*, dry_run: bool, yes: bool, as_json: bool) -> None:

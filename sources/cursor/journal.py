@@ -118,7 +118,8 @@ def undo(journal: Path) -> dict[str, Any]:
         changes = noted["changes"]
         steps: list[Step] = [RowRemoval(**one) if "sha256" in one else ValueChange(**one).undone() for one in changes]
     except (OSError, ValueError, KeyError, TypeError) as exc:
-        raise InvalidRequest("That is not a journal of a move.", f"undo: given {str(journal)!r}; {exc}") from exc
+        allowed = "allowed: the file that the move named"
+        raise InvalidRequest("That is not a journal of a move.", f"undo: given {str(journal)!r}; {allowed}") from exc
     refuse_while_running()
     _write(steps[::-1])
     return noted
