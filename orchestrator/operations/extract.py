@@ -247,6 +247,8 @@ def write(tx: WriteTransaction, run: Run, request: ExtractRequest, state: Genera
     return answer
 
 
+# With one wording the right conversation is first for 0.72 of the strangers' questions, for 0.93 if an AI follows this.
+ASK_AGAIN = "Only one wording was sent: ask again with 3-4 others in query.also."
 _QUERY_NAMES = [field.alias or name for name, field in ExtractQuery.model_fields.items()]
 
 
@@ -294,6 +296,9 @@ class ExtractArguments(ToolArguments):
         )
 
     async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
+        is_choice = outcome.get("confidence") == Confidence.LOW and "candidates" in outcome
+        if is_choice and not (self.query and self.query.also):
+            outcome = {**outcome, "note": " ".join(filter(None, [outcome.get("note"), ASK_AGAIN]))}
         return extract_result(outcome)
 
     def question(self, result: Mapping[str, Any]) -> Question | None:

@@ -309,7 +309,9 @@ async def test_extract_returns_the_known_fields_and_leaves_out_empty_ones() -> N
         return {**found, "metadata": {**counts, **more, **empty}}
 
     async with Client(create_server(run)) as client:
-        result = (await call(client, "extract", query="x"))["result"]
+        result = (await call(client, "extract", query="x", also=["y"]))["result"]
+        with_one_wording = (await call(client, "extract", query="x"))["result"]
+    assert with_one_wording["note"] == "a guess Only one wording was sent: ask again with 3-4 others in query.also."
     metadata = {"total_messages": 9, "filtered_messages": 1, "last_activity": counts["last_activity"], **more}
     assert result.pop("quoted")
     assert result == in_local_time({"channel": "c", **about, "messages": [shown], "metadata": metadata})
