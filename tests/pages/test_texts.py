@@ -143,8 +143,8 @@ def test_translated_sentences_keep_their_values() -> None:
         ),
         ("No conversations found for query: '{n} No channel'", "검색어 '{n} No channel'에 맞는 대화가 없습니다"),
         (
-            "No conversations found for query: 'a'; nearest: “b”, “c”",
-            "검색어 'a'에 맞는 대화가 없습니다. 가장 가까운 대화: “b”, “c”",
+            "No conversations found for query: 'a'; nearest: “b”, “c”; other wordings (also) may find it",
+            "검색어 'a'에 맞는 대화가 없습니다. 가장 가까운 대화: “b”, “c”. 다른 표현(also)으로 찾을 수도 있습니다",
         ),
         (
             "token 'kim' is for its owner's chats; needed: scope admin, for all",

@@ -122,4 +122,6 @@ def nothing_similar_error(lookup: Lookup[ExtractQuery], found: SearchResult) -> 
     titles = (preview_of(row.title or row.first_message_preview or row.name, 60) for row in rows.values())
     error = no_match_error(lookup.query.text, list(titles))
     span = format_span(lookup.scope, lookup.query.utc_offset_minutes)
-    return NotFound(error.message, f"{error.details}; nothing about it from {span}") if span else error
+    about_time = f"; nothing about it from {span}" if span else ""
+    about_wordings = "" if lookup.query.also or not rows else "; other wordings (also) may find it"
+    return NotFound(error.message, f"{error.details}{about_time}{about_wordings}")
