@@ -52,7 +52,7 @@ MOST = {
         20,
     ),  # four of them only until the summaries are stored
     "search": ({"text": "memoize fibonacci", "limit": 100}, 14),
-    "extract": ({"text": "memoize fibonacci"}, 30),  # five of them for later statements in each candidate
+    "extract": ({"text": "memoize fibonacci"}, 31),  # five of them for later statements in each candidate
     "list": ({"limit": 100}, 9),  # four of them only until the summaries are stored
     "daily_briefing": ({"date": DAY}, 8),
 }
