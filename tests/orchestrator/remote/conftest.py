@@ -11,15 +11,21 @@ from pathlib import Path
 import pytest
 
 from orchestrator.service import Orchestrator
-from registry.registry import Registry
+from orchestrator.state import LocalFiles
+from sources.base import Paths
 from tests.orchestrator.remote.laptops import Laptop, Line
 
 
 @pytest.fixture
-async def elsewhere(database_url: str) -> AsyncIterator[Orchestrator]:
-    registry = Registry(database_url)
-    yield Orchestrator(registry)
-    registry.close()
+def elsewhere(orchestrator: Orchestrator) -> Orchestrator:
+    return orchestrator
+
+
+@pytest.fixture
+def keeper(elsewhere: Orchestrator, tmp_path: Path) -> Orchestrator:
+    """The registry elsewhere, with a folder for its backups."""
+    local_files = LocalFiles(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
+    return Orchestrator(elsewhere.registry, local_files=local_files)
 
 
 @pytest.fixture
@@ -27,18 +33,19 @@ def line(elsewhere: Orchestrator) -> Line:
     return Line(elsewhere)
 
 
+@pytest.fixture(scope="session")
+def laptop_files(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Empty registries of two laptops, each with its own key for marks of secrets."""
+    files = [Path(shutil.copy(sqlite_template, tmp_path_factory.mktemp("laptops") / name)) for name in ("one", "two")]
+    for file in files:
+        with closing(sqlite3.connect(file)) as connection, connection:
+            connection.execute("INSERT OR REPLACE INTO registry_key (number, key) VALUES (1, ?)", (file.name.encode(),))
+    return files
+
+
 @pytest.fixture
-async def laptops(sqlite_template: Path, tmp_path: Path, line: Line) -> AsyncIterator[tuple[Laptop, Laptop]]:
-    one, two = (Path(shutil.copy(sqlite_template, tmp_path / name)) for name in ("one.db", "two.db"))
-    _set_masking_key(one, b"one")
-    _set_masking_key(two, b"two")
-    both = Laptop(one, line), Laptop(two, line)
-    yield both
-    for laptop in both:
+async def laptops(laptop_files: list[Path], tmp_path: Path, line: Line) -> AsyncIterator[tuple[Laptop, Laptop]]:
+    one, two = (Laptop(Path(shutil.copy(file, tmp_path / f"{file.name}.db")), line) for file in laptop_files)
+    yield one, two
+    for laptop in (one, two):
         laptop.orchestrator.registry.close()
-
-
-def _set_masking_key(file: Path, key: bytes) -> None:
-    """Give a machine its own key for marks of secrets, not the template's."""
-    with closing(sqlite3.connect(file)) as connection, connection:
-        connection.execute("INSERT OR REPLACE INTO registry_key (number, key) VALUES (1, ?)", (key,))

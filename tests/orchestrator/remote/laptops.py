@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from orchestrator.remote.client import RemoteRegistry
 from orchestrator.remote.exchange import Exchanged
@@ -41,6 +43,20 @@ class Line(httpx.AsyncBaseTransport):
             raise httpx.ReadError("the line broke")
         return answer
 
+    @contextmanager
+    def answered_by(
+        self, answer: Callable[[], httpx.Response], when: Callable[[httpx.Request], bool] = lambda _: True
+    ) -> Iterator[None]:
+        """Let something else answer some of the requests."""
+        answering = self.handle_async_request
+
+        async def instead(request: httpx.Request) -> httpx.Response:
+            return answer() if when(request) else await answering(request)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(self, "handle_async_request", instead)
+            yield
+
 
 def body_of(request: httpx.Request) -> bytes:
     """Return the request's body, unpacked."""
@@ -67,6 +83,12 @@ class Laptop:
         ]
         given = {"operation": "conversation_log", "channel": channel, "messages": messages, "metadata": meta}
         assert (await self.orchestrator.run({**given, "source": "cursor"}))["success"]
+
+    async def ask(self, operation: str, channel: str | None = None, **query: Any) -> dict[str, Any]:
+        return await ask(self.orchestrator, operation, channel, **query)
+
+    async def share(self, channel: str, group: str = "team") -> None:
+        await self.ask("share", channel, **{"with": group})
 
     async def push(self) -> Exchanged:
         return await self._exchange(push)
@@ -97,6 +119,22 @@ class Laptop:
         async with RemoteRegistry(self.address, self.token, transport=self.line) as remote:
             await way(self.orchestrator, remote, done)
         return done
+
+
+Laptops = tuple[Laptop, Laptop]
+
+
+async def ask(orchestrator: Orchestrator, operation: str, channel: str | None = None, **query: Any) -> dict[str, Any]:
+    """Run an operation, and return its answer."""
+    answer = await orchestrator.run({"operation": operation, "channel": channel, "query": query})
+    assert answer["success"], answer
+    return answer
+
+
+async def exchange_twice(*laptops: Laptop) -> None:
+    """Let each laptop receive what the others have sent."""
+    for laptop in (*laptops, *laptops):
+        await laptop.exchange()
 
 
 async def texts_by_channel(orchestrator: Orchestrator) -> dict[str, list[str]]:

@@ -23,25 +23,9 @@ from registry.registry import Registry
 from registry.settings import Settings
 from registry.storage.exchange import remote
 from registry.storage.exchange.remote import exchange_counts, resend_refused_messages
-from tests.orchestrator.remote.laptops import URL, Laptop, Line, body_of, texts_by_channel
+from tests.orchestrator.remote.laptops import URL, Laptops, Line, body_of, texts_by_channel
 
 pytestmark = pytest.mark.anyio
-
-Laptops = tuple[Laptop, Laptop]
-
-
-def answer_instead(
-    line: Line,
-    monkeypatch: pytest.MonkeyPatch,
-    answer: Callable[[], httpx.Response],
-    when: Callable[[httpx.Request], bool] = lambda _: True,
-) -> None:
-    answering = line.handle_async_request
-
-    async def instead(request: httpx.Request) -> httpx.Response:
-        return answer() if when(request) else await answering(request)
-
-    monkeypatch.setattr(line, "handle_async_request", instead)
 
 
 def channel_refused() -> httpx.Response:
@@ -57,18 +41,12 @@ def proxy_error() -> httpx.Response:
     ("answer", "why"), [(channel_refused, CHANNEL_REFUSED), (proxy_error, "413 Request Entity Too Large")]
 )
 async def test_a_refused_message_delays_no_other_and_can_be_sent_again(
-    laptops: Laptops,
-    elsewhere: Orchestrator,
-    line: Line,
-    answer: Callable[[], httpx.Response],
-    why: str,
-    monkeypatch: pytest.MonkeyPatch,
+    laptops: Laptops, elsewhere: Orchestrator, line: Line, answer: Callable[[], httpx.Response], why: str
 ) -> None:
     one, _ = laptops
     await one.log("diary", "Where is the key?", "Under the mat.")
     await one.log("basket", "Why does the basket lose items?")
-    with monkeypatch.context() as patch:
-        answer_instead(line, patch, answer, lambda request: b'"diary"' in body_of(request))
+    with line.answered_by(answer, lambda request: b'"diary"' in body_of(request)):
         done = await one.push()
     assert (done.sent, done.refused) == (1, 2)
     assert why in str(done.why)
@@ -84,8 +62,7 @@ async def test_messages_marked_to_be_sent_again_while_another_process_pushes_are
     monkeypatch.setattr(remote, "SETTLED", timedelta(0))
     one, _ = laptops
     await one.log("diary", "Where is the key?")
-    with monkeypatch.context() as patch:
-        answer_instead(line, patch, proxy_error, lambda request: b'"diary"' in body_of(request))
+    with line.answered_by(proxy_error, lambda request: b'"diary"' in body_of(request)):
         assert (await one.push()).refused == 1
     await one.log("basket", "Why does the basket lose items?")
     answering = line.handle_async_request
@@ -102,15 +79,16 @@ async def test_messages_marked_to_be_sent_again_while_another_process_pushes_are
     assert (await texts_by_channel(elsewhere))["diary"] == ["Where is the key?"]
 
 
-async def test_a_message_sent_again_late_keeps_its_place(
-    laptops: Laptops, elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
+async def test_messages_sent_alone_after_a_refusal_or_again_late_keep_their_places(
+    laptops: Laptops, elsewhere: Orchestrator, line: Line
 ) -> None:
     one, _ = laptops
-    texts = ["Why does the basket lose items?", "continue", "x" * 500, "continue", "It is kept."]
+    refused = "x" * 500
+    texts = ["Why does the basket lose items?", "continue", "It expires.", "continue", refused, "continue", "Done."]
     await one.log("basket", *texts)
-    with monkeypatch.context() as patch:
-        answer_instead(line, patch, proxy_error, lambda request: b"xxxxx" in body_of(request))
+    with line.answered_by(proxy_error, lambda request: b"xxxxx" in body_of(request)):
         assert (await one.push()).refused == 1
+    assert await texts_by_channel(elsewhere) == {"basket": [text for text in texts if text != refused]}
     await one.orchestrator.registry.write(lambda tx: resend_refused_messages(tx, URL))
     assert (await one.push()).sent == 1
     assert await texts_by_channel(elsewhere) == {"basket": texts}
@@ -126,25 +104,18 @@ STRANGERS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("way", "stranger"), [*(("push", each) for each in STRANGERS.values()), ("pull", STRANGERS["another answer"])]
-)
 async def test_an_answer_of_another_service_refuses_nothing_for_good(
-    laptops: Laptops,
-    elsewhere: Orchestrator,
-    line: Line,
-    way: str,
-    stranger: Callable[[], httpx.Response],
-    monkeypatch: pytest.MonkeyPatch,
+    laptops: Laptops, elsewhere: Orchestrator, line: Line, subtests: pytest.Subtests
 ) -> None:
     one, _ = laptops
     await one.log("basket", "Why does the basket lose items?")
-    with monkeypatch.context() as patch:
-        answer_instead(line, patch, stranger)
-        with pytest.raises(Unreachable, match="is CTXR_REMOTE_URL right"):
-            await getattr(one, way)()
-    standing = await one.orchestrator.registry.read(lambda tx: exchange_counts(tx, URL))
-    assert (standing["refused"], standing["waiting"], standing["answered_at"]) == (0, 1, None)
+    for who, stranger in STRANGERS.items():
+        for way in (one.push, one.pull) if who == "another answer" else (one.push,):
+            with subtests.test(who):
+                with line.answered_by(stranger), pytest.raises(Unreachable, match="is CTXR_REMOTE_URL right"):
+                    await way()
+                standing = await one.orchestrator.registry.read(lambda tx: exchange_counts(tx, URL))
+                assert (standing["refused"], standing["waiting"], standing["answered_at"]) == (0, 1, None)
     assert (await one.push()).sent == 1
     assert await texts_by_channel(elsewhere) == {"basket": ["Why does the basket lose items?"]}
 
@@ -160,11 +131,10 @@ async def test_a_machine_with_a_read_only_token_pulls_without_growing_pauses(
         error = {"code": "UNAUTHORIZED", "message": "This token may not do that.", "details": "given scope read"}
         return httpx.Response(401, json={"error": error})
 
-    answer_instead(line, monkeypatch, read_only, lambda request: b"phone" in body_of(request))
     answering, often, come = line.handle_async_request, anyio.Event(), anyio.Event()
 
     async def watched(request: httpx.Request) -> httpx.Response:
-        answer = await answering(request)
+        answer = read_only() if b"phone" in body_of(request) else await answering(request)
         if line.requests.count("GET /bo/changes") == 15:
             often.set()
         if "GET /bo/channels/basket" in line.requests and request.url.path == "/bo/edits":

@@ -19,7 +19,7 @@ from registry.settings import Settings
 from registry.storage.exchange.remote import exchange_counts
 from sources.base import Paths
 from sources.readers import READERS
-from tests.orchestrator.remote.laptops import URL, Laptop, Line, body_of, texts_by_channel
+from tests.orchestrator.remote.laptops import URL, Laptop, Laptops, Line, body_of, exchange_twice, texts_by_channel
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 
 pytestmark = pytest.mark.anyio
@@ -34,7 +34,7 @@ async def read_so_far(laptop: Laptop, folder: Path, answer: str) -> None:
 
 
 async def test_an_answer_sent_half_written_is_whole_on_all_machines(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, tmp_path: Path
+    laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path
 ) -> None:
     one, two = laptops
     for answer in ("It is kept", "It is kept for a week, and then", "It is kept for a week, and then it goes."):
@@ -45,18 +45,14 @@ async def test_an_answer_sent_half_written_is_whole_on_all_machines(
     for machine in (elsewhere, *(laptop.orchestrator for laptop in laptops)):
         assert list((await texts_by_channel(machine)).values()) == [whole]
     one.line.requests.clear()
-    for laptop in (*laptops, *laptops, *laptops):
-        await laptop.pull()
-        await laptop.push()
+    await exchange_twice(*laptops)
     before = len(one.line.requests)
-    for laptop in laptops:
-        await laptop.pull()
-        await laptop.push()
+    await exchange_twice(*laptops)
     assert [path for path in one.line.requests[before:] if path.startswith("POST")] == []
 
 
 async def test_an_answer_sent_in_the_middle_of_a_secret_is_whole_on_all_machines(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, tmp_path: Path
+    laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path
 ) -> None:
     one, two = laptops
     for answer in ("Set password: hunter2-bas", "Set password: hunter2-basket-9 and start again."):
@@ -71,7 +67,7 @@ async def test_an_answer_sent_in_the_middle_of_a_secret_is_whole_on_all_machines
 
 
 async def test_a_machine_that_receives_a_message_when_it_is_whole_asks_for_nothing_more(
-    laptops: tuple[Laptop, Laptop], line: Line, tmp_path: Path
+    laptops: Laptops, line: Line, tmp_path: Path
 ) -> None:
     one, two = laptops
     for answer in ("It is kept", "It is kept for a week"):
@@ -86,7 +82,7 @@ async def test_a_machine_that_receives_a_message_when_it_is_whole_asks_for_nothi
 
 
 async def test_a_message_that_grew_is_sent_as_an_edit_only_if_it_was_sent_before(
-    laptops: tuple[Laptop, Laptop], tmp_path: Path
+    laptops: Laptops, tmp_path: Path
 ) -> None:
     one, _ = laptops
 
@@ -106,7 +102,7 @@ async def test_a_message_that_grew_is_sent_as_an_edit_only_if_it_was_sent_before
 
 @pytest.mark.parametrize("is_watched", [True, False])
 async def test_a_refused_edit_is_sent_again_after_an_outage_or_a_restart(
-    laptops: tuple[Laptop, Laptop],
+    laptops: Laptops,
     elsewhere: Orchestrator,
     line: Line,
     tmp_path: Path,
@@ -153,7 +149,7 @@ async def test_a_refused_edit_is_sent_again_after_an_outage_or_a_restart(
 
 
 async def test_a_longer_text_is_not_sent_again_if_the_message_differs_elsewhere(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, tmp_path: Path
+    laptops: Laptops, elsewhere: Orchestrator, line: Line, tmp_path: Path
 ) -> None:
     one, _ = laptops
     await read_so_far(one, tmp_path, "It is kept")
@@ -168,7 +164,7 @@ async def test_a_longer_text_is_not_sent_again_if_the_message_differs_elsewhere(
 
 
 async def test_an_edit_of_a_message_from_elsewhere_is_taken_only_if_it_lengthens_the_text(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator
+    laptops: Laptops, elsewhere: Orchestrator
 ) -> None:
     one, _ = laptops
     await one.log("basket", "Why does the basket lose items?", "The session expires.")

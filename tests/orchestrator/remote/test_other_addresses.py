@@ -14,7 +14,7 @@ from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.storage.exchange import change_feed
 from registry.storage.upkeep.table_export import copy_registry
-from tests.orchestrator.remote.laptops import URL, Laptop, Line, texts_by_channel
+from tests.orchestrator.remote.laptops import URL, Laptop, Laptops, Line, texts_by_channel
 
 pytestmark = pytest.mark.anyio
 
@@ -29,8 +29,13 @@ def another_registry(tmp_path: Path) -> Iterator[Orchestrator]:
     registry.close()
 
 
+async def exchange_each(*laptops: Laptop) -> None:
+    for laptop in laptops:
+        await laptop.exchange()
+
+
 async def test_at_another_address_nothing_is_sent_or_received_again(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line
+    laptops: Laptops, elsewhere: Orchestrator, line: Line
 ) -> None:
     one, two = laptops
     await one.log("basket", *TEXTS)
@@ -51,7 +56,7 @@ async def test_at_another_address_nothing_is_sent_or_received_again(
 
 
 async def test_positions_stored_before_registries_had_ids_are_used(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, monkeypatch: pytest.MonkeyPatch
+    laptops: Laptops, elsewhere: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, _ = laptops
     await one.log("basket", *TEXTS)
@@ -66,7 +71,7 @@ async def test_positions_stored_before_registries_had_ids_are_used(
 
 
 async def test_another_registry_at_the_same_address_gets_everything_and_the_first_one_nothing_twice(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, another_registry: Orchestrator
+    laptops: Laptops, elsewhere: Orchestrator, line: Line, another_registry: Orchestrator
 ) -> None:
     one, _ = laptops
     await one.log("basket", *TEXTS)
@@ -81,33 +86,33 @@ async def test_another_registry_at_the_same_address_gets_everything_and_the_firs
         assert (await one.exchange()).sent == expected
 
 
-async def test_forgetting_is_sent_to_the_other_address(laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator) -> None:
+async def test_forgetting_is_sent_to_the_other_address(laptops: Laptops, elsewhere: Orchestrator) -> None:
     one, _ = laptops
     await one.log("basket", *TEXTS)
     await one.exchange()
     one.address = OTHER_PORT
-    await one.orchestrator.run({"operation": "delete", "channel": "basket", "query": {"soft": False}})
+    await one.ask("delete", "basket", soft=False)
     await one.exchange()
     assert await texts_by_channel(elsewhere) == {}
 
 
 async def test_a_copy_of_the_registry_gets_messages_and_deletions_that_the_original_got_after_the_copy(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, database_url: str, tmp_path: Path
+    laptops: Laptops, elsewhere: Orchestrator, database_url: str, tmp_path: Path
 ) -> None:
     one, two = laptops
     await one.log("basket", *TEXTS)
     await one.log("diary", "Where is the key?")
-    await exchange(one, two, one)
+    await exchange_each(one, two, one)
     target = f"sqlite:///{tmp_path / 'copy.db'}"
     copy_registry(database_url, target)
     await two.log("kettle", "Which kettle?", "The blue one.")
-    await two.orchestrator.run({"operation": "delete", "channel": "diary", "query": {"soft": False}})
-    await exchange(two)
+    await two.ask("delete", "diary", soft=False)
+    await exchange_each(two)
     copy = Orchestrator(Registry(target))
     try:
         one.line = two.line = Line(copy)
         await one.log("phone", "And on the phone?", "There, too.", "Really?", "Yes.")
-        await exchange(one, two, one)
+        await exchange_each(one, two, one)
         everything = {
             "basket": TEXTS,
             "kettle": ["Which kettle?", "The blue one."],
@@ -116,19 +121,14 @@ async def test_a_copy_of_the_registry_gets_messages_and_deletions_that_the_origi
         for machine in (copy, one.orchestrator, two.orchestrator):
             assert await texts_by_channel(machine) == everything
         one.line.requests.clear()
-        await exchange(one, two)
+        await exchange_each(one, two)
         assert not [request for request in one.line.requests if request.startswith("POST")]
     finally:
         copy.registry.close()
 
 
-async def exchange(*laptops: Laptop) -> None:
-    for laptop in laptops:
-        await laptop.exchange()
-
-
 async def test_a_pull_ends_when_another_registry_answers(
-    laptops: tuple[Laptop, Laptop], line: Line, another_registry: Orchestrator, monkeypatch: pytest.MonkeyPatch
+    laptops: Laptops, line: Line, another_registry: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = laptops
     await one.log("basket", *TEXTS)

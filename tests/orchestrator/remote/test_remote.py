@@ -24,13 +24,13 @@ from registry.settings import Settings
 from registry.storage.exchange.remote import exchange_counts
 from sources.base import Paths
 from sources.readers import READERS
-from tests.orchestrator.remote.laptops import URL, Laptop, Line, body_of, texts_by_channel
+from tests.orchestrator.remote.laptops import URL, Laptops, Line, body_of, exchange_twice, texts_by_channel
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_message_of_one_laptop_is_found_on_the_other(laptops: tuple[Laptop, Laptop]) -> None:
+async def test_a_message_of_one_laptop_is_found_on_the_other(laptops: Laptops) -> None:
     one, two = laptops
     await one.log("basket", "Why does the basket lose items?", "The session expires.", title="Lost basket")
     await one.push()
@@ -44,9 +44,7 @@ async def test_a_message_of_one_laptop_is_found_on_the_other(laptops: tuple[Lapt
     assert listed["sessions"][0]["title"] == "Lost basket"
 
 
-async def test_a_conversation_is_continued_on_both_laptops(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator
-) -> None:
+async def test_a_conversation_is_continued_on_both_laptops(laptops: Laptops, elsewhere: Orchestrator) -> None:
     one, two = laptops
     await one.log("basket", "Why does the basket lose items?", "The session expires.")
     await one.push()
@@ -66,9 +64,7 @@ async def test_a_conversation_is_continued_on_both_laptops(
     ]
 
 
-async def test_repeated_messages_are_sent_as_often_as_they_were_said(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator
-) -> None:
+async def test_repeated_messages_are_sent_as_often_as_they_were_said(laptops: Laptops, elsewhere: Orchestrator) -> None:
     turns = ["continue", "done"] * 9
     for count in range(2, len(turns) + 1, 2):
         await laptops[0].log("basket", *turns[:count])
@@ -76,7 +72,7 @@ async def test_repeated_messages_are_sent_as_often_as_they_were_said(
     assert await texts_by_channel(elsewhere) == {"basket": turns}
 
 
-async def test_received_messages_are_not_sent_back(laptops: tuple[Laptop, Laptop], line: Line) -> None:
+async def test_received_messages_are_not_sent_back(laptops: Laptops, line: Line) -> None:
     one, two = laptops
     await one.log("basket", "Why does the basket lose items?", "The session expires.")
     await one.push()
@@ -88,7 +84,7 @@ async def test_received_messages_are_not_sent_back(laptops: tuple[Laptop, Laptop
 
 
 async def test_two_laptops_with_the_same_history_end_with_one_channel(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator
+    laptops: Laptops, elsewhere: Orchestrator
 ) -> None:
     one, two = laptops
     texts = "Why does the basket lose items?", "The session expires.", "And on the phone?", "There it is kept."
@@ -102,7 +98,7 @@ async def test_two_laptops_with_the_same_history_end_with_one_channel(
 
 
 async def test_a_failing_connection_loses_and_doubles_nothing(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
+    laptops: Laptops, elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.remote.push.MAX_MESSAGES", 3)
     one, two = laptops
@@ -127,22 +123,14 @@ async def test_a_failing_connection_loses_and_doubles_nothing(
 
 
 async def test_a_refused_message_delays_no_other(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
+    laptops: Laptops, elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, _ = laptops
     await one.log("long", "Why does the basket lose items?", "x" * 500)
     await one.log("basket", "And on the phone?")
-    refusing = line.handle_async_request
-
-    async def refuse(request: httpx.Request) -> httpx.Response:
-        if b"xxxxx" in body_of(request):
-            return httpx.Response(
-                413, json={"error": {"code": "INVALID_REQUEST", "message": "Too long", "details": ""}}
-            )
-        return await refusing(request)
-
-    monkeypatch.setattr(line, "handle_async_request", refuse)
-    done = await one.push()
+    too_long = httpx.Response(413, json={"error": {"code": "INVALID_REQUEST", "message": "Too long", "details": ""}})
+    with line.answered_by(lambda: too_long, lambda request: b"xxxxx" in body_of(request)):
+        done = await one.push()
     assert (done.sent, done.refused) == (2, 1)
     assert "Too long" in str(done.why)
     assert await texts_by_channel(elsewhere) == {
@@ -153,65 +141,26 @@ async def test_a_refused_message_delays_no_other(
     assert (standing["sent"], standing["refused"], standing["waiting"]) == (2, 1, 0)
     await one.log("long", "Why does the basket lose items?", "x" * 500, "continue", "It is kept.", "continue")
     monkeypatch.setattr("orchestrator.remote.push.MAX_MESSAGES", 2)
-    assert (await one.push()).refused == 0
+    with line.answered_by(lambda: too_long, lambda request: b"xxxxx" in body_of(request)):
+        assert (await one.push()).refused == 0
     kept = ["Why does the basket lose items?", "continue", "It is kept.", "continue"]
     assert (await texts_by_channel(elsewhere))["long"] == kept
 
 
-async def test_messages_sent_alone_after_a_refusal_keep_their_places(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one, _ = laptops
-    texts = ["Why does the basket lose items?", "continue", "It expires.", "continue", "x" * 500, "continue", "Done."]
-    await one.log("long", *texts)
-    answering = line.handle_async_request
-
-    async def refuse(request: httpx.Request) -> httpx.Response:
-        if b"xxxxx" in body_of(request):
-            return httpx.Response(413, json={"error": {"code": "INVALID_REQUEST"}})
-        return await answering(request)
-
-    monkeypatch.setattr(line, "handle_async_request", refuse)
-    assert (await one.push()).refused == 1
-    assert await texts_by_channel(elsewhere) == {"long": [text for text in texts if "x" * 5 not in text]}
-
-
-async def test_without_a_connection_all_messages_wait(laptops: tuple[Laptop, Laptop], line: Line) -> None:
-    one, _ = laptops
-    await one.log("basket", "Why does the basket lose items?", "The session expires.")
-    line.cuts = lambda: "before"
-    with pytest.raises(Unreachable):
-        await one.push()
-    standing = await one.orchestrator.registry.read(lambda tx: exchange_counts(tx, URL))
-    assert (standing["sent"], standing["waiting"]) == (0, 2)
-    assert await texts_by_channel(one.orchestrator) == {
-        "basket": ["Why does the basket lose items?", "The session expires."]
-    }
-
-
-async def test_a_channel_that_was_deleted_elsewhere_delays_no_other(
-    laptops: tuple[Laptop, Laptop], line: Line, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_channel_that_was_deleted_elsewhere_delays_no_other(laptops: Laptops, line: Line) -> None:
     one, two = laptops
     await one.log("basket", "Why does the basket lose items?")
     await one.log("phone", "And on the phone?")
     await one.push()
-    answering = line.handle_async_request
-
-    async def gone(request: httpx.Request) -> httpx.Response:
-        if request.url.path.endswith("/channels/basket"):
-            error = {"code": "NOT_FOUND", "message": "No such channel", "details": ""}
-            return httpx.Response(404, json={"error": error})
-        return await answering(request)
-
-    monkeypatch.setattr(line, "handle_async_request", gone)
-    done = await two.pull()
+    gone = httpx.Response(404, json={"error": {"code": "NOT_FOUND", "message": "No such channel", "details": ""}})
+    with line.answered_by(lambda: gone, lambda request: request.url.path.endswith("/channels/basket")):
+        done = await two.pull()
     assert (done.received, done.refused) == (1, 1)
     assert await texts_by_channel(two.orchestrator) == {"phone": ["And on the phone?"]}
 
 
 async def test_a_message_that_could_not_be_stored_is_received_the_next_time(
-    laptops: tuple[Laptop, Laptop], monkeypatch: pytest.MonkeyPatch
+    laptops: Laptops, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = laptops
     await one.log("basket", "Why does the basket lose items?")
@@ -230,7 +179,7 @@ async def test_a_message_that_could_not_be_stored_is_received_the_next_time(
 
 @pytest.mark.parametrize("other", ["pull", "push"])
 async def test_two_processes_of_a_machine_that_exchange_at_once_double_nothing(
-    laptops: tuple[Laptop, Laptop],
+    laptops: Laptops,
     elsewhere: Orchestrator,
     line: Line,
     other: str,
@@ -282,7 +231,7 @@ async def test_messages_in_another_order_are_recognised_by_their_ids(elsewhere: 
 
 
 async def test_an_exchange_that_fails_with_an_unexpected_error_is_tried_again(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
+    laptops: Laptops, elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, _ = laptops
     await one.log("basket", "Why does the basket lose items?")
@@ -309,7 +258,7 @@ async def test_an_exchange_that_fails_with_an_unexpected_error_is_tried_again(
 
 
 async def test_requests_are_compressed_and_repeat_little_of_what_was_sent(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line
+    laptops: Laptops, elsewhere: Orchestrator, line: Line
 ) -> None:
     one, _ = laptops
     texts = [f"What about item {at}? {at * 7} of us have it in the basket, {at * 13} on the phone" for at in range(40)]
@@ -335,45 +284,36 @@ async def test_a_damaged_or_oversized_compressed_body_is_refused(line: Line) -> 
 
 
 async def test_two_laptops_that_read_the_same_client_account_end_with_one_channel_each(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, tmp_path: Path
+    laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path
 ) -> None:
     dialogue = Dialogue(session_id(1))
-    for at in range(3):
-        dialogue.user(f"What about item {at} of the basket?")
+    for at, login in enumerate(("", " password: hunter2-basket", " password: hunter3-basket")):
+        dialogue.user(f"What about item {at} of the basket?{login}")  # each laptop masks it with a different mark
         dialogue.says(f"Item {at} is kept for a week.", f"m{at}")
     write(tmp_path / "account" / ".claude", dialogue)
     for laptop in laptops:
         await sync(laptop.orchestrator, READERS, Paths(tmp_path / "account", {}))
-    for laptop in (*laptops, *laptops):
-        await laptop.pull()
-        await laptop.push()
-    [texts] = (await texts_by_channel(elsewhere)).values()
-    assert len(texts) == 6
-    for laptop in laptops:
-        assert list((await texts_by_channel(laptop.orchestrator)).values()) == [texts]
-
-
-async def test_messages_that_two_laptops_masked_with_different_marks_are_stored_once(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, tmp_path: Path
-) -> None:
-    dialogue = Dialogue(session_id(1))
-    for at in range(3):
-        dialogue.user(f"What about item {at} of the basket? password: hunter2-{at}-basket")
-        dialogue.says(f"Item {at} is kept for a week.", f"m{at}")
-    write(tmp_path / "account" / ".claude", dialogue)
-    for laptop in laptops:
-        await sync(laptop.orchestrator, READERS, Paths(tmp_path / "account", {}))
-    for laptop in (*laptops, *laptops):
-        await laptop.pull()
-        await laptop.push()
+    await exchange_twice(*laptops)
     for machine in (elsewhere, *(laptop.orchestrator for laptop in laptops)):
         [texts] = (await texts_by_channel(machine)).values()
         assert len(texts) == 6
-        assert "[secret:password:" in texts[0]
+        assert ["[secret:password:" in text for text in texts] == [False, False, True, False, True, False]
+
+
+async def test_the_same_words_with_another_secret_are_another_message_at_any_time(
+    laptops: Laptops, elsewhere: Orchestrator
+) -> None:
+    one, two = laptops
+    await one.log("basket", "Log in. password: hunter2-a-basket")
+    await two.log("basket", "Log in. password: hunter3-b-basket")
+    await one.log("basket", "Log in. password: hunter4-c-basket", start=5)
+    await exchange_twice(*laptops)
+    for machine in (elsewhere, *(laptop.orchestrator for laptop in laptops)):
+        assert len((await texts_by_channel(machine))["basket"]) == 3
 
 
 async def test_messages_stored_unmasked_are_sent_masked_and_stored_once(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
+    laptops: Laptops, elsewhere: Orchestrator, line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, two = laptops
     one.crash(StorageRules(unmasked=("/home/ann/open",)))
@@ -390,9 +330,7 @@ async def test_messages_stored_unmasked_are_sent_masked_and_stored_once(
     line.cuts = lambda: next(cuts, "")
     with pytest.raises(Unreachable):
         await one.push()
-    for laptop in (*laptops, *laptops):
-        await laptop.pull()
-        await laptop.push()
+    await exchange_twice(*laptops)
     assert left
     assert not any(b"hunter2" in body for body in left)
     assert await texts_by_channel(one.orchestrator) == {"login": ["Log in. password: hunter2-a-basket", "Done."]}
@@ -400,27 +338,3 @@ async def test_messages_stored_unmasked_are_sent_masked_and_stored_once(
     assert texts[0].startswith("Log in. password: [secret:password:")
     assert texts[1:] == ["Done."]
     assert await texts_by_channel(two.orchestrator) == {"login": texts}
-
-
-async def test_the_same_words_with_another_secret_are_another_message(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator
-) -> None:
-    one, two = laptops
-    await one.log("basket", "Log in. password: hunter2-a-basket", start=5)
-    await two.log("basket", "Log in. password: hunter3-b-basket")
-    await one.push()
-    await two.push()
-    assert len((await texts_by_channel(elsewhere))["basket"]) == 2
-
-
-async def test_the_same_words_with_another_secret_at_the_same_time_are_another_message(
-    laptops: tuple[Laptop, Laptop], elsewhere: Orchestrator
-) -> None:
-    one, two = laptops
-    await one.log("basket", "Log in. password: hunter2-a-basket")
-    await two.log("basket", "Log in. password: hunter3-b-basket")
-    for laptop in (*laptops, *laptops):
-        await laptop.pull()
-        await laptop.push()
-    for machine in (elsewhere, *(laptop.orchestrator for laptop in laptops)):
-        assert len((await texts_by_channel(machine))["basket"]) == 2

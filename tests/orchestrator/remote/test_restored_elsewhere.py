@@ -5,95 +5,72 @@ from __future__ import annotations
 import shutil
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from orchestrator.service import Orchestrator
-from orchestrator.state import LocalFiles
 from registry.access import Access, Level
 from registry.registry import Registry
 from registry.storage.exchange import change_feed
 from registry.storage.safety.tokens import create_token
-from sources.base import Paths
-from tests.orchestrator.remote.laptops import Laptop, Line, texts_by_channel
+from tests.orchestrator.remote.laptops import Laptops, Line, ask, exchange_twice, texts_by_channel
 
 pytestmark = pytest.mark.anyio
 
-Laptops = tuple[Laptop, Laptop]
 TEXTS = [f"{'Is' if at % 2 else 'Why is'} item {at} in the basket?" for at in range(10)]
 
 
-async def exchange(*laptops: Laptop) -> None:
-    for laptop in (*laptops, *laptops):
-        await laptop.pull()
-        await laptop.push()
-
-
-async def ask(keeper: Orchestrator, operation: str, **query: Any) -> dict[str, Any]:
-    answer = await keeper.run({"operation": operation, "query": query})
-    assert answer["success"], answer
-    return answer
-
-
 async def test_messages_newer_than_the_backup_are_sent_again_and_stored_once(
-    laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    laptops: Laptops, elsewhere: Orchestrator, keeper: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(change_feed, "GAP_TIMEOUT_S", 0.0)  # else messages after the gap in the numbers are waited for
-    local_files = LocalFiles(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
-    keeper = Orchestrator(elsewhere.registry, local_files=local_files)
     one, two = laptops
     await one.log("basket", *TEXTS[:4])
-    await exchange(*laptops)
+    await exchange_twice(*laptops)
     backup = await ask(keeper, "create_backup")
     await one.log("basket", *TEXTS[:8])
     await two.log("phone", "And on the phone?")
-    await exchange(*laptops)
+    await exchange_twice(*laptops)
     await ask(keeper, "restore_backup", path=backup["path"])
     assert await texts_by_channel(elsewhere) == {"basket": TEXTS[:4]}
     await one.log("basket", *TEXTS)
-    await exchange(*laptops)
+    await exchange_twice(*laptops)
     for machine in (elsewhere, *(laptop.orchestrator for laptop in laptops)):
         assert await texts_by_channel(machine) == {"basket": TEXTS, "phone": ["And on the phone?"]}
     one.line.requests.clear()
-    await exchange(one)
+    await exchange_twice(one)
     assert not [path for path in one.line.requests if path.startswith("POST")]
 
 
 async def test_a_chat_whose_name_another_person_took_since_the_restore_stays_one_on_all_machines(
-    laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    laptops: Laptops, elsewhere: Orchestrator, keeper: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(change_feed, "GAP_TIMEOUT_S", 0.0)
-    local_files = LocalFiles(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
-    keeper = Orchestrator(elsewhere.registry, local_files=local_files)
     for laptop, name in zip(laptops, ("desk", "bag"), strict=True):
         made = partial(create_token, name=name, level=Level.WRITE, owner="kim")
         laptop.token = (await elsewhere.registry.write(made)).secret
     backup = await ask(keeper, "create_backup")
     await laptops[0].log("basket", *TEXTS)
-    await exchange(*laptops)
+    await exchange_twice(*laptops)
     await ask(keeper, "restore_backup", path=backup["path"])
     lees = elsewhere.registry.seen_by(Access("lee", Level.WRITE, owner="lee"))
     await lees.save_conversation("basket", [{"role": "user", "text": "Why does Lee's lose items?"}], "cursor")
-    await exchange(*laptops)
+    await exchange_twice(*laptops)
     for laptop in laptops:
         assert await texts_by_channel(laptop.orchestrator) == {"basket": TEXTS}
 
 
 async def test_what_was_forgotten_after_the_backup_is_forgotten_on_machines_that_were_away(
-    laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path
+    laptops: Laptops, elsewhere: Orchestrator, keeper: Orchestrator
 ) -> None:
-    local_files = LocalFiles(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
-    keeper = Orchestrator(elsewhere.registry, local_files=local_files)
     one, _ = laptops
     await one.log("basket", *TEXTS[:4])
     await one.log("diary", "Nobody shall read this.")
-    await exchange(one)
+    await exchange_twice(one)
     backup = await ask(keeper, "create_backup")
-    forgotten = await keeper.run({"operation": "delete", "channel": "diary", "query": {"soft": False}})
-    assert forgotten["success"]
+    await ask(keeper, "delete", "diary", soft=False)
     await ask(keeper, "restore_backup", path=backup["path"])
-    await exchange(one)
+    await exchange_twice(one)
     assert await texts_by_channel(elsewhere) == await texts_by_channel(one.orchestrator) == {"basket": TEXTS[:4]}
 
 
@@ -102,13 +79,13 @@ async def test_a_new_registry_at_the_same_address_gets_everything(
 ) -> None:
     one, two = laptops
     await one.log("basket", *TEXTS)
-    await exchange(*laptops)
+    await exchange_twice(*laptops)
     file = shutil.copy(sqlite_template, tmp_path / "new.db")
     new = Orchestrator(Registry(f"sqlite:///{file}"))
     try:
         one.line = two.line = Line(new)
         await two.log("phone", "And on the phone?")
-        await exchange(*laptops)
+        await exchange_twice(*laptops)
         for machine in (new, *(laptop.orchestrator for laptop in laptops)):
             assert await texts_by_channel(machine) == {"basket": TEXTS, "phone": ["And on the phone?"]}
     finally:
@@ -116,11 +93,8 @@ async def test_a_new_registry_at_the_same_address_gets_everything(
 
 
 async def test_a_machine_that_only_pushes_sends_lost_messages_again(
-    laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path
+    laptops: Laptops, elsewhere: Orchestrator, keeper: Orchestrator
 ) -> None:
-    keeper = Orchestrator(
-        elsewhere.registry, local_files=LocalFiles(tmp_path / "b", [], Paths(tmp_path, {}), tmp_path / "r")
-    )
     one, _ = laptops
     backup = await ask(keeper, "create_backup")
     await one.log("basket", *TEXTS)
@@ -133,19 +107,16 @@ async def test_a_machine_that_only_pushes_sends_lost_messages_again(
 
 
 async def test_a_message_restored_from_the_trash_is_stored_once(
-    laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    laptops: Laptops, elsewhere: Orchestrator, keeper: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(change_feed, "GAP_TIMEOUT_S", 0.0)
-    keeper = Orchestrator(
-        elsewhere.registry, local_files=LocalFiles(tmp_path / "b", [], Paths(tmp_path, {}), tmp_path / "r")
-    )
     one, two = laptops
     backup = await ask(keeper, "create_backup")
     await one.log("basket", *TEXTS)
-    await exchange(*laptops)
+    await exchange_twice(*laptops)
     await ask(keeper, "restore_backup", path=backup["path"])
-    assert (await two.orchestrator.run({"operation": "delete", "channel": "basket", "query": {}}))["success"]
-    assert (await two.orchestrator.run({"operation": "restore", "channel": "basket", "query": {}}))["success"]
-    await exchange(two, one)
+    await two.ask("delete", "basket")
+    await two.ask("restore", "basket")
+    await exchange_twice(two, one)
     for machine in (elsewhere, *(laptop.orchestrator for laptop in laptops)):
         assert await texts_by_channel(machine) == {"basket": TEXTS}

@@ -14,11 +14,10 @@ from registry.access import Level
 from registry.storage.exchange import change_feed
 from registry.storage.safety.tokens import create_token
 from tests.backoffice.application import application
-from tests.orchestrator.remote.laptops import Laptop, texts_by_channel
+from tests.orchestrator.remote.laptops import Laptops, Line, texts_by_channel
 
 pytestmark = pytest.mark.anyio
 
-Laptops = tuple[Laptop, Laptop]
 TEXTS = [f"{'Is' if at % 2 else 'Why is'} item {at} in the basket?" for at in range(9)]
 
 
@@ -63,19 +62,19 @@ async def test_under_a_small_rate_limit_everything_arrives_late(
     assert set(clock.waits) == {30}
 
 
-@pytest.mark.parametrize(
-    ("retry_after", "waits"),
-    [("0", 10 * [1]), ("60", 10 * [60]), ("61", []), ("99999", []), ("tomorrow", []), ("", [])],
-)
-async def test_a_machine_waits_at_most_a_minute_and_not_for_ever(
-    laptops: Laptops, clock: Clock, retry_after: str, waits: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(_request: httpx.Request) -> httpx.Response:
-        return httpx.Response(429, headers={"Retry-After": retry_after})
+WAITS = {"0": 10 * [1], "60": 10 * [60], "61": [], "99999": [], "tomorrow": [], "": []}
+"""Seconds waited for each value of `Retry-After`."""
 
+
+async def test_a_machine_waits_at_most_a_minute_and_not_for_ever(
+    laptops: Laptops, line: Line, clock: Clock, subtests: pytest.Subtests
+) -> None:
     one, _ = laptops
     await one.log("basket", *TEXTS)
-    monkeypatch.setattr(one, "line", httpx.MockTransport(refuse))
-    with pytest.raises(RateLimited, match="429"):
-        await one.push()
-    assert clock.waits == waits
+    for retry_after, waits in WAITS.items():
+        refused = httpx.Response(429, headers={"Retry-After": retry_after})
+        with subtests.test(retry_after), line.answered_by(lambda: refused):  # noqa: B023
+            clock.waits.clear()
+            with pytest.raises(RateLimited, match="429"):
+                await one.push()
+            assert clock.waits == waits

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,7 @@ from registry.storage.conversations.channels import find_channel, open_channel
 from registry.storage.database import WriteTransaction
 from registry.storage.paging import invalidate_feed_positions
 from registry.storage.safety.tokens import create_token, revoke_token
-from tests.orchestrator.remote.laptops import Laptop, Line, texts_by_channel
+from tests.orchestrator.remote.laptops import Laptop, Laptops, Line, ask, texts_by_channel
 
 pytestmark = pytest.mark.anyio
 
@@ -23,35 +22,31 @@ TWO = ("kim", "lee")
 
 
 @pytest.fixture(autouse=True)
-async def each_with_a_token(elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]) -> None:
+async def each_with_a_token(elsewhere: Orchestrator, laptops: Laptops) -> None:
     """Give the first laptop kim's token, the second one lee's."""
     for laptop, name in zip(laptops, TWO, strict=True):
         made = await elsewhere.registry.write(lambda tx, name=name: create_token(tx, name, Level.WRITE))  # type: ignore[misc]
         laptop.token = made.secret
 
 
-async def test_a_laptop_receives_its_persons_chats_and_shared_ones(
-    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
-) -> None:
+async def test_a_laptop_receives_its_persons_chats_and_shared_ones(elsewhere: Orchestrator, laptops: Laptops) -> None:
     kims, lees = laptops
     await kims.log("plans", "only mine", "yes")
     await kims.log("harbour", "the report", "here it is")
     await lees.log("lees", "hello", "hello lee")
-    shared = {"operation": "share", "channel": "harbour", "query": {"with": "team"}}
-    assert (await kims.orchestrator.run(shared))["success"]
+    await kims.share("harbour")
     for laptop in (*laptops, *laptops):
         await laptop.push()
         await laptop.pull()
     assert (await texts_by_channel(lees.orchestrator)).keys() == {"lees", "harbour"}
     assert (await texts_by_channel(kims.orchestrator)).keys() == {"plans", "harbour"}
     assert (await texts_by_channel(elsewhere)).keys() == {"plans", "harbour", "lees"}
-    taken = {"operation": "tag", "channel": "harbour", "query": {"title": "Lee was here"}}
-    assert (await lees.orchestrator.run(taken))["success"]
+    await lees.ask("tag", "harbour", title="Lee was here")
     assert "may not touch that channel" in str((await lees.push()).why)
 
 
 @pytest.fixture
-async def admins_laptop(elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]) -> Laptop:
+async def admins_laptop(elsewhere: Orchestrator, laptops: Laptops) -> Laptop:
     """Return Kim's laptop with an admin's token, after Lee has sent a private chat."""
     kims, lees = laptops
     made = await elsewhere.registry.write(lambda tx: create_token(tx, "kims-admin", Level.ADMIN, owner="kim"))
@@ -66,8 +61,7 @@ async def test_an_admins_laptop_receives_and_sends_no_private_chat_of_others(
 ) -> None:
     await admins_laptop.pull()
     await admins_laptop.log("standup", "what do we ship today?", start=5)
-    shared = {"operation": "share", "channel": "standup", "query": {"with": "team"}}
-    assert (await admins_laptop.orchestrator.run(shared))["success"]
+    await admins_laptop.share("standup")
     await admins_laptop.exchange()
     colleague = Access("ann", Level.READ, owner="ann")
     sessions = (await elsewhere.run({"operation": "list", "query": {}}, access=colleague))["sessions"]
@@ -80,46 +74,52 @@ async def test_an_admins_edit_of_a_chat_that_was_never_sent_does_not_change_anot
 ) -> None:
     await admins_laptop.log("standup", "what do we ship today?")
     [own] = await admins_laptop.orchestrator.registry.get_conversations("standup")
-    for operation, query in (("delete", {"id": own["id"]}), ("share", {"with": "team"}), ("tag", {"title": "Today"})):
-        channel = None if "id" in query else "standup"
-        assert (await admins_laptop.orchestrator.run({"operation": operation, "channel": channel, "query": query}))[
-            "success"
-        ]
+    await admins_laptop.ask("delete", id=own["id"])
+    await admins_laptop.share("standup")
+    await admins_laptop.ask("tag", "standup", title="Today")
     await admins_laptop.exchange()
-    [session] = (await elsewhere.run({"operation": "list", "query": {}}))["sessions"]
+    [session] = (await ask(elsewhere, "list"))["sessions"]
     assert (session["owner"], session.get("shared_with"), session["title"]) == ("lee", None, None)
 
 
-async def test_an_edit_of_a_shared_chat_does_not_change_ones_own_chat_of_that_name(
-    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+async def test_an_edit_changes_only_ones_own_of_two_shared_chats_with_the_same_name_and_words(
+    elsewhere: Orchestrator, laptops: Laptops
 ) -> None:
     for laptop in laptops:
         await laptop.log("basket", "why does it lose items?", "the session expires")
         await laptop.push()
     kims, lees = laptops
-    shared = {"operation": "share", "channel": "basket", "query": {"with": "team"}}
-    named = {"operation": "tag", "channel": "basket", "query": {"nickname": "kims-basket", "tags": ["shop"]}}
-    assert (await kims.orchestrator.run(shared))["success"]
-    assert (await kims.orchestrator.run(named))["success"]
+    await kims.share("basket")
+    await kims.ask("tag", "basket", nickname="kims-basket", tags=["shop"])
     await kims.push()
     await lees.pull()
-    session = (await lees.orchestrator.run({"operation": "list", "query": {}}))["sessions"][0]
+    session = (await lees.ask("list"))["sessions"][0]
     assert (session.get("shared_with"), session["nickname"], session["tags"]) == (None, None, [])
-    assert (await kims.orchestrator.run({"operation": "delete", "channel": "basket", "query": {}}))["success"]
+    await lees.share("basket")
+    await lees.ask("tag", "basket", title="Lee's basket")
+    assert (await lees.push()).why is None
+    sessions = (await ask(elsewhere, "list"))["sessions"]
+    known = {one["owner"]: (one["shared_with"], one["nickname"], one["title"]) for one in sessions}
+    assert known == {"kim": ("team", "kims-basket", None), "lee": ("team", None, "Lee's basket")}
+    await kims.ask("delete", "basket")
     await kims.push()
     await lees.pull()
     assert (await texts_by_channel(lees.orchestrator)).keys() == {"basket"}
+    await kims.ask("restore", "basket")
+    await lees.ask("delete", "basket")
+    await kims.push()
+    assert (await lees.push()).why is None
+    assert (await texts_by_channel(elsewhere)).keys() == {"basket"}
 
 
 async def test_a_shared_chat_is_not_mixed_into_ones_own_chat_of_that_name(
-    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+    elsewhere: Orchestrator, laptops: Laptops
 ) -> None:
     for laptop, name in zip(laptops, TWO, strict=True):
         await laptop.log("basket", f"why does {name}'s lose items?", "the session expires")
         await laptop.push()
     kims, lees = laptops
-    shared = {"operation": "share", "channel": "basket", "query": {"with": "team"}}
-    assert (await kims.orchestrator.run(shared))["success"]
+    await kims.share("basket")
     await kims.log("basket", "and kim's cookie?")
     await kims.push()
     await lees.pull()
@@ -134,51 +134,26 @@ async def test_a_shared_chat_is_not_mixed_into_ones_own_chat_of_that_name(
     assert sorted(len(texts) for texts in (await texts_by_channel(elsewhere)).values()) == [3, 3]
 
 
-async def test_an_edit_of_ones_own_chat_does_not_change_another_persons_chat_of_that_name(
-    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
-) -> None:
-    for laptop in laptops:
-        await laptop.log("basket", "why does it lose items?", "the session expires")
-        await laptop.push()
-    kims, lees = laptops
-    shared = {"operation": "share", "channel": "basket", "query": {"with": "team"}}
-    assert (await kims.orchestrator.run(shared))["success"]
-    await kims.push()
-    named = {"operation": "tag", "channel": "basket", "query": {"title": "Lee's basket"}}
-    assert (await lees.orchestrator.run(shared))["success"]
-    assert (await lees.orchestrator.run(named))["success"]
-    assert (await lees.push()).why is None
-    sessions = (await elsewhere.run({"operation": "list", "query": {}}))["sessions"]
-    known = {one["owner"]: (one["shared_with"], one["title"]) for one in sessions}
-    assert known == {"kim": ("team", None), "lee": ("team", "Lee's basket")}
-    assert (await lees.orchestrator.run({"operation": "delete", "channel": "basket", "query": {}}))["success"]
-    assert (await lees.push()).why is None
-    assert (await texts_by_channel(elsewhere)).keys() == {"basket"}
-
-
-@pytest.mark.both_databases
-@pytest.mark.parametrize("level", [Level.WRITE, Level.ADMIN])
+@pytest.mark.parametrize("level", [Level.WRITE, pytest.param(Level.ADMIN, marks=pytest.mark.both_databases)])
 async def test_forgetting_a_shared_chat_takes_nothing_of_ones_own_chat_of_that_name_that_was_not_yet_sent(
-    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop], level: Level
+    elsewhere: Orchestrator, laptops: Laptops, level: Level
 ) -> None:
     kims, lees = laptops
     made = await elsewhere.registry.write(lambda tx: create_token(tx, "lees-other", level, owner="lee"))
     lees.token = made.secret
     await kims.log("basket", "why does kim's lose items?", "the session expires")
-    shared = {"operation": "share", "channel": "basket", "query": {"with": "team"}}
-    assert (await kims.orchestrator.run(shared))["success"]
+    await kims.share("basket")
     await kims.push()
     await lees.log("basket", "why does lee's lose items?", "ask kim", start=5)
     await lees.exchange()
-    gone = {"operation": "delete", "channel": "basket", "query": {"soft": False}}
-    assert (await elsewhere.run(gone))["success"]
+    await ask(elsewhere, "delete", "basket", soft=False)
     await lees.exchange()
     assert await texts_by_channel(lees.orchestrator) == {"basket": ["why does lee's lose items?", "ask kim"]}
 
 
 @pytest.mark.both_databases
 async def test_a_shared_chat_is_not_mixed_into_ones_own_that_is_called_so_no_more(
-    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+    elsewhere: Orchestrator, laptops: Laptops
 ) -> None:
     for laptop, name in zip(laptops, TWO, strict=True):
         await laptop.log("basket", f"why does {name}'s lose items?", "the session expires")
@@ -193,8 +168,7 @@ async def test_a_shared_chat_is_not_mixed_into_ones_own_that_is_called_so_no_mor
         merge_channels(tx, own.number, into.number)
 
     await elsewhere.registry.seen_by(Access("lee", Level.WRITE, owner="lee")).write(merge)
-    shared = {"operation": "share", "channel": "basket", "query": {"with": "team"}}
-    assert (await kims.orchestrator.run(shared))["success"]
+    await kims.share("basket")
     await kims.push()
     await lees.pull()
     assert "kim's" not in str(await texts_by_channel(lees.orchestrator))
@@ -203,34 +177,30 @@ async def test_a_shared_chat_is_not_mixed_into_ones_own_that_is_called_so_no_mor
     assert (await texts_by_channel(elsewhere)).keys() == {"basket", "lees-session"}
 
 
-@pytest.mark.both_databases
-@pytest.mark.parametrize("group", ["nobody", "team"])
+@pytest.mark.parametrize("group", ["nobody", pytest.param("team", marks=pytest.mark.both_databases)])
 async def test_an_edit_of_a_chat_that_has_another_name_there_is_applied_there(
-    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop], group: str
+    elsewhere: Orchestrator, laptops: Laptops, group: str
 ) -> None:
     for laptop in laptops:
         await laptop.log("basket", "why does it lose items?", "the session expires")
         await laptop.push()
     kims, lees = laptops
-    shared = {"operation": "share", "channel": "basket", "query": {"with": group}}
-    assert (await kims.orchestrator.run(shared))["success"]
+    await kims.share("basket", group)
     await kims.push()
     await lees.log("basket-two", "and the vouchers?")
-    named = {"operation": "tag", "channel": "basket", "query": {"nickname": "lees", "tags": ["shop"]}}
-    assert (await lees.orchestrator.run(named))["success"]
+    await lees.ask("tag", "basket", nickname="lees", tags=["shop"])
     assert ((await lees.push()).edits, (await lees.push()).why) == (2, None)
-    sessions = (await elsewhere.run({"operation": "list", "query": {}}))["sessions"]
+    sessions = (await ask(elsewhere, "list"))["sessions"]
     [lees_name] = [one["channel"] for one in sessions if one["nickname"] == "lees"]
     assert lees_name.startswith("basket_")
     assert [one["tags"] for one in sessions if one["owner"] == "kim"] == [[]]
-    assert (await lees.orchestrator.run({"operation": "delete", "channel": "basket", "query": {}}))["success"]
+    await lees.ask("delete", "basket")
     await lees.push()
     assert (await texts_by_channel(elsewhere)).keys() == {"basket", "basket-two"}
 
 
-@pytest.mark.both_databases
 async def test_a_chat_that_has_another_name_there_is_one_on_all_machines_of_its_person(
-    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop], line: Line, sqlite_template: Path, tmp_path: Path
+    elsewhere: Orchestrator, laptops: Laptops, line: Line, sqlite_template: Path, tmp_path: Path
 ) -> None:
     for laptop in laptops:
         await laptop.log("basket", "why does it lose items?", "the session expires")
@@ -244,7 +214,7 @@ async def test_a_chat_that_has_another_name_there_is_one_on_all_machines_of_its_
     await lees.pull()
     assert [*await texts_by_channel(lees.orchestrator)] == ["basket"]
     assert (await texts_by_channel(lees.orchestrator))["basket"] == (await texts_by_channel(desk.orchestrator))[there]
-    assert (await desk.orchestrator.run({"operation": "delete", "channel": there, "query": {}}))["success"]
+    await desk.ask("delete", there)
     await desk.push()
     await lees.pull()
     assert await texts_by_channel(lees.orchestrator) == {}
@@ -254,36 +224,24 @@ async def test_a_chat_that_has_another_name_there_is_one_on_all_machines_of_its_
 async def share_harbour(kims: Laptop, lees: Laptop) -> None:
     """Give Lee's laptop a chat of Kim's that is shared with the team."""
     await kims.log("harbour", "the report", "here it is")
-    shared = {"operation": "share", "channel": "harbour", "query": {"with": "team"}}
-    assert (await kims.orchestrator.run(shared))["success"]
+    await kims.share("harbour")
     await kims.push()
     await lees.pull()
 
 
-async def test_sharing_a_chat_does_not_share_what_another_person_said_in_it(
-    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
-) -> None:
-    kims, lees = laptops
-    await share_harbour(kims, lees)
-    await lees.log("harbour", "and my salary?", start=5)
-    await lees.push()
-    sessions = (await elsewhere.run({"operation": "list", "query": {}}))["sessions"]
-    assert {one["owner"]: one.get("shared_with") for one in sessions} == {"kim": "team", "lee": None}
-
-
 async def test_a_forgotten_message_of_a_shared_chat_goes_from_every_machine(
-    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+    elsewhere: Orchestrator, laptops: Laptops
 ) -> None:
     kims, lees = laptops
     await share_harbour(kims, lees)
-    assert (await elsewhere.run({"operation": "delete", "query": {"soft": False, "matching": "report"}}))["success"]
+    await ask(elsewhere, "delete", soft=False, matching="report")
     for laptop in laptops:
         await laptop.pull()
         assert (await texts_by_channel(laptop.orchestrator)) == {"harbour": ["here it is"]}
 
 
 async def test_a_remembered_sentence_that_was_replaced_is_dropped_on_every_machine(
-    laptops: tuple[Laptop, Laptop],
+    laptops: Laptops,
 ) -> None:
     lees, desk = laptops
     desk.token = lees.token
@@ -299,15 +257,13 @@ async def test_a_remembered_sentence_that_was_replaced_is_dropped_on_every_machi
 
 
 async def remembered(laptop: Laptop, **query: str) -> list[dict[str, str]]:
-    answer = await laptop.orchestrator.run({"operation": "remember", "query": query})
-    found: list[dict[str, str]] = answer["remembered"]
+    found: list[dict[str, str]] = (await laptop.ask("remember", **query))["remembered"]
     return found
 
 
-@pytest.mark.both_databases
-@pytest.mark.parametrize("is_sent", [True, False])
+@pytest.mark.parametrize("is_sent", [True, pytest.param(False, marks=pytest.mark.both_databases)])
 async def test_own_words_in_a_shared_chat_stay_when_it_is_forgotten(
-    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop], is_sent: bool
+    elsewhere: Orchestrator, laptops: Laptops, is_sent: bool
 ) -> None:
     kims, lees = laptops
     await share_harbour(kims, lees)
@@ -318,8 +274,7 @@ async def test_own_words_in_a_shared_chat_stay_when_it_is_forgotten(
         assert (await texts_by_channel(lees.orchestrator)) == {
             "harbour": ["the report", "here it is", "and the figures?"]
         }
-    forgotten = {"operation": "delete", "channel": "harbour", "query": {"soft": False}}
-    assert (await elsewhere.run(forgotten))["success"]
+    await ask(elsewhere, "delete", "harbour", soft=False)
     await lees.exchange()
     await lees.exchange()
     copied = ["the report", "here it is"] if is_sent else []
@@ -328,7 +283,7 @@ async def test_own_words_in_a_shared_chat_stay_when_it_is_forgotten(
 
 
 async def test_a_chat_that_is_shared_after_a_machine_read_past_it_comes_whole(
-    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+    elsewhere: Orchestrator, laptops: Laptops
 ) -> None:
     kims, lees = laptops
     await kims.log("harbour", "the report", "here it is")
@@ -338,8 +293,7 @@ async def test_a_chat_that_is_shared_after_a_machine_read_past_it_comes_whole(
     for _ in range(2):
         await lees.exchange()
     for share_with, expected in (("nobody", {}), ("team", {"harbour": ["the report", "here it is"]})):
-        shared = {"operation": "share", "channel": "harbour", "query": {"with": share_with}}
-        assert (await kims.orchestrator.run(shared))["success"]
+        await kims.share("harbour", share_with)
         await kims.push()
         await lees.exchange()
         assert await texts_by_channel(lees.orchestrator) == {"lees": ["hello"], **expected}
@@ -347,46 +301,42 @@ async def test_a_chat_that_is_shared_after_a_machine_read_past_it_comes_whole(
     assert (await texts_by_channel(elsewhere)).keys() == {"harbour", "plans", "lees"}
 
 
-@pytest.mark.both_databases
 async def test_a_copy_of_a_chat_that_is_shared_no_more_is_not_sent_as_ones_own(
-    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+    elsewhere: Orchestrator, laptops: Laptops
 ) -> None:
     kims, lees = laptops
     await share_harbour(kims, lees)
     await lees.log("lees", "only mine")
     await lees.push()
-    withdrawn = {"operation": "share", "channel": "harbour", "query": {"with": "nobody"}}
-    assert (await kims.orchestrator.run(withdrawn))["success"]
+    await kims.share("harbour", "nobody")
     await kims.push()
     await elsewhere.registry.write(invalidate_feed_positions)  # as a restored backup or `ctxr db copy` does
     for laptop in (lees, kims, lees):
         await laptop.exchange()
-    sessions = (await elsewhere.run({"operation": "list", "query": {}}))["sessions"]
+    sessions = (await ask(elsewhere, "list"))["sessions"]
     assert {one["channel"]: one["owner"] for one in sessions} == {"harbour": "kim", "lees": "lee"}
     assert [one.get("shared_with") for one in sessions] == [None, None]
 
 
-@pytest.mark.both_databases
-@pytest.mark.parametrize("edit", [{"operation": "share", "query": {"with": "team"}}, {"operation": "delete"}])
+@pytest.mark.parametrize("edit", ["share", "delete"])
 async def test_an_edit_of_a_shared_chat_does_not_change_what_another_person_said_in_it_after_a_restore(
-    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop], edit: dict[str, Any]
+    elsewhere: Orchestrator, laptops: Laptops, edit: str
 ) -> None:
     kims, lees = laptops
     await share_harbour(kims, lees)
-    assert (await kims.orchestrator.run({"query": {}, **edit, "channel": "harbour"}))["success"]
+    await kims.ask(edit, "harbour", **{"with": "team"} if edit == "share" else {})
     await kims.push()
     await lees.pull()
     await lees.log("harbour", "and my salary?", start=5)
     await lees.push()
     await elsewhere.registry.write(invalidate_feed_positions)
     await lees.exchange()
-    sessions = (await elsewhere.run({"operation": "list", "query": {}}))["sessions"]
+    sessions = (await ask(elsewhere, "list"))["sessions"]
     assert [one.get("shared_with") for one in sessions if one["owner"] == "lee"] == [None]
 
 
-@pytest.mark.parametrize("edit", [{"operation": "share", "query": {"with": "team"}}, {"operation": "delete"}])
 async def test_an_edit_of_a_copy_of_a_shared_chat_does_not_change_what_another_person_said_in_it(
-    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop], edit: dict[str, Any]
+    elsewhere: Orchestrator, laptops: Laptops
 ) -> None:
     kims, lees = laptops
     await share_harbour(kims, lees)
@@ -395,23 +345,23 @@ async def test_an_edit_of_a_copy_of_a_shared_chat_does_not_change_what_another_p
     at_the_server = Orchestrator(elsewhere.registry.seen_by(Access("lee", Level.WRITE, owner="lee")))
     assert (await at_the_server.run(said_elsewhere))["success"]
     await lees.pull()
-    assert (await lees.orchestrator.run({"query": {}, **edit, "channel": "harbour"}))["success"]
+    await lees.share("harbour")
     assert "may not touch that channel" in str((await lees.push()).why)
-    sessions = (await elsewhere.run({"operation": "list", "query": {}}))["sessions"]
+    await lees.ask("delete", "harbour")
+    assert "may not touch that channel" in str((await lees.push()).why)
+    sessions = (await ask(elsewhere, "list"))["sessions"]
     assert {one["owner"]: one.get("shared_with") for one in sessions} == {"kim": "team", "lee": None}
 
 
-@pytest.mark.both_databases
 async def test_own_words_stay_when_another_person_deletes_a_chat_of_that_name(
-    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+    elsewhere: Orchestrator, laptops: Laptops
 ) -> None:
     kims, lees = laptops
     await lees.log("basket", "why does it lose items?", start=5)
-    shared = {"operation": "share", "channel": "basket", "query": {"with": "team"}}
-    assert (await lees.orchestrator.run(shared))["success"]
+    await lees.share("basket")
     await lees.push()
     await kims.log("basket", "what did I put in?")
-    assert (await lees.orchestrator.run({"operation": "delete", "channel": "basket", "query": {}}))["success"]
+    await lees.ask("delete", "basket")
     await lees.push()
     await kims.pull()
     await kims.push()
@@ -420,7 +370,7 @@ async def test_own_words_stay_when_another_person_deletes_a_chat_of_that_name(
 
 
 async def test_what_a_person_erased_goes_from_a_machine_that_gets_a_new_token_later(
-    elsewhere: Orchestrator, laptops: tuple[Laptop, Laptop]
+    elsewhere: Orchestrator, laptops: Laptops
 ) -> None:
     kims, _ = laptops
     await kims.log("diary", "nobody shall read this")
