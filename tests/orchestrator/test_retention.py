@@ -23,7 +23,7 @@ from registry.storage.tables import channel, conversation, execution
 from sources.base import Paths
 from tests.orchestrator.test_forgetting import run, traces
 
-pytestmark = [pytest.mark.anyio, pytest.mark.both_databases]
+pytestmark = pytest.mark.anyio
 
 
 async def say(orchestrator: Orchestrator, name: str, days: float, **more: Any) -> None:
@@ -43,6 +43,7 @@ async def kept(orchestrator: Orchestrator) -> list[str]:
     return sorted(session["channel"] for session in listed["sessions"])
 
 
+@pytest.mark.both_databases
 async def test_old_conversations_go_and_pinned_shared_and_remembered_ones_stay(orchestrator: Orchestrator) -> None:
     for name in ("otter", "pinned", "team", "for_a_while", "was_shared"):
         await say(orchestrator, name, 40)
@@ -66,6 +67,7 @@ async def test_old_conversations_go_and_pinned_shared_and_remembered_ones_stay(o
     assert again["error"]["code"] == "NOT_FOUND"
 
 
+@pytest.mark.both_databases
 async def test_a_policy_applies_only_to_the_projects_and_the_person_it_names(orchestrator: Orchestrator) -> None:
     places = {"in": "/srv/shop/web", "beside": "/srv/blog", "nowhere": None}
     for place, project in places.items():
@@ -126,6 +128,7 @@ async def test_a_server_whose_clock_is_far_ahead_applies_no_policy(
     assert "otter" in await kept(orchestrator)
 
 
+@pytest.mark.both_databases
 async def test_a_server_that_restarts_with_a_clock_far_ahead_applies_a_policy_only_after_one_by_command(
     orchestrator: Orchestrator, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -165,6 +168,7 @@ async def test_a_conversation_that_gets_a_message_meanwhile_is_kept(orchestrator
     assert await orchestrator.registry.write(lambda tx: lock_quiet(tx, policy, list(found))) == []
 
 
+@pytest.mark.both_databases
 async def test_an_expired_conversation_is_not_forgotten_elsewhere_and_no_backup_brings_it_back(
     orchestrator: Orchestrator, tmp_path: Path
 ) -> None:

@@ -133,20 +133,19 @@ async def test_a_korean_particle_after_a_secret_stays_and_the_mark_is_the_same(o
         assert answered == f"이 값 {mark}를 넣자"
 
 
-@pytest.mark.parametrize(
-    ("said", "kept"),
-    [
-        ("curl -s -u admin:k3yOfMine99 https://shop", "curl -s -u admin:[secret:password:XX] https://shop"),
-        ("deploy --db-password k3yOfMine99 --now", "deploy --db-password [secret:password:XX] --now"),
-        ("machine shop login ann password k3yOfMine99", "machine shop login ann password [secret:password:XX]"),
-        ("curl -u admin:$PASS https://shop", "curl -u admin:$PASS https://shop"),
-        ("deploy --password --now or --token token_file", "deploy --password --now or --token token_file"),
-    ],
-)
-async def test_a_password_in_a_command_is_a_secret(orchestrator: Orchestrator, said: str, kept: str) -> None:
-    await orchestrator.run(sent(said))
-    [text] = await texts_of(orchestrator)
-    assert re.sub(r":[0-9a-f]{2}\]", ":XX]", text) == kept
+COMMANDS = [
+    ("curl -s -u admin:k3yOfMine99 https://shop", "curl -s -u admin:[secret:password:XX] https://shop"),
+    ("deploy --db-password k3yOfMine99 --now", "deploy --db-password [secret:password:XX] --now"),
+    ("machine shop login ann password k3yOfMine99", "machine shop login ann password [secret:password:XX]"),
+    ("curl -u admin:$PASS https://shop", "curl -u admin:$PASS https://shop"),
+    ("deploy --password --now or --token token_file", "deploy --password --now or --token token_file"),
+]
+
+
+async def test_a_password_in_a_command_is_a_secret(orchestrator: Orchestrator) -> None:
+    await orchestrator.run(sent(*(said for said, _ in COMMANDS)))
+    texts = [re.sub(r":[0-9a-f]{2}\]", ":XX]", text) for text in await texts_of(orchestrator)]
+    assert texts == [kept for _, kept in COMMANDS]
 
 
 THROWN = "vT1xLw7RmY2uHs8NcE5pJd4AfGoXiK6tB0Zb3kQ9rWqD5eSn"
@@ -232,15 +231,13 @@ async def test_two_secrets_in_the_same_words_at_the_same_time_are_two_messages(o
     assert len(texts) == len(set(texts)) == 3
 
 
-@pytest.mark.parametrize("strange", [{"claimed": "mine"}, {"claimed": {"native_id": ["a"]}}, {"native_id": {"a": 1}}])
-async def test_context_of_a_message_does_not_exclude_other_messages(
-    orchestrator: Orchestrator, strange: dict[str, Any]
-) -> None:
-    for kind, beside in {"openai-key": strange, "aws-access-key": strange, "github-token": {}}.items():
-        messages = [{"role": "user", "text": f"use {PLANTED[kind]} here", **beside}]
-        answer = await orchestrator.run({"operation": "conversation_log", "channel": "c", "messages": messages})
-        assert answer["success"]
-        assert answer["new_count"] == 1
+async def test_context_of_a_message_does_not_exclude_other_messages(orchestrator: Orchestrator) -> None:
+    contexts: list[dict[str, Any]] = [{"claimed": "mine"}, {"claimed": {"native_id": ["a"]}}, {"native_id": {"a": 1}}]
+    for strange in contexts:
+        for kind, beside in {"openai-key": strange, "aws-access-key": strange, "github-token": {}}.items():
+            messages = [{"role": "user", "text": f"use {PLANTED[kind]} here", **beside}]
+            logged = {"operation": "conversation_log", "channel": str(strange), "messages": messages}
+            assert (await orchestrator.run(logged))["new_count"] == 1, (strange, kind)
 
 
 async def test_one_secret_from_hook_and_store_is_one_message(orchestrator: Orchestrator, tmp_path: Path) -> None:
@@ -272,23 +269,18 @@ async def registry_with_rules(database_url: str) -> Any:
     registry.close()
 
 
-@pytest.mark.parametrize(
-    "about",
-    [
+async def test_nothing_is_stored_of_a_conversation_that_a_rule_excludes(registry_with_rules: Orchestrator) -> None:
+    excluded: list[dict[str, Any]] = [
         {"source": "chatgpt"},
         {"metadata": {"project": "/home/me/diary/2026"}},
         {"channel": "hr_talks"},
         {"channel": "private_thoughts"},
         {"metadata": {"private": True}},
-    ],
-    ids=str,
-)
-async def test_nothing_is_stored_of_a_conversation_that_a_rule_excludes(
-    registry_with_rules: Orchestrator, about: dict[str, Any]
-) -> None:
-    answer = await registry_with_rules.run({**sent("the offer is ninety", "I see"), **about})
-    assert (answer["success"], answer["stored_ids"], answer["message_count"]) == (True, [], 2)
-    assert "This conversation is not stored" in answer["not_kept"]
+    ]
+    for about in excluded:
+        answer = await registry_with_rules.run({**sent("the offer is ninety", "I see"), **about})
+        assert (answer["success"], answer["stored_ids"], answer["message_count"]) == (True, [], 2), about
+        assert "This conversation is not stored" in answer["not_kept"]
     assert "ninety" not in "\n".join(rows_of(registry_with_rules.registry))
 
 
@@ -305,18 +297,17 @@ async def test_secrets_stay_in_a_project_that_is_not_masked(registry_with_rules:
     assert await texts_of(registry_with_rules) == ["AKIAQ3EGRTY7WZMNPL2X"]
 
 
-@pytest.mark.parametrize("kind", ["openai-key", "aws-access-key", "github-token", "secret"])
-async def test_a_title_cut_within_a_secret_holds_nothing_of_it(orchestrator: Orchestrator, kind: str) -> None:
-    secret = PLANTED[kind]
-    said = f"Why is SECRET_KEY='{secret}' refused?"
-    begin = said.index(secret)
-    for length in {*range(6, len(secret), 5), len(secret) - 1}:
-        channel = f"{kind} {length}"
-        title = f"{said[: begin + length]}…"
-        await orchestrator.run({**sent(said, channel=channel), "metadata": {"title": title}})
-    rows = "\n".join(rows_of(orchestrator.registry))
-    assert "Why is SECRET_KEY=" in rows
-    assert secret[:6] not in rows
+async def test_a_title_cut_within_a_secret_holds_nothing_of_it(orchestrator: Orchestrator) -> None:
+    for kind in ("openai-key", "aws-access-key", "github-token", "secret"):
+        secret = PLANTED[kind]
+        said = f"Why is SECRET_KEY='{secret}' refused?"
+        begin = said.index(secret)
+        for length in {*range(6, len(secret), 5), len(secret) - 1}:
+            title = f"{said[: begin + length]}…"
+            await orchestrator.run({**sent(said, channel=f"{kind} {length}"), "metadata": {"title": title}})
+        rows = "\n".join(rows_of(orchestrator.registry))
+        assert "Why is SECRET_KEY=" in rows
+        assert secret[:6] not in rows
 
 
 async def test_a_title_with_a_whole_secret_and_a_cut_one_holds_nothing_of_either(orchestrator: Orchestrator) -> None:
@@ -328,8 +319,7 @@ async def test_a_title_with_a_whole_secret_and_a_cut_one_holds_nothing_of_either
     assert second[:10] not in rows
 
 
-@pytest.mark.both_databases
-@pytest.mark.parametrize("renamed", [None, "Pushing"])
+@pytest.mark.parametrize("renamed", [pytest.param(None, marks=pytest.mark.both_databases), "Pushing"])
 @pytest.mark.parametrize("before", ["push with ", f"build with {PLANTED['openai-key']}, then push with "])
 async def test_a_cut_title_that_was_stored_unmasked_is_made_again(
     orchestrator: Orchestrator, before: str, renamed: str | None
