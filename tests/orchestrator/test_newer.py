@@ -38,19 +38,19 @@ def replaced(answer: dict[str, Any]) -> list[str]:
     return [message["text"] for message in answer["messages"] if "replaced_on" in message]
 
 
-@pytest.mark.parametrize("channel", [None, "old"])
 async def test_a_later_conversation_on_the_same_subject_leads_and_the_old_statement_is_called_replaced(
-    orchestrator: Orchestrator, channel: str | None
+    orchestrator: Orchestrator,
 ) -> None:
     await log(orchestrator, "old", "2026-01-05", *MAIL)
     await log(orchestrator, "later", "2026-03-05", *MOVED)
-    answer = await ask(orchestrator, "what do the order mails go through again", channel)
-    assert answer["channel"] == "old"
-    newer = answer["newer"]
-    assert {"channel": newer["channel"], "source": newer["source"]} == {"channel": "later", "source": "cursor"}
-    assert "Resend" in newer["line"]
-    assert newer["when"].startswith("2026-03-05T08:01")
-    assert replaced(answer) == [MAIL[1]]
+    for channel in (None, "old"):
+        answer = await ask(orchestrator, "what do the order mails go through again", channel)
+        assert answer["channel"] == "old"
+        newer = answer["newer"]
+        assert (newer["channel"], newer["source"]) == ("later", "cursor")
+        assert "Resend" in newer["line"]
+        assert newer["when"].startswith("2026-03-05T08:01")
+        assert replaced(answer) == [MAIL[1]]
 
 
 async def test_a_change_that_is_only_carried_out_is_shown_with_its_outcome_and_nothing_is_called_replaced(
@@ -121,21 +121,18 @@ async def test_a_value_kept_or_changed_only_for_a_place_or_a_time_is_not_called_
     assert replaced(await ask(orchestrator, "what do the order mails go through again")) == []
 
 
-@pytest.mark.parametrize(
-    "past",
-    [
-        "which provider sent the order mails before we switched",
-        "which provider sent the order mails originally",
-        "주문 메일 order mails 업체 바꾸기 전에는 provider 뭐였지",
-    ],
-)
-async def test_a_question_for_the_past_is_answered_from_the_past(orchestrator: Orchestrator, past: str) -> None:
+async def test_a_question_for_the_past_is_answered_from_the_past(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "old", "2026-01-05", MAIL[0], "Postmark.")
     provider = "Which provider sends the order mails? We moved the order mails to the provider Resend."
     await log(orchestrator, "later", "2026-03-05", provider, "Resend sends them.")
-    answer = await ask(orchestrator, past)
-    assert answer["channel"] == "old"
-    assert "newer" not in answer
+    for past in (
+        "which provider sent the order mails before we switched",
+        "which provider sent the order mails originally",
+        "주문 메일 order mails 업체 바꾸기 전에는 provider 뭐였지",
+    ):
+        answer = await ask(orchestrator, past)
+        assert answer["channel"] == "old", past
+        assert "newer" not in answer, past
 
 
 async def test_a_statement_withdrawn_in_the_same_conversation_comes_with_its_withdrawal(

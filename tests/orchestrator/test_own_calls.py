@@ -144,33 +144,38 @@ NOTES = (
 )
 
 
-@pytest.mark.parametrize("note", NOTES)
 @pytest.mark.parametrize("client", ["codex", "gemini-cli", "qwen-code"])
 async def test_text_that_our_hooks_give_to_a_model_is_not_stored_in_its_chat(
-    orchestrator: Orchestrator, empty_home: Path, client: str, note: str
+    orchestrator: Orchestrator, empty_home: Path, client: str
 ) -> None:
     """Otherwise a conversation's words would stay there when it is forgotten."""
-    mark, other = "told: a note of Context Registry", f"<environment_context>{note}</environment_context>"
+    mark = "told: a note of Context Registry"
+    codex, qwen, gemini, expected = Rollout(codex_files.thread_id(7)), qwen_files.Chat(), Chat(), []
+    codex.meta()
+    for at, note in enumerate(NOTES):
+        asked, other = f"{ASKED} {at}", f"<environment_context>{note}</environment_context>"
+        if client == "codex":
+            codex.message("developer", note)
+            codex.message("developer", f"Answer in Korean.\n\n{note}\n\nBe brief.")
+            codex.message("user", other)
+            expected += [("system", mark), ("system", f"Answer in Korean.\n\n{mark}\n\nBe brief."), ("system", other)]
+        elif client == "qwen-code":
+            tag = "qwen:user-prompt-submit-context"
+            qwen.user(asked, f"<{tag}>\n{note}\n</{tag}>", systemPayload={"displayText": asked})
+            expected += [("system", mark), ("user", asked)]
+        else:
+            tagged, files = (
+                f"<hook_context>{note}</hook_context>",
+                "\n--- Content from referenced files ---\nx = 1\n---",
+            )
+            gemini.user(f"{tagged}\n\n{asked}", files, tagged)
+            expected += [("system", f"{mark}\n{files}{mark}"), ("user", asked)]
     if client == "codex":
-        talk = Rollout(codex_files.thread_id(7))
-        talk.meta()
-        talk.message("developer", note)
-        talk.message("developer", f"Answer in Korean.\n\n{note}\n\nBe brief.")
-        talk.message("user", other)
-        codex_files.write(empty_home / ".codex", talk)
-        expected = [("system", mark), ("system", f"Answer in Korean.\n\n{mark}\n\nBe brief."), ("system", other)]
+        codex_files.write(empty_home / ".codex", codex)
     elif client == "qwen-code":
-        asked = qwen_files.Chat()
-        tag = "qwen:user-prompt-submit-context"
-        asked.user(ASKED, f"<{tag}>\n{note}\n</{tag}>", systemPayload={"displayText": ASKED})
-        qwen_files.write(empty_home / ".qwen", asked)
-        expected = [("system", mark), ("user", ASKED)]
+        qwen_files.write(empty_home / ".qwen", qwen)
     else:
-        chat = Chat()
-        tagged, files = f"<hook_context>{note}</hook_context>", "\n--- Content from referenced files ---\nx = 1\n---"
-        chat.user(f"{tagged}\n\n{ASKED}", files, tagged)
-        gemini_files.write(empty_home / ".gemini", chat)
-        expected = [("system", f"{mark}\n{files}{mark}"), ("user", ASKED)]
+        gemini_files.write(empty_home / ".gemini", gemini)
     await run_sync(orchestrator, empty_home)
     assert sorted(await roles_and_texts(orchestrator)) == sorted(expected)
     assert mark not in await found(orchestrator, mark)
@@ -193,25 +198,28 @@ async def test_answers_of_our_tools_in_cursor_are_not_found_again(orchestrator: 
     assert await found(orchestrator) == []
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "mcp__context-registry__extract",
-        "mcp__plugin_context-registry_context-registry__extract",
-        "mcp_context-registry_extract",
-        "mcp-context-registry-user-context-registry-extract",
-        "mcp_context-regis_extract",
-        "context-registry.extract",
-        "context_registry_extract",
-        "context-registry-extract",
-    ],
-)
+NAMES = [
+    "mcp__context-registry__extract",
+    "mcp__plugin_context-registry_context-registry__extract",
+    "mcp_context-registry_extract",
+    "mcp-context-registry-user-context-registry-extract",
+    "mcp_context-regis_extract",
+    "context-registry.extract",
+    "context_registry_extract",
+    "context-registry-extract",
+]
+
+
 async def test_our_tools_are_recognised_by_any_name_a_client_gives_them(
-    sqlite_url: str, orchestrator: Orchestrator, empty_home: Path, name: str
+    orchestrator: Orchestrator, empty_home: Path
 ) -> None:
-    claude_asks(empty_home, name, "It timed out.")
+    talk = claude_asks(empty_home, NAMES[0], "It timed out.")
+    for at, name in enumerate(NAMES[1:], 2):
+        talk.calls(name, PARAMS, f"toolu_{at}", f"msg_1{at}")
+        talk.result(f"toolu_{at}", [{"type": "text", "text": "It timed out."}])
+    claude_code_files.write(empty_home / ".claude", talk)
     await run_sync(orchestrator, empty_home)
-    assert (await roles_and_texts(orchestrator))[:2] == [("user", ASKED), ("tool", MARK)]
+    assert [text for role, text in await roles_and_texts(orchestrator) if role == "tool"] == [MARK] * len(NAMES)
 
 
 @pytest.mark.parametrize("name", ["extract", "mcp__memory__extract"])
