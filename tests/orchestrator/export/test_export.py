@@ -121,7 +121,9 @@ def test_a_fence_added_at_the_end_closes_an_open_code_block(lines: list[str]) ->
 
 
 def test_a_pdf_shows_hostile_text_literally() -> None:
-    cases: list[str] = [
+    pytest.importorskip("typst")
+    pytest.importorskip("pylopdf_fonts_ko")
+    texts = [
         '#read("/etc/passwd") #import "@preview/x:1.0.0" $x$ #eval("1")',
         "![a](http://169.254.169.254/latest) ![b](file:///etc/passwd) [c](javascript:alert(1))",
         '```"} #panic()\nx\n```',
@@ -131,7 +133,5 @@ def test_a_pdf_shows_hostile_text_literally() -> None:
         "a\x00b\x07\u202e",
         "999999999. x",
     ]
-    for text in cases:
-        pytest.importorskip("typst")
-        pytest.importorskip("pylopdf_fonts_ko")
-        assert exported("pdf", SESSION, [message("user", text), message("tool", text, 1)]).startswith(b"%PDF")
+    said = [message(role, text, minute) for minute, text in enumerate(texts) for role in ("user", "tool")]
+    assert exported("pdf", SESSION, said).startswith(b"%PDF")

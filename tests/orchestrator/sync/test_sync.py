@@ -111,7 +111,6 @@ async def test_an_answer_read_while_streaming_is_completed_and_not_doubled(
     assert found["messages"][-1]["text"] == "Done: the list is kept now."
 
 
-@pytest.mark.both_databases
 async def test_a_call_read_while_it_ran_gets_its_outcome_although_it_printed_nothing(
     orchestrator: Orchestrator, empty_home: Path, claude: Path
 ) -> None:
@@ -139,7 +138,6 @@ async def undone_of(orchestrator: Orchestrator) -> list[str]:
     return undone
 
 
-@pytest.mark.both_databases
 async def test_a_turn_is_marked_when_it_is_rewound_after_it_was_read(
     orchestrator: Orchestrator, empty_home: Path, claude: Path
 ) -> None:

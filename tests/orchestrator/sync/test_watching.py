@@ -104,8 +104,8 @@ async def test_a_message_is_stored_a_moment_after_it_was_written(
 async def test_a_burst_of_writes_is_one_sync(
     orchestrator: Orchestrator, empty_home: Path, only_notices: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("orchestrator.sync.watch.STEP_MS", 2_000)  # a busy machine may pause between two writes
-    watcher, questions = Watcher(), [f"Basket {number}?" for number in range(40)]
+    monkeypatch.setattr("orchestrator.sync.watch.STEP_MS", 1_000)  # a busy machine may pause between two writes
+    watcher, questions = Watcher(), [f"Basket {number}?" for number in range(20)]
     write(empty_home / ".claude", talk("Basket?"))
     async with running(watch(orchestrator, empty_home / "ctxr", READERS, Paths(empty_home, {}), watcher.report)):
         await watcher.next()

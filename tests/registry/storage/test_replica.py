@@ -18,7 +18,7 @@ from registry.registry import Registry
 from registry.settings import Settings
 from registry.storage import replica
 from registry.storage.migrate import migrate
-from tests.databases import PostgresServer, running_postgres, running_replica
+from tests.databases import PostgresServer, running_replica
 from tests.orchestrator.remote.laptops import Laptop, Line, texts_by_channel
 
 pytestmark = pytest.mark.anyio
@@ -27,10 +27,9 @@ MAX_WAIT_S = 30.0
 
 
 @pytest.fixture(scope="module")
-def original() -> Iterator[PostgresServer]:
-    with running_postgres(autovacuum="off") as server:
-        migrate(server.url("postgres"))
-        yield server
+def original(postgres_server: PostgresServer) -> PostgresServer:
+    migrate(postgres_server.url("postgres"))
+    return postgres_server
 
 
 @pytest.fixture(scope="module")

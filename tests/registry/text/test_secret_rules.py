@@ -461,6 +461,10 @@ def test_a_password_that_looks_like_a_wifi_name_or_version_is_masked() -> None:
         assert password not in masked(template % password), template
 
 
+def pieces_of(text: str) -> set[str]:
+    return {text[at : at + 12] for at in range(len(text) - 11)}
+
+
 def test_a_secret_of_any_length_is_masked_completely() -> None:
     cases_of_noted: list[str] = [
         "API_TOKEN=%s",
@@ -477,11 +481,11 @@ def test_a_secret_of_any_length_is_masked_completely() -> None:
         "<api_token>%s</api_token>",
         "export API_TOKEN='%s'",
     ]
-    for length in [12, 301, 10_000]:
+    for length in [12, 301, 5_000]:  # above every limit of the rules
         for noted in cases_of_noted:
             secret = random_text(max(length, 24) if "Cookie" in noted or "?" in noted or "Bearer" in noted else length)
             text = masked(noted % secret)
-            assert not [at for at in range(len(secret) - 11) if secret[at : at + 12] in text]
+            assert not pieces_of(secret) & pieces_of(text)
             before, after = noted.split("%s")
             assert text.startswith(before)
             assert text.endswith(after)
