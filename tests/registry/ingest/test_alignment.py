@@ -24,54 +24,31 @@ def new_ones(stored: str, sent: str) -> str:
     return "".join(letter if place is None else "." for letter, place in zip(sent, found, strict=True))
 
 
-def test_the_whole_conversation_sent_again_adds_only_its_end() -> None:
-    assert new_ones("AaBb", "AaBbCc") == "....Cc"
+SENT_AGAIN = {
+    "the whole conversation": [("AaBb", "AaBbCc", "....Cc"), ("AaBb", "AaBb", "....")],
+    "the last turns": [("AaBbCc", "BbCcDd", "....Dd")],
+    "a delayed retry of an older call": [("AaBbCcDd", "BbCc", "....")],
+    "three times continue": [
+        *(("", "CoCoCo", "CoCoCo"), ("CoCoCo", "CoCoCo", "......")),
+        *(("CoCoCo", "CoCoCoCo", "......Co"), ("CoCo", "oCoCo", "...Co")),
+    ],
+    "a regenerated answer": [
+        *(("AaBb", "AaBx", "...x"), ("AaBb", "Bx", ".x")),
+        *(("AaBbCc", "AxBbCc", ".x...."), ("AaBb", "Ax", ".x")),
+    ],
+    "an edited early turn": [("AaBbCcDd", "AaBbXx", "....Xx")],
+    "a beginning that is logged late": [("CcDd", "AaBbCcDd", "AaBb....")],
+    "a question asked again turns later": [("AaRpBb", "Rf", "Rf")],
+    "a resend without some messages": [("AaBbCcDd", "AaCcDdEe", "......Ee")],
+    "tool messages in between": [("AtttaBtb", "AaBbCc", "....Cc")],
+}
+"""Stored messages, sent ones, and those recognised as new."""
 
 
-def test_the_last_turns_sent_again_add_only_what_follows_them() -> None:
-    assert new_ones("AaBbCc", "BbCcDd") == "....Dd"
-
-
-def test_a_conversation_sent_unchanged_adds_nothing() -> None:
-    assert new_ones("AaBb", "AaBb") == "...."
-
-
-def test_a_delayed_retry_of_an_older_call_adds_nothing() -> None:
-    assert new_ones("AaBbCcDd", "BbCc") == "...."
-
-
-def test_three_times_continue_stay_three_messages_when_resent() -> None:
-    assert new_ones("", "CoCoCo") == "CoCoCo"
-    assert new_ones("CoCoCo", "CoCoCo") == "......"
-    assert new_ones("CoCoCo", "CoCoCoCo") == "......Co"
-    assert new_ones("CoCo", "oCoCo") == "...Co"
-
-
-def test_a_regenerated_answer_is_new_and_its_question_is_not() -> None:
-    assert new_ones("AaBb", "AaBx") == "...x"
-    assert new_ones("AaBb", "Bx") == ".x"
-    assert new_ones("AaBbCc", "AxBbCc") == ".x...."
-    assert new_ones("AaBb", "Ax") == ".x"
-
-
-def test_an_edited_early_turn_is_new_and_the_turns_before_it_are_known() -> None:
-    assert new_ones("AaBbCcDd", "AaBbXx") == "....Xx"
-
-
-def test_a_beginning_that_is_logged_late_is_added() -> None:
-    assert new_ones("CcDd", "AaBbCcDd") == "AaBb...."
-
-
-def test_a_question_asked_again_turns_later_is_a_new_question() -> None:
-    assert new_ones("AaRpBb", "Rf") == "Rf"
-
-
-def test_a_resend_without_some_messages_adds_nothing() -> None:
-    assert new_ones("AaBbCcDd", "AaCcDdEe") == "......Ee"
-
-
-def test_tool_messages_in_between_do_not_hinder_recognition() -> None:
-    assert new_ones("AtttaBtb", "AaBbCc") == "....Cc"
+def test_only_new_messages_of_a_resend_are_new() -> None:
+    for what, cases in SENT_AGAIN.items():
+        for stored, sent, new in cases:
+            assert new_ones(stored, sent) == new, what
 
 
 def test_repeated_text_with_a_later_time_is_a_new_turn() -> None:
@@ -81,15 +58,12 @@ def test_repeated_text_with_a_later_time_is_a_new_turn() -> None:
     assert recognise(stored, spoken("Rp", [4, 5])) == [2, 3]
     assert recognise(stored, spoken("Rp")) == [2, 3]
 
+    assert recognise(spoken("RpBbCc", [1, 2, 3, 4, 5, 6]), spoken("Rf", [7, 8])) == [None, None]
+
 
 def test_equal_messages_are_told_apart_by_time() -> None:
     stored = spoken("CoCoCo", [1, 2, 3, 4, 5, 6])
     assert recognise(stored, spoken("Cox", [1, 2, 9])) == [0, 1, None]
-
-
-def test_a_repeated_question_with_a_new_answer_is_not_the_first_turn() -> None:
-    stored = spoken("RpBbCc", [1, 2, 3, 4, 5, 6])
-    assert recognise(stored, spoken("Rf", [7, 8])) == [None, None]
 
 
 def test_ten_thousand_messages_with_two_changed_answers_are_recognised_fast() -> None:

@@ -16,11 +16,10 @@ from registry.storage.records.extract_results import save_result
 from registry.storage.tables import channel, conversation, extract_result
 from tests.registry.ingest.chats import BASKET, NINE, Chat, Turn, links
 
-pytestmark = pytest.mark.both_databases
-
 VAGUE = Turn("continue", "Where were we?")
 
 
+@pytest.mark.both_databases
 def test_title_owner_and_extract_results_move_to_the_merged_channel(engine: Engine) -> None:
     chat = Chat(engine, [VAGUE, *BASKET])
     chat.read_store(len(chat.turns))

@@ -18,8 +18,6 @@ from registry.storage.tables import conversation
 from tests.registry.ingest.chats import BASKET, NINE, PROJECT, Chat, channels, stored_once, texts_in
 from tests.registry.ingest.statements import statements
 
-pytestmark = pytest.mark.both_databases
-
 
 def session(number: int, *more: Message) -> Session:
     at = NINE + timedelta(days=7 * number)
@@ -33,6 +31,7 @@ def ingest(engine: Engine, sessions: Sequence[Session]) -> list[Saved]:
         return ingest_all(WriteTransaction(ReadTransaction(connection)), "cursor", sessions)
 
 
+@pytest.mark.both_databases
 def test_thirty_new_sessions_take_no_more_statements_than_two(engine: Engine) -> None:
     ingest(engine, [session(0)])
     counts = []
@@ -48,6 +47,7 @@ def test_thirty_new_sessions_take_no_more_statements_than_two(engine: Engine) ->
         assert texts_in(engine, row)[1] == ("assistant", f"To shelf {number}.")
 
 
+@pytest.mark.both_databases
 def test_a_new_session_is_found_by_its_text_and_title(engine: Engine) -> None:
     stored = ingest(engine, [session(1), session(2)])
     with engine.begin() as connection:
@@ -91,6 +91,7 @@ def test_a_session_logged_by_tool_before_becomes_the_same_channel(engine: Engine
     assert [texts_in(engine, row) for row in stored] == [stored_once(BASKET)]
 
 
+@pytest.mark.both_databases
 def test_a_question_answered_by_extract_is_not_indexed(engine: Engine) -> None:
     call = Message(Role.TOOL, "extract", more={"tool": {"name": "mcp__context-registry__extract", "params": {}}})
     stored = ingest(engine, [session(1, call), session(2)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import count, permutations
@@ -13,10 +13,6 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, select
 
 from registry.domain import Message, Role
-from registry.storage.connections import create_database_engine
-from registry.storage.conversations.messages import delete_message
-from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.migrate import migrate_engine
 from registry.storage.tables import conversation
 from tests.registry.ingest.chats import BASKET, NINE, Chat, Turn, channels, links, stored_once, texts_in
 
@@ -167,7 +163,6 @@ def test_two_chats_with_the_same_questions_are_told_apart_by_their_answers(engin
     assert len(channels(engine)) == 2
 
 
-@pytest.mark.both_databases
 def test_a_chat_that_may_be_either_of_two_sessions_is_linked_to_both(engine: Engine) -> None:
     one, other = Chat(engine, BASKET, "one"), Chat(engine, BASKET, "two", "c-2")
     one.read_store(3)
@@ -186,17 +181,6 @@ def test_a_fork_is_linked_not_merged(engine: Engine) -> None:
     assert links(engine, "fork") == ["cursor_session_20260504_090000"]
 
 
-def test_a_message_deleted_in_one_of_two_channels_is_deleted_after_they_merge(engine: Engine) -> None:
-    chat = Chat(engine, VAGUE)
-    chat.read_store(4)
-    [first_id, _] = chat.log(1)
-    with engine.begin() as connection:
-        delete_message(WriteTransaction(ReadTransaction(connection)), first_id)
-    chat.log(4)
-    [row] = channels(engine)
-    assert texts_in(engine, row) == stored_once(VAGUE)[1:]
-
-
 @pytest.mark.both_databases
 def test_a_paraphrased_answer_is_added_once(engine: Engine) -> None:
     chat = Chat(engine, BASKET)
@@ -209,7 +193,6 @@ def test_a_paraphrased_answer_is_added_once(engine: Engine) -> None:
     assert len(texts_in(engine, row)) == 7
 
 
-@pytest.mark.both_databases
 def test_an_answer_shortened_in_two_ways_is_one_after_the_full_text_arrives(engine: Engine) -> None:
     chat = Chat(engine, BASKET)
     for words in (4, 6):
@@ -306,14 +289,6 @@ def deliveries(draw: st.DrawFn, tags: tuple[str, ...]) -> tuple[dict[str, list[T
         moves[tag] = [(tag, who, by_way[who].pop(0), draw(st.sampled_from([1000, 6]))) for who in order]
     turns = draw(st.permutations([tag for tag in tags for _ in moves[tag]]))
     return chats, [moves[tag].pop(0) for tag in turns]
-
-
-@pytest.fixture(scope="module")
-def shared_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    opened = create_database_engine(f"sqlite:///{tmp_path_factory.mktemp('chats') / 'registry.db'}")
-    migrate_engine(opened)
-    yield opened.execution_options(write=True)
-    opened.dispose()
 
 
 @pytest.mark.slow

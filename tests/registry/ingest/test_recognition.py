@@ -136,7 +136,6 @@ def test_equal_texts_of_two_requests_stay_two_if_the_store_has_only_the_first(tx
     assert texts(tx) == ["continue"] * 2
 
 
-@pytest.mark.both_databases
 def test_a_shortened_message_is_recognised_after_a_hook_sent_it(tx: WriteTransaction) -> None:
     name, _ = ingest_from_hook(tx, "cursor", Session("c-1", tuple(by_hook(each, "r0") for each in STORED)))
     turn = (
@@ -195,7 +194,6 @@ def test_an_answer_longer_than_the_stores_is_not_taken_for_a_shortened_one(tx: W
     assert texts(tx) == [QUESTION, ANSWER, longer[1].text, *(each.text for each in STORED[2:])]
 
 
-@pytest.mark.both_databases
 def test_an_emptied_channel_takes_more_messages_than_one_query_reads(tx: WriteTransaction) -> None:
     send(tx, STORED)
     tx.execute(conversation.delete())

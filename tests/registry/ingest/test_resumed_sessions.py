@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, select
@@ -15,11 +13,9 @@ from sqlalchemy import Engine, select
 from registry.domain import Message, Role, Session, digest_of, new_id
 from registry.ingest.from_client import ingest_from_client
 from registry.ingest.from_hook import ingest_from_hook
-from registry.storage.connections import create_database_engine
 from registry.storage.conversations.channels import find_channel
 from registry.storage.conversations.references import add_alias
 from registry.storage.database import ReadTransaction, WriteTransaction
-from registry.storage.migrate import migrate_engine
 from registry.storage.records.extract_results import RESUMED, save_result
 from registry.storage.tables import channel, conversation
 from tests.registry.ingest.chats import NINE, Turn
@@ -86,17 +82,11 @@ def resume(tx: WriteTransaction, session_id: str) -> None:
                 timestamp=NINE + timedelta(hours=1))  # fmt: skip
 
 
-@pytest.fixture
-def engine(sqlite_url: str) -> Iterator[Engine]:
-    opened = create_database_engine(sqlite_url)
-    migrate_engine(opened)
-    yield opened.execution_options(write=True)
-    opened.dispose()
-
-
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), talks=st.lists(TURNS, min_size=2, max_size=4))
-def test_each_clients_messages_are_stored_once(engine: Engine, data: st.DataObject, talks: list[list[Turn]]) -> None:
+def test_each_clients_messages_are_stored_once(
+    shared_engine: Engine, data: st.DataObject, talks: list[list[Turn]]
+) -> None:
     sessions = [
         Resumed(client, f"session-{at}-{client}", turns, NINE + timedelta(hours=2, seconds=at))
         for at, (client, turns) in enumerate(zip(CLIENTS, talks, strict=False))
@@ -105,7 +95,7 @@ def test_each_clients_messages_are_stored_once(engine: Engine, data: st.DataObje
         (at, way, n) for at, one in enumerate(sessions) for n in range(2 * len(one.turns)) for way in ("hook", "read")
     ]
     order = data.draw(st.permutations([step for step in steps if data.draw(st.booleans())]))
-    with engine.connect() as connection:
+    with shared_engine.connect() as connection:
         tx = WriteTransaction(ReadTransaction(connection))
         ingest_from_client(tx, "claude-code", Session("original", tuple(original())))
         tx.execute(conversation.update().values(channel="original"))

@@ -100,7 +100,7 @@ def read_after_copy(chat: Chat) -> int:
 def test_a_long_conversation_takes_no_more_statements_than_a_short_one(
     engine: Engine, work: Callable[[Chat], int]
 ) -> None:
-    few, many = long_chat(engine, 8), long_chat(engine, 80)
+    few, many = long_chat(engine, 8), long_chat(engine, 40)
     assert work(many) <= work(few) <= 60
     for chat in (few, many):
         [row] = [each for each in channels(engine) if each.project_path == chat.project]
