@@ -11,8 +11,9 @@ from registry.registry import Registry
 pytestmark = [pytest.mark.anyio, pytest.mark.both_databases]
 
 
-async def test_recall_figures_name_the_longest_and_most_recalled_chats_hours_and_tokens(database_url: str) -> None:
-    registry = Registry(database_url)
+async def test_recall_figures_name_the_longest_and_most_recalled_chats_hours_and_tokens(
+    registry: Registry,
+) -> None:
     orchestrator = Orchestrator(registry)
     for channel, count in (("long", 3), ("never recalled", 2), ("short", 1)):
         messages = [
@@ -33,4 +34,3 @@ async def test_recall_figures_name_the_longest_and_most_recalled_chats_hours_and
     assert {one["hour"]: one["messages"] for one in figures["hours"] if one["messages"]} == {8: 6}
     assert figures["tokens"]["delivered"] > 0
     assert figures["tokens"]["kept"] > 0
-    registry.close()

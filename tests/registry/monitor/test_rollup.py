@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -20,10 +21,22 @@ from registry.storage.records import executions
 from registry.storage.records.executions import Execution, list_executions
 from registry.storage.records.extract_results import list_results
 from tests.registry.monitor.test_statistics import START, make_runs, record, statistics
+from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio
 MIDDLE = START.replace(second=0) + timedelta(hours=2)
 """A full hour, at two thirds of 300 runs."""
+
+
+async def three_hundred_runs(orchestrator: Orchestrator) -> None:
+    await record(orchestrator.registry, list(map(with_rounded_duration, make_runs(300))))
+
+
+@pytest.fixture
+async def filled(seeded: Seeded) -> AsyncIterator[Registry]:
+    registry = Registry(await seeded(three_hundred_runs))
+    yield registry
+    registry.close()
 
 
 async def count_executions(registry: Registry) -> int:
@@ -41,7 +54,6 @@ def with_rounded_duration(run: Execution) -> Execution:
     return Execution(**fields | {"duration_ms": float(f"{run.duration_ms:.1e}")})
 
 
-@pytest.mark.both_databases
 async def test_a_run_that_began_at_the_very_instant_of_the_limit_is_kept(registry: Registry) -> None:
     await record(registry, make_runs(2))
     assert await registry.write(lambda tx: roll_up(tx, START, 10)) == 0
@@ -50,20 +62,19 @@ async def test_a_run_that_began_at_the_very_instant_of_the_limit_is_kept(registr
 
 
 @pytest.mark.both_databases
-async def test_figures_are_the_same_before_and_after(registry: Registry) -> None:
+async def test_figures_are_the_same_before_and_after(filled: Registry) -> None:
     periods: list[dict[str, Any]] = [{}, {"from_": START.replace(second=0), "to": MIDDLE + timedelta(minutes=20)}]
     queries = [{"bucket_s": bucket_s, **period} for bucket_s in (60, 3600, 86_400) for period in periods]
-    await record(registry, list(map(with_rounded_duration, make_runs(300))))
-    figures = [await statistics(registry, **each) for each in queries]
-    assert await roll_up_before_middle(registry) == 194
+    figures = [await statistics(filled, **each) for each in queries]
+    assert await roll_up_before_middle(filled) == 194
     for each, before in zip(queries, figures, strict=True):
-        after = await statistics(registry, **each)
+        after = await statistics(filled, **each)
         assert after.pop("rolled_up") == 194
         series = after.pop("series"), before.pop("series")
         assert after == before
         by_hour = [sum_by_hour_or_day(some, max(each["bucket_s"], 3600)) for some in series]
         assert by_hour[0] == pytest.approx(by_hour[1])
-        first_hour = await statistics(registry, **{**each, "to": START + timedelta(minutes=5)})
+        first_hour = await statistics(filled, **{**each, "to": START + timedelta(minutes=5)})
         assert 0 < first_hour["rolled_up"] < 194
 
 
@@ -77,12 +88,11 @@ def sum_by_hour_or_day(series: list[dict[str, Any]], bucket_s: int) -> dict[str,
     return found
 
 
-async def test_rolling_up_in_batches_gives_the_same_totals(registry: Registry) -> None:
-    await record(registry, make_runs(300))
-    batches = [await roll_up_before_middle(registry, 50) for _ in range(5)]
+async def test_rolling_up_in_batches_gives_the_same_totals(filled: Registry) -> None:
+    batches = [await roll_up_before_middle(filled, 50) for _ in range(5)]
     assert batches == [50, 50, 50, 44, 0]
-    assert await count_executions(registry) == 106
-    figures = await statistics(registry)
+    assert await count_executions(filled) == 106
+    figures = await statistics(filled)
     assert figures["total"]["count"] == 300
     assert sum(point["count"] for point in figures["series"]) == 300
 
@@ -96,27 +106,25 @@ async def test_a_late_record_is_added_to_its_rolled_up_hour(registry: Registry) 
     assert (total["count"], total["p99_ms"]) == (2, max(first.duration_ms, second.duration_ms))
 
 
-async def test_an_interrupted_rollup_neither_loses_nor_doubles_runs(registry: Registry) -> None:
-    await record(registry, make_runs(300))
-    before = (await statistics(registry))["total"]
+async def test_an_interrupted_rollup_neither_loses_nor_doubles_runs(filled: Registry) -> None:
+    before = (await statistics(filled))["total"]
 
     def cut_off(tx: WriteTransaction) -> None:
         roll_up(tx, MIDDLE, 100)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        await registry.write(cut_off)
-    assert await count_executions(registry) == 300
-    assert (await statistics(registry))["total"] == before
+        await filled.write(cut_off)
+    assert await count_executions(filled) == 300
+    assert (await statistics(filled))["total"] == before
 
 
-async def test_concurrent_rollups_count_each_run_once(registry: Registry) -> None:
-    await record(registry, make_runs(300))
-    done = await asyncio.gather(*(roll_up_before_middle(registry, 60) for _ in range(6)))
-    while more := await roll_up_before_middle(registry):
+async def test_concurrent_rollups_count_each_run_once(filled: Registry) -> None:
+    done = await asyncio.gather(*(roll_up_before_middle(filled, 60) for _ in range(6)))
+    while more := await roll_up_before_middle(filled):
         done.append(more)
     assert sum(done) == 194
-    assert (await statistics(registry))["total"]["count"] == 300
+    assert (await statistics(filled))["total"]["count"] == 300
 
 
 @pytest.mark.both_databases

@@ -23,7 +23,7 @@ from tests.sources.gemini import gemini_files as gemini
 from tests.sources.goose import goose_files as goose
 from tests.sources.opencode import opencode_files as opencode
 
-pytestmark = [pytest.mark.anyio, pytest.mark.both_databases]
+pytestmark = pytest.mark.anyio
 
 
 def write_claude_code(home: Path) -> None:
@@ -135,7 +135,6 @@ CLIENTS = {
     "opencode": (write_opencode, (1, 70, 45, 7, 0)),
     "copilot-cli": (write_copilot, (1, 100, 60, 700, 100)),
 }
-EVERYTHING: dict[str, Any] = {"operation": "usage", "query": {"by": "client"}}
 
 
 @pytest.fixture
@@ -164,6 +163,7 @@ def sums(row: dict[str, Any]) -> tuple[int, ...]:
 KINDS = ("input", "output", "cache_read", "cache_write")
 
 
+@pytest.mark.both_databases
 async def test_each_clients_tokens_are_counted_once_by_client_and_day(
     orchestrator: Orchestrator, empty_home: Path
 ) -> None:
@@ -203,6 +203,7 @@ async def test_costs_follow_the_models_prices_and_models_without_a_price_are_nam
     assert found["total"]["cost_usd"] == pytest.approx(costs["claude-opus-4-5"] + costs["claude-haiku-4-5"])
 
 
+@pytest.mark.both_databases
 async def test_a_fork_shows_its_whole_usage_and_totals_count_the_copied_part_once(
     orchestrator: Orchestrator, empty_home: Path
 ) -> None:
@@ -247,6 +248,7 @@ async def test_counts_that_are_not_numbers_are_ignored(orchestrator: Orchestrato
     assert sums((await usage(orchestrator))["total"])[2] <= 1
 
 
+@pytest.mark.both_databases
 async def test_an_access_token_for_one_channel_sees_only_its_usage(orchestrator: Orchestrator) -> None:
     for channel, count in (("mine", 5), ("yours", 70)):
         message = {"role": "assistant", "text": "Hi.", "usage": {"output_tokens": count}}

@@ -103,7 +103,7 @@ async def test_nothing_is_similar_while_many_messages_are_not_embedded(registry:
 
 async def test_vectors_saved_one_by_one_are_found_like_those_saved_at_once(registry: Registry) -> None:
     model = await model_of(registry)
-    for i in range(40):
+    for i in range(12):
         await say(registry, f"c{i}", 1)
         await embed(registry, model)
         assert (await similar_to(registry, model, direction(i + 1)))[0] == i + 1
