@@ -13,8 +13,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.both_databases]
 HOME, PORT, NAME = "http://127.0.0.1:8765", "http://127.0.0.1:9999", "https://memory.example.org"
 
 
-async def test_progress_stays_under_the_registrys_first_address(database_url: str) -> None:
-    registry = Registry(database_url)
+async def test_progress_stays_under_the_registrys_first_address(registry: Registry) -> None:
 
     def meet(tx: WriteTransaction) -> list[str]:
         note_answer(tx, HOME, place=7)
@@ -28,11 +27,9 @@ async def test_progress_stays_under_the_registrys_first_address(database_url: st
 
     assert await registry.read(places) == [7, 7, 7]
     assert await registry.read(lambda tx: sync_progress(tx, "two").place) == 0
-    registry.close()
 
 
-async def test_another_registry_at_the_same_address_begins_without_progress(database_url: str) -> None:
-    registry = Registry(database_url)
+async def test_another_registry_at_the_same_address_begins_without_progress(registry: Registry) -> None:
 
     def meet(tx: WriteTransaction) -> list[str]:
         for address, place in ((HOME, 7), (PORT, 8)):  # stored before registries had ids
@@ -42,4 +39,3 @@ async def test_another_registry_at_the_same_address_begins_without_progress(data
 
     assert await registry.write(meet) == [HOME, HOME, "two", HOME, "two"]
     assert await registry.read(lambda tx: sync_progress(tx, known_address(tx, PORT)).place) == 0
-    registry.close()

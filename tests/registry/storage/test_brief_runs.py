@@ -23,7 +23,7 @@ from registry.storage.records.executions import (
 from registry.storage.records.executions import save_execution as save
 from registry.storage.tables import execution
 
-pytestmark = [pytest.mark.anyio, pytest.mark.both_databases]
+pytestmark = pytest.mark.anyio
 
 AT = datetime(2026, 3, 4, 9, tzinfo=UTC)
 IDS = [f"conv_{number:026}" for number in range(20)]
@@ -62,9 +62,7 @@ UNUSUAL = {
 }
 
 
-async def test_an_ordinary_run_takes_at_most_600_bytes_and_an_unusual_one_stays_whole(database_url: str) -> None:
-    registry = Registry(database_url)
-
+async def test_an_ordinary_run_takes_at_most_600_bytes_and_an_unusual_one_stays_whole(registry: Registry) -> None:
     def fill(tx: WriteTransaction) -> None:
         for name, run in UNUSUAL.items():
             save(tx, replace(run, id=f"exec_{name}"))
@@ -72,19 +70,16 @@ async def test_an_ordinary_run_takes_at_most_600_bytes_and_an_unusual_one_stays_
         for number in range(NEWEST + 100):
             save(tx, replace(ORDINARY, id=f"exec_{number:026}"))
 
-    try:
-        await registry.write(fill)
-        oldest, newest = f"exec_{0:026}", f"exec_{NEWEST + 99:026}"
-        for run_id in (newest, *(f"exec_{name}" for name in UNUSUAL)):
-            run = await registry.read(lambda tx, run_id=run_id: get_execution(tx, run_id))  # type: ignore[misc]
-            assert [step["detail"] for step in run["steps"]] == [step["detail"] for step in STEPS], run_id
-        brief = await registry.read(lambda tx: get_execution(tx, oldest))
-        assert brief["steps"] == [{**step, "duration_ms": 7.2, "detail": {}} for step in STEPS]
-        assert brief["request"] == ORDINARY.request
-        query = select(execution).where(execution.c.id == oldest)
-        row = await registry.read(lambda tx: tx.execute(query).one())
-        assert sum(len(str(value)) for value in row) <= 600
-        listed = await registry.read(lambda tx: list_executions(tx, {}, Page(1000)))
-        assert {one["delivered"] for one in listed["items"] if one["status"] == "succeeded"} == {20}
-    finally:
-        registry.close()
+    await registry.write(fill)
+    oldest, newest = f"exec_{0:026}", f"exec_{NEWEST + 99:026}"
+    for run_id in (newest, *(f"exec_{name}" for name in UNUSUAL)):
+        run = await registry.read(lambda tx, run_id=run_id: get_execution(tx, run_id))  # type: ignore[misc]
+        assert [step["detail"] for step in run["steps"]] == [step["detail"] for step in STEPS], run_id
+    brief = await registry.read(lambda tx: get_execution(tx, oldest))
+    assert brief["steps"] == [{**step, "duration_ms": 7.2, "detail": {}} for step in STEPS]
+    assert brief["request"] == ORDINARY.request
+    query = select(execution).where(execution.c.id == oldest)
+    row = await registry.read(lambda tx: tx.execute(query).one())
+    assert sum(len(str(value)) for value in row) <= 600
+    listed = await registry.read(lambda tx: list_executions(tx, {}, Page(1000)))
+    assert {one["delivered"] for one in listed["items"] if one["status"] == "succeeded"} == {20}

@@ -16,7 +16,7 @@ from registry.domain import format_time
 from registry.errors import NotFound, StorageError
 from registry.registry import Registry
 
-pytestmark = [pytest.mark.anyio, pytest.mark.both_databases]
+pytestmark = pytest.mark.anyio
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -36,6 +36,7 @@ async def texts(registry: Registry, channel: str = "c") -> list[str]:
     return [message["text"] for message in await registry.get_conversations(channel, limit=10_000)]
 
 
+@pytest.mark.both_databases
 async def test_a_message_is_returned_as_it_was_sent(registry: Registry) -> None:
     sent = {
         "role": "user",
@@ -87,6 +88,7 @@ async def test_messages_are_sorted_by_time_not_by_arrival(registry: Registry) ->
     assert await texts(registry) == ["first", "1", "second", "2"]
 
 
+@pytest.mark.both_databases
 async def test_times_are_compared_with_their_offset(registry: Registry) -> None:
     messages = [
         {"role": "user", "text": "later", "timestamp": "2026-01-05T12:00:00+00:00"},
@@ -97,6 +99,7 @@ async def test_times_are_compared_with_their_offset(registry: Registry) -> None:
     assert await texts(registry) == ["earlier", "naive", "later"]
 
 
+@pytest.mark.both_databases
 async def test_a_deleted_message_does_not_come_back_with_the_next_resend(registry: Registry) -> None:
     conversation = turn("the password is hunter2", "noted", 0)
     ids = await registry.save_conversation("c", conversation, "cursor")
@@ -109,6 +112,7 @@ async def test_a_deleted_message_does_not_come_back_with_the_next_resend(registr
         await registry.delete_conversation("conv_missing")
 
 
+@pytest.mark.both_databases
 async def test_reading_can_be_limited_by_number_and_time(registry: Registry) -> None:
     await registry.save_conversation("c", [m for i in range(10) for m in turn(f"q{i}", f"a{i}", i * 60)], "cursor")
     assert [m["text"] for m in await registry.get_conversations("c", limit=2)] == ["q9", "a9"]
@@ -151,6 +155,7 @@ def long_conversation(random: Random, turns: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
+@pytest.mark.both_databases
 @pytest.mark.parametrize("seed", range(2))
 async def test_any_way_of_sending_a_conversation_again_adds_nothing(registry: Registry, seed: int) -> None:
     random = Random(seed)
@@ -163,6 +168,7 @@ async def test_any_way_of_sending_a_conversation_again_adds_nothing(registry: Re
     assert await texts(registry) == [" ".join(message["text"].split()) for message in conversation]
 
 
+@pytest.mark.both_databases
 async def test_concurrent_writers_store_each_message_once(database_url: str) -> None:
     registries = [Registry(database_url) for _ in range(3)]
     conversation = long_conversation(Random(1), 12)
@@ -183,6 +189,7 @@ async def test_channels_written_concurrently_do_not_mix(registry: Registry) -> N
         assert await texts(registry, f"c{i}") == [f"q{i}", f"a{i}"]
 
 
+@pytest.mark.both_databases
 async def test_a_failing_call_stores_nothing(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> Iterator[int]:
         raise sqlite3.OperationalError("disk full")
@@ -195,6 +202,7 @@ async def test_a_failing_call_stores_nothing(registry: Registry, monkeypatch: py
     assert len(await registry.save_conversation("c", turn("lost?", "no", 0), "cursor")) == 2
 
 
+@pytest.mark.both_databases
 async def test_a_cancelled_call_stores_all_or_nothing(registry: Registry) -> None:
     for i in range(20):
         saving = asyncio.create_task(registry.save_conversation("c", turn(f"q{i}", f"a{i}", i * 60), "cursor"))
