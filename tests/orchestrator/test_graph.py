@@ -57,47 +57,36 @@ def path_of(execution: dict[str, Any]) -> list[str]:
     return [step["node"] for step in execution["steps"]]
 
 
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
+async def test_the_path_depends_on_the_request_and_the_results(orchestrator: Orchestrator) -> None:
+    await orchestrator.run(SAVE)
+    cases: list[tuple[dict[str, Any], list[str]]] = [
         ({"text": "fibonacci"}, ["plan", "cr_query", "filter", "cr_write"]),
         ({"text": "fibonacci", "mode": "digest"}, ["plan", "cr_query", "filter", "transform", "cr_write"]),
         ({"text": "kubernetes helm chart"}, ["plan", "cr_query"]),
-    ],
-)
-async def test_the_path_depends_on_the_request_and_the_results(
-    orchestrator: Orchestrator, query: dict[str, Any], expected: list[str]
-) -> None:
-    await orchestrator.run(SAVE)
-    answer = await orchestrator.run({"operation": "extract", "query": query})
-    assert answer["success"] == (expected[-1] == "cr_write")
-    assert path_of(await last_run(orchestrator)) == expected
+    ]
+    for query, expected in cases:
+        answer = await orchestrator.run({"operation": "extract", "query": query})
+        assert answer["success"] == (expected[-1] == "cr_write")
+        assert path_of(await last_run(orchestrator)) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "given_up"),
-    [
-        ("continue the fibonacci conversation from 3 May 2020", "at any time"),
-        ("how do I memoize fibonacci?", None),
-        ("how do I memoize fibonacci for the tidegraph?", None),
-    ],
-)
-async def test_a_search_without_a_confident_match_is_repeated_with_less(
-    orchestrator: Orchestrator, text: str, given_up: str | None
-) -> None:
+async def test_a_search_without_a_confident_match_is_repeated_with_less(orchestrator: Orchestrator) -> None:
     await orchestrator.run(SAVE)
     said = [{"role": "user", "text": "paint the fence green"}]
     await orchestrator.run(
         {**SAVE, "channel": "other", "messages": said, "metadata": {"project": "/home/me/tidegraph"}}
     )
-    answer = await orchestrator.run({"operation": "extract", "query": {"text": text}})
-    assert answer["channel"] == "c"
-    run = await last_run(orchestrator)
-    again = ["relax", "cr_query", "filter"] if given_up else []
-    assert path_of(run) == ["plan", "cr_query", "filter", *again, "cr_write"]
-    assert [step["detail"].get("asks_again") for step in run["steps"] if step["node"] == "relax"] == [given_up][
-        : len(again)
-    ]
+    for text, given_up in (
+        ("continue the fibonacci conversation from 3 May 2020", ["at any time"]),
+        ("how do I memoize fibonacci?", []),
+        ("how do I memoize fibonacci for the tidegraph?", []),
+    ):
+        answer = await orchestrator.run({"operation": "extract", "query": {"text": text}})
+        assert answer["channel"] == "c"
+        run = await last_run(orchestrator)
+        again = ["relax", "cr_query", "filter"] if given_up else []
+        assert path_of(run) == ["plan", "cr_query", "filter", *again, "cr_write"]
+        assert [step["detail"]["asks_again"] for step in run["steps"] if step["node"] == "relax"] == given_up
 
 
 async def test_every_edge_taken_is_drawn(orchestrator: Orchestrator) -> None:

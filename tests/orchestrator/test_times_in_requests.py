@@ -15,6 +15,11 @@ pytestmark = pytest.mark.anyio
 NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)
 
 
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orchestrator.answer.finding.lookup.now", lambda: NOW)
+
+
 async def log(orchestrator: Orchestrator, channel: str, day: str, *texts: str, **meta: str) -> None:
     at = datetime.fromisoformat(f"{day}T08:00:00+00:00")
     messages = [
@@ -35,21 +40,17 @@ async def first_found(orchestrator: Orchestrator, text: str) -> str:
     return str(one["channel"])
 
 
-@pytest.mark.parametrize("text", ["in October about the NAS", "10월에 NAS", "the NAS thing from October"])
-async def test_of_equally_good_conversations_the_one_of_the_date_is_first(
-    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
-    monkeypatch.setattr("orchestrator.answer.finding.lookup.now", lambda: NOW)
+async def test_of_equally_good_conversations_the_one_of_the_date_is_first(orchestrator: Orchestrator) -> None:
     long = "I want one at home for photos and backups with four bays, quiet, and not too dear: a NAS, which one?"
     await log(orchestrator, "bought", "2026-10-01", long, "Take the one with the slow fan and sixteen gigabytes.")
     await log(orchestrator, "used", "2026-11-14", "the NAS?", "NAS.")
-    assert await first_found(orchestrator, text) == "bought"
+    for text in ("in October about the NAS", "10월에 NAS", "the NAS thing from October"):
+        assert await first_found(orchestrator, text) == "bought", text
 
 
 async def test_a_question_with_a_date_finds_what_was_said_then_without_a_common_word(
-    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
+    orchestrator: Orchestrator,
 ) -> None:
-    monkeypatch.setattr("orchestrator.answer.finding.lookup.now", lambda: NOW)
     filling = "We spoke at length of buses and bridges, and of the rain on them. " * 4
     for day in ("2026-10-10", "2026-10-12", "2026-10-16", "2026-10-20"):
         await log(
@@ -62,10 +63,7 @@ async def test_a_question_with_a_date_finds_what_was_said_then_without_a_common_
     assert set(then) <= {message["text"] for message in answer["messages"]}
 
 
-async def test_a_date_alone_does_not_make_an_answer_of_what_was_said_then(
-    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("orchestrator.answer.finding.lookup.now", lambda: NOW)
+async def test_a_date_alone_does_not_make_an_answer_of_what_was_said_then(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "kiln", "2026-10-14", "The kiln burst.", "A pity.")
     await log(orchestrator, "sourdough", "2026-10-20", "Why is the sourdough so flat?", "The starter is too cold.")
     query = {"text": "what was wrong with the sourdough on 14 October"}
@@ -92,10 +90,7 @@ async def test_the_relevant_part_of_a_small_conversation_is_marked(orchestrator:
     assert answer["metadata"]["left_out"]["messages"] == 10 - len(marked)
 
 
-async def test_a_request_to_continue_may_name_a_time_by_every_tool(
-    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("orchestrator.answer.finding.lookup.now", lambda: NOW)
+async def test_a_request_to_continue_may_name_a_time_by_every_tool(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "meant", "2026-10-02", "The reconcile script throws serialization failures", "Retry it.")
     await log(orchestrator, "then", "2026-11-21", "Which tea is good?", "Green.")
     assert await first_found(orchestrator, "continue the reconcile script, it failed again yesterday") == "meant"
@@ -115,9 +110,8 @@ async def test_a_folder_with_weak_matches_says_that_another_has_better_ones(orch
 
 
 async def test_if_nothing_was_said_on_either_monday_the_latest_conversation_is_named(
-    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
+    orchestrator: Orchestrator,
 ) -> None:
-    monkeypatch.setattr("orchestrator.answer.finding.lookup.now", lambda: NOW)
     await log(orchestrator, "old", "2026-10-01", "the NAS?", "NAS.")
     answer = await orchestrator.run({"operation": "extract", "query": {"text": "last Monday"}})
     assert "nothing from 2026-11-16" in answer["error"]["details"]

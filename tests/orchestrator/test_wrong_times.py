@@ -35,41 +35,38 @@ async def newest(orchestrator: Orchestrator) -> list[str]:
     return [session["channel"] for session in answer["sessions"]]
 
 
-@pytest.mark.parametrize("wrong", WRONG)
-async def test_a_conversation_with_a_wrong_time_is_imported_with_its_neighbours(
-    orchestrator: Orchestrator, empty_home: Path, wrong: str
+async def test_conversations_with_a_wrong_time_are_imported_with_their_neighbour(
+    orchestrator: Orchestrator, empty_home: Path
 ) -> None:
-    for number in (1, 2, 3):
+    for number, wrong in enumerate((None, *WRONG), 1):
         talk = Dialogue(session_id(number))
         talk.user(f"Question {number}?")
         talk.says("Answer.", "msg_1")
         talk.user("Thanks.")
-        if number == 2:
-            talk.records[1]["timestamp"] = wrong
+        talk.records[1]["timestamp"] = wrong or talk.records[1]["timestamp"]
         write(empty_home / ".claude", talk)
     [report] = await sync(orchestrator, READERS, Paths(empty_home, {}))
-    assert (report.parsed, report.new_messages, report.is_complete) == (3, 9, True)
-    sessions = (await orchestrator.run({"operation": "list", "query": {}}))["sessions"]
-    channel = next(session for session in sessions if session["session_id"] == session_id(2))
-    [_, answer, _] = await orchestrator.registry.get_conversations(channel["channel"])
-    assert (answer["timestamp"], answer["payload"]["time"]) == ("2026-05-04T09:00:10.000Z", "inferred")
-    assert "time" not in channel, "the other times are valid"
+    assert (report.parsed, report.new_messages, report.is_complete) == (4, 12, True)
+    for session in (await orchestrator.run({"operation": "list", "query": {}}))["sessions"]:
+        [_, answer, _] = await orchestrator.registry.get_conversations(session["channel"])
+        is_wrong = session["session_id"] != session_id(1)
+        if is_wrong:
+            assert answer["timestamp"] == "2026-05-04T09:00:10.000Z"
+        assert answer["payload"].get("time") == ("inferred" if is_wrong else None)
+        assert "time" not in session, "the other times are valid"
     [report] = await sync(orchestrator, READERS, Paths(empty_home, {}))
     assert report.new_messages == 0
 
 
-@pytest.mark.parametrize("wrong", WRONG)
-async def test_an_export_with_a_wrong_time_is_imported_whole(
-    orchestrator: Orchestrator, tmp_path: Path, wrong: str
-) -> None:
-    content = claude_files(claude_chat())["conversations.json"].decode()
-    chats = json.loads(content)
-    for told in (chats[0], *chats[0]["chat_messages"]):
-        told["created_at"] = told["updated_at"] = wrong
+async def test_an_export_with_wrong_times_is_imported_whole(orchestrator: Orchestrator, tmp_path: Path) -> None:
+    chats = json.loads(claude_files(*map(claude_chat, (1, 2, 3)))["conversations.json"])
+    for chat, wrong in zip(chats, WRONG, strict=True):
+        for told in (chat, *chat["chat_messages"]):
+            told["created_at"] = told["updated_at"] = wrong
     (tmp_path / "conversations.json").write_text(json.dumps(chats))
     with ExitStack() as stack:
         [report] = await sync(orchestrator, exports_in(tmp_path, stack), Paths(tmp_path, {}))
-    assert (report.new_messages, report.skipped) == (10, [])
+    assert (report.new_messages, report.skipped) == (30, [])
 
 
 @pytest.mark.parametrize("wrong", WRONG)
