@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import event
 
 from orchestrator.answer.finding.relevance import JudgedMessage, judge_messages
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.search.retrieval import SearchResult
+from tests.registry.ingest.statements import statements
 from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio
 
 SESSIONS = 40
 DAY = "2026-01-05"
-
-
-@contextmanager
-def statements(orchestrator: Orchestrator) -> Iterator[list[str]]:
-    """Collect the executed statements, except those that begin or end a transaction."""
-    seen: list[str] = []
-
-    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        if not statement.startswith(("BEGIN", "COMMIT")):
-            seen.append(statement)
-
-    event.listen(orchestrator.registry.engine, "before_cursor_execute", note)
-    try:
-        yield seen
-    finally:
-        event.remove(orchestrator.registry.engine, "before_cursor_execute", note)
 
 
 async def log(orchestrator: Orchestrator, number: int) -> None:
@@ -74,7 +56,7 @@ async def test_asking_needs_no_more_statements_with_more_sessions(seeded: Seeded
         for sessions in (log_few, log_many):
             registry = Registry(await seeded(sessions))
             orchestrator = Orchestrator(registry)
-            with statements(orchestrator) as seen:
+            with statements(orchestrator.registry.engine) as seen:
                 answer = await orchestrator.run({"operation": operation, "query": query})
             registry.close()
             assert answer["success"], answer
@@ -103,7 +85,7 @@ async def test_the_results_of_a_search_are_judged_once(
 async def test_logging_needs_no_more_statements_with_more_sessions(orchestrator: Orchestrator) -> None:
     counts = []
     for number in range(SESSIONS):
-        with statements(orchestrator) as seen:
+        with statements(orchestrator.registry.engine) as seen:
             await log(orchestrator, number)
         counts.append(len(seen))
     assert max(counts) <= 20, "\n".join(seen)

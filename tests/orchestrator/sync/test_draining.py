@@ -113,13 +113,6 @@ async def test_tokens_that_cursor_reports_at_the_end_of_a_turn_are_stored_with_i
     assert usage == {"Hello": None, "Hi.": None, "Done.": {**counted, "cache_creation_input_tokens": 0}}
 
 
-async def test_three_equal_messages_of_a_user_are_three_messages(orchestrator: Orchestrator, home: Path) -> None:
-    for number in range(3):
-        at = number * 20
-        await hear(orchestrator, home, asked("continue", at, f"g-{number}"), answered("ok", at + 5, f"g-{number}"))
-    assert await texts(orchestrator) == ["continue", "ok"] * 3
-
-
 async def test_events_that_were_stored_and_not_removed_are_not_doubled(
     orchestrator: Orchestrator, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,16 +223,6 @@ async def test_events_after_their_messages_in_the_store_are_not_doubled(
     ] == before
 
 
-async def test_events_and_store_in_turn_give_each_message_once(
-    orchestrator: Orchestrator, home: Path, empty_home: Path
-) -> None:
-    for turns in (1, 2):
-        await hear(orchestrator, home, *hook_events(turns))
-        write(empty_home / ".claude", dialogue(turns))
-        await read_stores(orchestrator, empty_home)
-    assert sorted(await texts(orchestrator)) == sorted(ALL_OF_IT)
-
-
 async def test_an_answer_read_half_written_is_one_message_when_it_is_complete(
     orchestrator: Orchestrator, home: Path, empty_home: Path
 ) -> None:
@@ -250,14 +233,6 @@ async def test_an_answer_read_half_written_is_one_message_when_it_is_complete(
     cursor.conversation("c-1", bubble_asked("b-1", "Faster?"), bubble_answered("b-2", "Use a cache."), lastUpdatedAt=1)
     await read_stores(orchestrator, empty_home)
     assert await texts(orchestrator) == ["Faster?", "Use a cache."]
-
-
-async def test_a_message_deleted_by_the_user_does_not_come_back(orchestrator: Orchestrator, home: Path) -> None:
-    await hear(orchestrator, home, asked("Faster?", 0), answered("Use a cache.", 5))
-    first, _ = await stored(orchestrator)
-    await orchestrator.run({"operation": "delete", "query": {"id": first["id"]}})
-    assert await hear(orchestrator, home, asked("Faster?", 0))
-    assert [each["text"] for each in await stored(orchestrator)] == ["Use a cache."]
 
 
 async def test_events_without_text_and_those_of_sub_agents_store_nothing(

@@ -258,18 +258,6 @@ def _text(record: dict[str, Any]) -> str:
     return str(content if isinstance(content, str) else content[0]["text"])
 
 
-async def test_two_conversations_with_the_same_beginning_stay_two(
-    orchestrator: Orchestrator, empty_home: Path, claude: Path
-) -> None:
-    for number in (1, 2):
-        talk = Dialogue(session_id(number))
-        talk.user("continue")
-        talk.says(f"Working on {number}.", f"msg_{number}")
-        write(claude, talk)
-    await run_sync(orchestrator, empty_home)
-    assert len(await channels(orchestrator)) == 2
-
-
 async def test_a_title_given_by_the_user_survives_the_next_sync(
     orchestrator: Orchestrator, empty_home: Path, claude: Path
 ) -> None:
@@ -359,23 +347,18 @@ async def test_long_sessions_are_stored_in_small_batches(
     assert runs["total"] == 2
 
 
-@pytest.mark.parametrize(("asks", "batches"), [(True, 3), (False, 1)])
 async def test_during_a_question_a_sync_stores_in_small_batches(
-    orchestrator: Orchestrator,
-    empty_home: Path,
-    claude: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    asks: bool,
-    batches: int,
+    orchestrator: Orchestrator, empty_home: Path, claude: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.sync.sync.SHARED_BATCH_MESSAGES", 1)
-    for number in range(3):
-        write(claude, two_turns(number))
-    if asks:
-        await orchestrator.run({"operation": "list", "query": {}})
-    await run_sync(orchestrator, empty_home)
-    runs = await orchestrator.registry.read(lambda tx: list_executions(tx, {"operation": "import"}, Page()))
-    assert runs["total"] == batches
+    for asks, first, total in ((False, 0, 1), (True, 3, 4)):
+        for number in range(first, first + 3):
+            write(claude, two_turns(number))
+        if asks:
+            await orchestrator.run({"operation": "list", "query": {}})
+        await run_sync(orchestrator, empty_home)
+        runs = await orchestrator.registry.read(lambda tx: list_executions(tx, {"operation": "import"}, Page()))
+        assert runs["total"] == total
 
 
 async def test_a_sync_waits_for_callers_that_wait_for_an_answer(

@@ -11,11 +11,15 @@ from sqlalchemy import Engine, event
 
 @contextmanager
 def statements(engine: Engine) -> Iterator[list[str]]:
-    """Yield a list that receives each executed statement; a statement for many rows counts once."""
+    """Yield a list that receives each executed statement, without those that begin or end a transaction.
+
+    A statement for many rows counts once.
+    """
     seen: list[str] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        seen.append(" ".join(statement.split()))
+        if not statement.startswith(("BEGIN", "COMMIT")):
+            seen.append(" ".join(statement.split()))
 
     event.listen(engine, "before_cursor_execute", note)
     yield seen

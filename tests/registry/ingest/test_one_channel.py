@@ -50,16 +50,6 @@ def test_a_chat_is_one_channel_in_every_order_of_tool_hooks_and_store(engine: En
     assert_one(chat)
 
 
-def test_the_tool_after_hooks_at_each_turn_makes_one_channel(engine: Engine) -> None:
-    chat = Chat(engine, BASKET)
-    returned = []
-    for turn in range(3):
-        chat.send_hooks(turn)
-        returned += chat.log(turn + 1)
-    assert_one(chat)
-    assert {chat.text_of(each) for each in returned} == {text for _, text in stored_once(BASKET)}
-
-
 def test_the_tool_before_hooks_at_each_turn_makes_one_channel(engine: Engine) -> None:
     chat = Chat(engine, BASKET)
     for turn in range(3):

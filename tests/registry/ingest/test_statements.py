@@ -113,4 +113,4 @@ def test_a_usual_call_reads_its_channel_once(engine: Engine) -> None:
     with statements(engine) as seen:
         chat.log(5)
     assert len([each for each in seen if re.search(r"FROM channel\b", each)]) == 1
-    assert len(seen) <= 12
+    assert len(seen) <= 11

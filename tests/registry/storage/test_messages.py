@@ -55,30 +55,6 @@ async def test_a_message_is_returned_as_it_was_sent(registry: Registry) -> None:
     assert (stored["source"], stored["channel"], stored["record_type"]) == ("cursor", "c", "conversation")
 
 
-async def test_three_times_continue_are_three_messages_and_a_resend_adds_none(registry: Registry) -> None:
-    conversation: list[dict[str, Any]] = []
-    for _ in range(3):
-        conversation += turn("continue", "done")
-        first = await registry.save_conversation("c", conversation, "cursor")
-        again = await registry.save_conversation("c", conversation, "cursor")
-        assert first == again
-    assert await texts(registry) == ["continue", "done"] * 3
-
-
-async def test_repeated_text_with_a_later_time_is_a_new_turn(registry: Registry) -> None:
-    await registry.save_conversation("c", turn("run the tests", "all pass", 0), "cursor")
-    later = turn("run the tests", "all pass", 60)
-    ids = await registry.save_conversation("c", later, "cursor")
-    assert await registry.save_conversation("c", later, "cursor") == ids
-    assert await texts(registry) == ["run the tests", "all pass"] * 2
-
-
-async def test_a_regenerated_answer_is_stored_with_the_old_one_in_the_same_turn(registry: Registry) -> None:
-    await registry.save_conversation("c", turn("why?", "because", 0), "cursor")
-    await registry.save_conversation("c", [*turn("why?", "no idea", 0)], "cursor")
-    assert await texts(registry) == ["why?", "because", "no idea"]
-
-
 async def test_messages_are_sorted_by_time_not_by_arrival(registry: Registry) -> None:
     unordered = [*turn("second", "2", 60), *turn("first", "1", 0)]
     await registry.save_conversation("c", unordered, "cursor")
@@ -181,12 +157,6 @@ async def test_concurrent_writers_store_each_message_once(database_url: str) -> 
     finally:
         for each in registries:
             each.close()
-
-
-async def test_channels_written_concurrently_do_not_mix(registry: Registry) -> None:
-    await asyncio.gather(*(registry.save_conversation(f"c{i}", turn(f"q{i}", f"a{i}", 0), "cursor") for i in range(20)))
-    for i in range(20):
-        assert await texts(registry, f"c{i}") == [f"q{i}", f"a{i}"]
 
 
 @pytest.mark.both_databases

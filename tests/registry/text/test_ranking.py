@@ -107,10 +107,6 @@ def test_matched_words_are_shown_as_in_the_text() -> None:
         assert matched_words(parse_query(request_text), text) == expected
 
 
-def test_a_short_message_beats_a_long_one() -> None:
-    assert order(Candidate(1, 1, 0, "user", 10, 5.0), Candidate(2, 2, 0, "user", 90, 5.0)) == [1, 2]
-
-
 def test_the_newer_message_wins_a_tie() -> None:
     assert order(message(1, 5.0, channel=1), message(2, 5.0, channel=2)) == [2, 1]
 
@@ -120,12 +116,6 @@ def test_a_message_gains_score_from_neighbouring_turns() -> None:
     first, second = rank(own, [message(1, 10.0, seq=4), message(2, 10.0, seq=5)])
     assert [first.candidate.number, second.candidate.number] == [2, 1]
     assert [first.neighbour_score, second.neighbour_score] == pytest.approx([3.0, 3.0])
-
-
-def test_an_answer_without_query_words_gains_score_from_its_question() -> None:
-    [question, answer] = rank({1: 10.0}, [message(1, 10.0, seq=4), message(2, 0.0, seq=5)])
-    assert (question.candidate.number, question.neighbour_score) == (1, 0.0)
-    assert (answer.candidate.number, answer.base_score, round(answer.score, 6)) == (2, 0.0, 3.0)
 
 
 def test_a_message_two_positions_away_gains_a_third_of_that() -> None:
