@@ -11,6 +11,7 @@ import pytest
 from orchestrator.answer.delivery import tokens_in, tokens_of
 from orchestrator.service import Orchestrator
 from registry.domain import format_time
+from tests.orchestrator.logged import log_turns as log
 
 pytestmark = pytest.mark.anyio
 
@@ -26,20 +27,6 @@ DOCKER = [
     ("Why does docker compose not find the network?", "Declare it under networks: and mark it external."),
     ("And getUserById in user_service.py?", "It raises KeyError E1234 when the cache is cold."),
 ]
-
-
-async def log(
-    orchestrator: Orchestrator, channel: str, turns: list[tuple[str, str]], day: str = "2026-01-05", **meta: Any
-) -> None:
-    messages = [
-        {"role": role, "text": text, "timestamp": f"{day}T12:{i:02}:{second:02}Z"}
-        for i, turn in enumerate(turns)
-        for role, text, second in (("user", turn[0], 0), ("assistant", turn[1], 9))
-    ]
-    saved = await orchestrator.run(
-        {"operation": "save", "channel": channel, "messages": messages, "source": "cursor", "metadata": meta}
-    )
-    assert saved["success"], saved
 
 
 async def log_all(orchestrator: Orchestrator, channel: str, texts: list[str]) -> None:

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
 from orchestrator.service import Orchestrator
+from tests.orchestrator.logged import log_texts
 
 pytestmark = pytest.mark.anyio
 
+log = partial(log_texts, project="/home/me/shop")
+
 MAIL = ("What do the order mails go through?", "Postmark, the order mails go through its API.")
 MOVED = ("We moved the order mails from Postmark to Resend last week.", "Then the order mails go through Resend now.")
-
-
-async def log(orchestrator: Orchestrator, channel: str, day: str, *texts: str, project: str = "/home/me/shop") -> None:
-    at = datetime.fromisoformat(f"{day}T08:00:00+00:00")
-    messages = [
-        {"role": role, "text": text, "timestamp": (at + timedelta(minutes=place)).isoformat()}
-        for place, (role, text) in enumerate(zip(("user", "assistant") * len(texts), texts, strict=False))
-    ]
-    meta = {"project": project}
-    saved = await orchestrator.run(
-        {"operation": "save", "channel": channel, "messages": messages, "source": "cursor", "metadata": meta}
-    )
-    assert saved["success"], saved
 
 
 async def ask(orchestrator: Orchestrator, text: str, channel: str | None = None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import pytest
 
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
+from tests.orchestrator.logged import log_turns as log
 from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio
@@ -25,18 +26,6 @@ DOCKER = [
     ("And getUserById in user_service.py?", "It raises KeyError E1234 when the kubernetes cache is cold."),
 ]
 REDIS = [("How do I set a redis timeout?", "Pass socket_timeout; the redis cluster needs it per node.")]
-
-
-async def log(
-    orchestrator: Orchestrator, channel: str, turns: list[tuple[str, str]], day: str = "2026-01-05", **more: Any
-) -> None:
-    messages = [
-        {"role": role, "text": text, "timestamp": f"{day}T12:{i:02}:{second:02}Z"}
-        for i, turn in enumerate(turns)
-        for role, text, second in (("user", turn[0], 0), ("assistant", turn[1], 9))
-    ]
-    request = {"operation": "save", "channel": channel, "messages": messages, "source": more.pop("source", "cursor")}
-    assert (await orchestrator.run({**request, "metadata": more}))["success"]
 
 
 async def search(orchestrator: Orchestrator, text: str, **query: Any) -> dict[str, Any]:

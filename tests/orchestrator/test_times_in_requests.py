@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 
 from orchestrator.service import Orchestrator
 from registry.domain import new_id
 from registry.storage.records.executions import get_execution
+from tests.orchestrator.logged import log_texts as log
 
 pytestmark = pytest.mark.anyio
 
@@ -18,18 +19,6 @@ NOW = datetime(2026, 11, 22, 9, tzinfo=UTC)
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orchestrator.answer.finding.lookup.now", lambda: NOW)
-
-
-async def log(orchestrator: Orchestrator, channel: str, day: str, *texts: str, **meta: str) -> None:
-    at = datetime.fromisoformat(f"{day}T08:00:00+00:00")
-    messages = [
-        {"role": role, "text": text, "timestamp": (at + timedelta(minutes=place)).isoformat()}
-        for place, (role, text) in enumerate(zip(("user", "assistant") * len(texts), texts, strict=False))
-    ]
-    saved = await orchestrator.run(
-        {"operation": "save", "channel": channel, "messages": messages, "source": "claude", "metadata": meta}
-    )
-    assert saved["success"], saved
 
 
 async def first_found(orchestrator: Orchestrator, text: str) -> str:

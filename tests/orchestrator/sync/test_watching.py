@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,6 @@ from orchestrator.sync import spool
 from orchestrator.sync.store_report import StoreReport
 from orchestrator.sync.watch import watch
 from registry.errors import StorageError
-from registry.registry import Registry
 from sources.base import FoundSession, Paths, Skipped, Source
 from sources.readers import READERS
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
@@ -25,13 +24,6 @@ pytestmark = pytest.mark.anyio
 
 PATIENCE_S = 20
 SELDOM = 3600.0
-
-
-@pytest.fixture
-async def orchestrator(sqlite_url: str) -> AsyncIterator[Orchestrator]:
-    registry = Registry(sqlite_url)
-    yield Orchestrator(registry)
-    registry.close()
 
 
 @pytest.fixture
