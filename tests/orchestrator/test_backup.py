@@ -91,9 +91,14 @@ async def test_a_restored_backup_has_every_message_and_finds_it(filled: Orchestr
     assert len(await filled.registry.get_conversations(CHANNELS[0])) == 4
 
 
-async def test_a_restore_keeps_the_previous_registry_in_a_backup(filled: Orchestrator) -> None:
+async def test_a_dry_run_says_what_would_come_back_and_a_restore_keeps_the_previous_registry_in_a_backup(
+    filled: Orchestrator,
+) -> None:
     made = await run(filled, "create_backup")
     await log(filled, "later", "this came after the backup")
+    would = await run(filled, "restore_backup", path=Path(made["path"]).name, dry_run=True)
+    assert (would["sessionsRestored"], would["safety_copy"]) == (4, None)
+    assert len(await filled.registry.get_conversations("later")) == 1
     back = await run(filled, "restore_backup", path=made["path"])
     await run(filled, "restore_backup", path=back["safety_copy"])
     assert len(await filled.registry.get_conversations("later")) == 1
@@ -112,14 +117,6 @@ async def test_a_restore_does_not_share_what_is_no_longer_shared(filled: Orchest
     await run(filled, "restore_backup", path=made["path"])
     sessions = (await run(filled, "list"))["sessions"]
     assert [one["channel"] for one in sessions if one.get("shared_with")] == [CHANNELS[1]]
-
-
-async def test_a_dry_run_says_what_would_come_back_and_changes_nothing(filled: Orchestrator) -> None:
-    made = await run(filled, "create_backup")
-    await log(filled, "later", "this came after the backup")
-    would = await run(filled, "restore_backup", path=Path(made["path"]).name, dry_run=True)
-    assert (would["sessionsRestored"], would["safety_copy"]) == (4, None)
-    assert len(await filled.registry.get_conversations("later")) == 1
 
 
 async def test_the_same_registry_gives_the_same_backup(filled: Orchestrator) -> None:
@@ -145,11 +142,14 @@ async def test_a_backup_made_during_writes_holds_whole_turns(orchestrator: Orche
         assert messages == after[channel][: len(messages)]
 
 
-async def test_backups_are_listed_newest_first(filled: Orchestrator) -> None:
+async def test_backups_are_listed_newest_first_and_a_missing_one_names_them(filled: Orchestrator) -> None:
     paths = [(await run(filled, "create_backup"))["path"] for _ in range(2)]
     listed = (await run(filled, "list_backups"))["backups"]
     assert [one["path"] for one in listed] == paths[::-1]
     assert listed[0]["manifest"]["stats"]["messageCount"] == 8
+    error = await refused(filled, "restore_backup", path="yesterday.zip")
+    assert error["code"] == "NOT_FOUND"
+    assert all(Path(path).name in error["details"] for path in paths)
 
 
 async def test_a_damaged_part_is_named_and_the_rest_is_restored(filled: Orchestrator) -> None:
@@ -206,14 +206,12 @@ async def test_a_truncated_backup_restores_what_is_left(filled: Orchestrator) ->
     assert await stored(filled) == before
 
 
-@pytest.mark.parametrize("content", [b"", b"no backup", b"PK\x03\x04 nor this"])
-async def test_a_file_that_is_no_backup_is_reported_as_such(
-    orchestrator: Orchestrator, tmp_path: Path, content: bytes
-) -> None:
+async def test_a_file_that_is_no_backup_is_reported_as_such(orchestrator: Orchestrator, tmp_path: Path) -> None:
     path = tmp_path / "other.zip"
-    path.write_bytes(content)
-    for operation in ("validate_backup", "restore_backup"):
-        assert (await refused(orchestrator, operation, path=str(path)))["code"] == "STORAGE_ERROR"
+    for content in (b"", b"no backup", b"PK\x03\x04 nor this"):
+        path.write_bytes(content)
+        for operation in ("validate_backup", "restore_backup"):
+            assert (await refused(orchestrator, operation, path=str(path)))["code"] == "STORAGE_ERROR"
 
 
 async def test_any_damage_is_noticed(filled: Orchestrator, tmp_path: Path) -> None:
@@ -307,13 +305,6 @@ def rewrite(path: Path, edit: Edit) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in parts.items():
             archive.writestr(name, content)
-
-
-async def test_a_missing_backup_names_the_existing_ones(filled: Orchestrator) -> None:
-    path = Path((await run(filled, "create_backup"))["path"])
-    error = await refused(filled, "restore_backup", path="yesterday.zip")
-    assert error["code"] == "NOT_FOUND"
-    assert path.name in error["details"]
 
 
 async def test_a_backup_of_a_newer_version_is_refused(filled: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,7 +82,11 @@ async def log(orchestrator: Orchestrator, channel: str, *texts: str, project: st
 
 async def test_a_briefing_has_decisions_then_open_points_then_work_by_project(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "chat", "What is a monad?", "A way to chain computations.", project="/home/me/haskell")
-    text = (await orchestrator.run(RUN))["briefing"]["text"]
+    made = (await orchestrator.run(RUN))["briefing"]
+    assert (made["date"], made["by"], made["id"][:6]) == (DAY, "extractive", "brief_")
+    text = made["text"]
+    assert text.startswith(f"# Briefing of {DAY}\n")
+    assert "  - Asked: What is a monad?\n" in text
     parts = [
         "## Decided",
         "- **shop** · cursor: Let's go with Redis.",
@@ -173,7 +177,10 @@ async def test_a_run_is_recorded_once_with_all_its_steps(orchestrator: Orchestra
     [run] = (await briefings(orchestrator))["items"]
     recorded = await orchestrator.registry.read(lambda tx: get_execution(tx, run["id"]))
     assert (run["status"], run["error"], "briefing" in recorded["result"]) == ("succeeded", None, True)
-    assert [step["node"] for step in recorded["steps"]][-2:] == ["external_action", "cr_write"]
+    path = ["plan", "cr_query", "transform", "external_action", "cr_write"]
+    assert [step["node"] for step in recorded["steps"]] == path
+    nothing = await orchestrator.run({"operation": "daily_briefing", "query": {"date": "2020-01-01"}})
+    assert nothing["error"]["code"] == "NOT_FOUND"
 
 
 async def briefings(orchestrator: Orchestrator) -> dict[str, Any]:

@@ -235,29 +235,6 @@ async def test_messages_that_the_client_deletes_are_kept(
     assert channel["message_count"] == 4
 
 
-async def test_a_conversation_that_was_pushed_before_stays_one_channel(
-    orchestrator: Orchestrator, empty_home: Path, claude: Path
-) -> None:
-    talk = two_turns()
-    pushed = [
-        {"role": record["type"], "text": _text(record), "timestamp": record["timestamp"]} for record in talk.records[:3]
-    ]
-    await orchestrator.run(
-        {"operation": "save", "channel": "claude-code_session_mine", "messages": pushed, "source": "claude-code"}
-    )
-    write(claude, talk)
-    report = (await run_sync(orchestrator, empty_home))["claude-code"]
-    assert report.new_messages == 1
-    [channel] = await channels(orchestrator)
-    assert (channel["channel"], channel["session_id"]) == ("claude-code_session_mine", session_id(7))
-    assert await texts(orchestrator, channel["channel"]) == [_text(record) for record in talk.records]
-
-
-def _text(record: dict[str, Any]) -> str:
-    content = record["message"]["content"]
-    return str(content if isinstance(content, str) else content[0]["text"])
-
-
 async def test_a_title_given_by_the_user_survives_the_next_sync(
     orchestrator: Orchestrator, empty_home: Path, claude: Path
 ) -> None:

@@ -1,17 +1,22 @@
-"""Search quality on a small Korean and English corpus, without a database."""
+"""Search quality on a small Korean and English corpus."""
 
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from __future__ import annotations
 
-from registry.text.analysis.analyzer import analyze
+from collections.abc import AsyncIterator
+
+import pytest
+
+from orchestrator.service import Orchestrator
+from registry.registry import Registry
+from registry.search.retrieval import find_messages
+from registry.search.scope import Scope
 from registry.text.ranking.matching import matched_words
-from registry.text.ranking.scores import Candidate, bm25_scores, rank
-from registry.text.ranking.term_weights import full_weight, weighted_terms
-from registry.text.request.query import ParsedQuery, parse_query
+from registry.text.request.query import parse_query
+from tests.seeded import Seeded
+
+pytestmark = pytest.mark.anyio
 
 THRESHOLD = 0.2
-BUDGET = 100_000
 
 # One channel per block; user and assistant alternate.
 CHANNELS: tuple[tuple[str, ...], ...] = (
@@ -114,70 +119,30 @@ UNRELATED = (
 )
 
 
-@dataclass(frozen=True)
-class Message:
-    number: int
-    channel_id: int
-    seq: int
-    role: str
-    text: str
-    tokens: frozenset[str]
+async def ten_conversations(orchestrator: Orchestrator) -> None:
+    for number, texts in enumerate(CHANNELS):
+        messages = [{"role": ("user", "assistant")[at % 2], "text": text} for at, text in enumerate(texts)]
+        await orchestrator.registry.save_conversation(f"c{number}", messages, "cursor")
 
 
-class Registry:
-    """A registry in memory with the product's terms, weights and ranking."""
-
-    def __init__(self) -> None:
-        self.messages = list(_messages())
-        self.frequencies: Mapping[str, int] = Counter(t for m in self.messages for t in m.tokens)
-        self.everything = [Candidate(m.number, m.channel_id, m.seq, m.role, len(m.tokens), 0.0) for m in self.messages]
-        self.average = sum(len(m.tokens) for m in self.messages) / len(self.messages)
-
-    def candidates(self, query: ParsedQuery) -> list[Candidate]:
-        terms, _ = weighted_terms(query, self.frequencies, len(self.messages), BUDGET)
-        weights = ((m, sum(t.weight for t in terms if t.token in m.tokens)) for m in self.messages)
-        return [
-            Candidate(m.number, m.channel_id, m.seq, m.role, len(m.tokens), weight) for m, weight in weights if weight
-        ]
-
-    def first(self, text: str) -> int:
-        """Return the number of the best message, or -1."""
-        ranked = rank(bm25_scores(self.candidates(parse_query(text)), self.average), self.everything)
-        return ranked[0].candidate.number if ranked else -1
-
-    def best_coverage(self, text: str) -> float:
-        query = parse_query(text)
-        full = full_weight(query, self.frequencies, len(self.messages))
-        return max((min(1.0, c.weight / full) for c in self.candidates(query)), default=0.0)
+@pytest.fixture
+async def registry(seeded_file: Seeded) -> AsyncIterator[Registry]:
+    registry = Registry(await seeded_file(ten_conversations))
+    yield registry
+    registry.close()
 
 
-def _messages() -> list[Message]:
-    found: list[Message] = []
-    for channel_id, texts in enumerate(CHANNELS):
-        for seq, text in enumerate(texts):
-            role = "assistant" if seq % 2 else "user"
-            found.append(Message(len(found), channel_id, seq, role, text, frozenset(analyze(text))))
-    return found
+async def test_the_right_exchange_comes_first_and_covers_the_request(registry: Registry) -> None:
+    for text, wanted in HITS:
+        found = await registry.read(lambda tx, text=text: find_messages(tx, text, Scope()))  # type: ignore[misc]
+        best = found.ranked[0].candidate
+        assert (best.number - 1) // 2 == wanted // 2, text
+        assert found.coverage(best.channel_id) >= THRESHOLD, text
+        everything = [said for channel in CHANNELS for said in channel]
+        assert matched_words(parse_query(text), everything[wanted]), text
 
 
-REGISTRY = Registry()
-
-
-def test_the_right_exchange_comes_first() -> None:
-    for request_text, wanted in HITS:
-        assert REGISTRY.first(request_text) // 2 == wanted // 2
-
-
-def test_a_request_with_an_answer_reaches_the_threshold() -> None:
-    for request_text, _ in HITS:
-        assert REGISTRY.best_coverage(request_text) >= THRESHOLD
-
-
-def test_an_unrelated_request_stays_below_the_threshold() -> None:
-    for request_text in UNRELATED:
-        assert REGISTRY.best_coverage(request_text) < THRESHOLD
-
-
-def test_matched_words_explain_every_hit() -> None:
-    for request_text, wanted in HITS:
-        assert matched_words(parse_query(request_text), REGISTRY.messages[wanted].text)
+async def test_an_unrelated_request_stays_below_the_threshold(registry: Registry) -> None:
+    for text in UNRELATED:
+        found = await registry.read(lambda tx, text=text: find_messages(tx, text, Scope()))  # type: ignore[misc]
+        assert all(found.coverage(one.number) < THRESHOLD for one in found.channels), text
