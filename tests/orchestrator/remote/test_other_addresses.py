@@ -24,7 +24,7 @@ TEXTS = ["Why does the basket lose items?", "The cookie expires."]
 
 @pytest.fixture
 def another_registry(tmp_path: Path) -> Iterator[Orchestrator]:
-    registry = Registry(f"sqlite:///{tmp_path / 'another.db'}")
+    registry = Registry(f"sqlite:///{tmp_path / 'another.db'}")  # a copy of the template would have the same id
     yield Orchestrator(registry)
     registry.close()
 

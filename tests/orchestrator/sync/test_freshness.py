@@ -22,7 +22,7 @@ from sources.base import FoundSession, Skipped
 from sources.claude_code.reader import ClaudeCode
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("migrated_home")]
 
 ASK = {"operation": "extract", "query": {"text": "basket items"}}
 

@@ -40,14 +40,14 @@ def basket(*more: str) -> Dialogue:
 
 
 @pytest.fixture
-def stores(empty_home: Path) -> Path:
+def stores(migrated_home: Path) -> Path:
     """Return a home with a damaged transcript and a conversation of Cursor."""
-    file = write(empty_home / ".claude", basket())
+    file = write(migrated_home / ".claude", basket())
     file.write_bytes(file.read_bytes() + b"{torn\n")
     (file.parent / "folder.jsonl").mkdir()
-    cursor = CursorFiles(empty_home / ".config" / "Cursor" / "User")
+    cursor = CursorFiles(migrated_home / ".config" / "Cursor" / "User")
     cursor.conversation("c-1", asked("b-1", "How do I memoize fibonacci?"))
-    return empty_home
+    return migrated_home
 
 
 async def test_the_quick_check_reports_what_a_sync_would(stores: Path) -> None:

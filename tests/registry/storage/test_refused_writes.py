@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,9 +58,9 @@ REFUSED: list[Callable[[WriteTransaction], Any]] = [
 
 
 @pytest.fixture
-async def windows(tmp_path: Path) -> AsyncIterator[list[Registry]]:
+async def windows(sqlite_url: str) -> AsyncIterator[list[Registry]]:
     """Four connections to one registry with a few nicknamed channels."""
-    opened = [Registry(f"sqlite:///{tmp_path / 'registry.db'}") for _ in range(4)]
+    opened = [Registry(sqlite_url) for _ in range(4)]
     for name in "abcd":
         await opened[0].save_conversation(f"channel {name}", [{"role": "user", "text": f"hello {name}"}], "cursor")
     for name in "acd":

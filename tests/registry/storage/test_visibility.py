@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -62,9 +63,9 @@ def row_of(name: str, number: int) -> Mapping[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+def filled(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
     """A registry with a row of our token and one of another token in each table."""
-    registry = Registry(f"sqlite:///{tmp_path_factory.mktemp('filled') / 'registry.db'}")
+    registry = Registry(f"sqlite:///{shutil.copy(sqlite_template, tmp_path_factory.mktemp('filled') / 'registry.db')}")
     with registry.engine.execution_options(write=True).begin() as connection:
         for table in metadata.sorted_tables:
             if table.name not in UNRESTRICTED:
@@ -210,8 +211,8 @@ async def test_channel_patterns_match_literally(seeded: Seeded) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_channel_is_seen_by_tokens_of_its_name_or_project(tmp_path: Path) -> None:
-    registry = Registry(f"sqlite:///{tmp_path / 'registry.db'}")
+async def test_a_channel_is_seen_by_tokens_of_its_name_or_project(sqlite_url: str) -> None:
+    registry = Registry(sqlite_url)
     messages = [{"role": "user", "text": "hello"}]
     await registry.save_conversation("a_1", messages, "cursor", {"project": "/home/ann/shop"})
     tokens = {"name": (["a_*"], []), "folder": ([], ["shop"]), "other": ([], ["blog"]), "all": ([], [])}
