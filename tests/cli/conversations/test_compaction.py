@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cli.incoming import hook
-from tests.cli.conftest import Ctxr
+from tests.cli.conftest import Ctxr, bare_ctxr
 from tests.sources.claude_code.claude_code_files import CWD, Dialogue, session_id, write
 
 SUMMARY = "This session continues an earlier one. The shop's orders were moved to PostgreSQL 17 and its port is 5433."
@@ -50,12 +51,18 @@ def test_the_note_has_what_the_summary_dropped_and_nothing_that_it_has(ctxr: Ctx
 def test_the_clients_hook_gives_the_note_to_the_model(
     ctxr: Ctxr, chat: Dialogue, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(hook, "NOTE_TIMEOUT_S", 60)
+    monkeypatch.setattr(subprocess, "run", run_here)
     payload = {"session_id": chat.session_id, "cwd": CWD, "source": "compact", "hook_event_name": "SessionStart"}
     monkeypatch.setattr(hook, "_read_all", lambda _: json.dumps(payload).encode())
     hook.run_hook("claude-code", "SessionStart")
     given: dict[str, Any] = json.loads(capfd.readouterr().out)
     assert "idempotency key" in given["hookSpecificOutput"]["additionalContext"]
+
+
+def run_here(words: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+    """Run ctxr in this process; another one takes two seconds."""
+    done = bare_ctxr(*words[words.index("cli.entry") + 1 :])
+    return subprocess.CompletedProcess(words, done.exit_code, done.stdout.encode())
 
 
 def test_a_complete_summary_needs_no_note(ctxr: Ctxr, empty_home: Path) -> None:

@@ -26,7 +26,6 @@ from cli.main import cli
 from cli.running.serve import build_app
 from registry.settings import Settings, read_settings
 from tests.cli.conftest import CTXR, FIBONACCI, Ctxr, bare_ctxr, heaps_of, program
-from tests.cli.upkeep.test_doctor import make_newer
 from tests.conformance.servers import free_port
 from tests.pages.conftest import served
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
@@ -139,11 +138,11 @@ def test_the_first_start_makes_the_registry_shows_how_to_connect_imports_new_mes
 
 def assert_idle(pid: int) -> None:
     """Fail if an unused server keeps waking up; Linux counts each thread's waits."""
-    deadline, a_second = time.monotonic() + START_SECONDS, 99.0
+    deadline, a_second = time.monotonic() + START_SECONDS, 99
     while a_second > 20 and time.monotonic() < deadline:  # until the imports of the start are done
         before = waits_of(pid)
-        time.sleep(2)
-        a_second = (waits_of(pid) - before) / 2
+        time.sleep(1)
+        a_second = waits_of(pid) - before
     assert a_second <= 20  # uvicorn checks for a signal ten times a second, the watcher for changes three times
 
 
@@ -196,12 +195,6 @@ def test_a_folder_that_cannot_be_made_is_one_line_of_error(
     complaint = startup_error("up", "--port", str(port))
     assert complaint.startswith("error: STORAGE_ERROR: The folder ")
     assert "CTXR_HOME" in complaint
-
-
-def test_a_database_of_a_newer_version_is_one_line_of_error(ctxr: Ctxr, empty_home: Path, port: int) -> None:
-    make_newer(empty_home / "ctxr" / "registry.db")
-    complaint = startup_error("serve", "--port", str(port))
-    assert complaint.startswith("error: STORAGE_ERROR: The registry was written by a newer version")
 
 
 def test_an_unreachable_database_is_one_line_of_error(port: int, monkeypatch: pytest.MonkeyPatch) -> None:

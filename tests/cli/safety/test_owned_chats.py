@@ -10,6 +10,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
+from cli.incoming import imports
 from orchestrator.service import Orchestrator
 from registry.access import Access, Level
 from registry.registry import Registry
@@ -107,16 +108,15 @@ def test_a_damaged_document_of_a_zip_is_named_and_the_others_are_imported(
 def test_a_document_of_a_zip_that_is_too_large_unpacked_is_skipped(
     ctxr: Ctxr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(imports, "MAX_DOCUMENT_BYTES", 2**20)
     file = tmp_path / "kim.zip"
     ctxr("export", "--owner", "kim", "--output", str(file))
     with ZipFile(file, "a", ZIP_DEFLATED) as archive, archive.open("conversations/bomb.json", "w") as bomb:
         bomb.write(b'{\n  "session": {"channel": "c", "source": "codex"}, "messages": [')
-        for _ in range(260):
-            bomb.write(b" " * 2**20)
-        bomb.write(b"]}")
+        bomb.write(b" " * 2**20 + b"]}")
     monkeypatch.setenv("CTXR_DATABASE_URL", f"sqlite:///{tmp_path / 'own.db'}")
     done = ctxr("import", str(file), "--json")
     reports = json.loads(done.stdout)["stores"]
     assert (done.exit_code, sum(report["new_messages"] for report in reports)) == (1, 4)
     skipped = [one for report in reports for one in report["skipped"]]
-    assert [(one["what"], one["why"]) for one in skipped] == [("conversations/bomb.json", "larger than 256 MB")]
+    assert [(one["what"], one["why"]) for one in skipped] == [("conversations/bomb.json", "larger than 1 MB")]
