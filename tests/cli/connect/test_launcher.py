@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -11,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from cli.connect.snippets import launcher_file, write_launcher
-from tests.cli.conftest import Ctxr
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="no launcher on Windows")
 
@@ -74,13 +72,6 @@ def test_a_hook_of_a_missing_program_does_not_stop_a_prompt(empty_home: Path) ->
     uvx.write_text("#!/bin/sh\nexit 2\n")
     assert run_launcher(command=hook).returncode == 0
     assert run_launcher().returncode == 2
-
-
-def test_clients_start_the_launcher(ctxr: Ctxr, empty_home: Path) -> None:
-    assert ctxr("install", "cursor", "--yes").exit_code == 0
-    entry = json.loads((empty_home / ".cursor" / "mcp.json").read_text())["mcpServers"]["context-registry"]
-    assert entry["command"] == str(launcher_file())
-    assert Path(entry["command"]).exists()
 
 
 def test_the_launcher_does_not_start_itself(empty_home: Path) -> None:

@@ -140,18 +140,7 @@ def test_a_new_or_compacted_chat_gets_a_note_and_cursor_only_its_own() -> None:
     assert not is_start("claude-code", "Stop", {})
 
 
-def test_a_hook_asks_for_the_note_of_its_chats_folder(
-    empty_home: Path, ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shop = empty_home / "shop"
-    log(ctxr, "cursor_session_1", shop, "다섯 번까지.")
-    monkeypatch.setattr(hook, "NOTE_TIMEOUT_S", 60)
-    assert "다섯 번까지." in hook.request_note({"cwd": str(shop), "session_id": "new"})
-    monkeypatch.setattr(hook, "NOTE_TIMEOUT_S", 0.0001)
-    assert hook.request_note({"cwd": str(shop)}) == ""
-
-
-def test_a_note_needs_and_starts_no_local_process(
+def test_a_hook_asks_for_the_note_of_its_chats_folder_which_needs_and_starts_no_local_process(
     empty_home: Path, ctxr: Ctxr, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop = empty_home / "shop"
@@ -165,5 +154,7 @@ def test_a_note_needs_and_starts_no_local_process(
     heavy = {"langgraph", "orchestrator.service", "mcp", "sources.readers", "sqlalchemy", "pydantic"}
     assert not heavy & set(said.splitlines()[-1].split())
     monkeypatch.setattr(hook, "NOTE_TIMEOUT_S", 60)
-    assert "다섯 번까지." in hook.request_note({"cwd": str(shop)})
+    assert "다섯 번까지." in hook.request_note({"cwd": str(shop), "session_id": "new"})
+    monkeypatch.setattr(hook, "NOTE_TIMEOUT_S", 0.0001)
+    assert hook.request_note({"cwd": str(shop)}) == ""
     assert not (empty_home / "ctxr" / "local").exists()

@@ -105,37 +105,24 @@ def continue_session(client: str, path: Path, session_id: str, question: str) ->
         file.write(json.dumps({**records[client], "timestamp": at}) + "\n")
 
 
-@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini-cli", "copilot-cli", "qwen-code"])
-def test_messages_in_the_other_client_join_the_conversation(
-    ctxr: Ctxr, folder: Path, installed: Path, client: str
+def test_messages_in_other_clients_join_the_conversation_also_the_same_question_in_several(
+    ctxr: Ctxr, folder: Path, installed: Path
 ) -> None:
-    before = messages(ctxr)
-    written = resume(ctxr, client, folder)
-    path = Path(written["path"])
-    assert written["command"][0] == PROGRAMS[client][0]
-    assert written["session_id"] in " ".join(written["command"])
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert ctxr("sync").exit_code == 0
-    assert messages(ctxr) == before, "reading the session adds nothing"
-    continue_session(client, path, written["session_id"], "And how long between them?")
-    assert ctxr("sync").exit_code == 0
-    assert messages(ctxr) == [*before, "And how long between them?"]
-    assert ctxr("show", written["session_id"]).exit_code == 0, "it is found by its new id"
-
-
-def test_the_same_question_in_several_clients_is_stored_for_each(ctxr: Ctxr, folder: Path, installed: Path) -> None:
-    before = messages(ctxr)
-    clients = ("codex", "gemini-cli", "copilot-cli", "qwen-code")
-    written = {client: resume(ctxr, client, folder) for client in clients}
-    for client in clients:
-        continue_session(
-            client, Path(written[client]["path"]), written[client]["session_id"], "And the idempotency key?"
-        )
+    said, question = messages(ctxr), "And the idempotency key?"
+    written = {client: resume(ctxr, client, folder) for client in ("codex", "gemini-cli", "copilot-cli", "qwen-code")}
+    for client in (*written, "claude-code"):
+        session = written.get(client) or resume(ctxr, client, folder)
+        path, session_id = Path(session["path"]), session["session_id"]
+        assert session["command"][0] == PROGRAMS[client][0]
+        assert session_id in " ".join(session["command"])
+        assert path.stat().st_mode & 0o777 == 0o600
         assert ctxr("sync").exit_code == 0
-    again = resume(ctxr, "claude-code", folder)
-    continue_session("claude-code", Path(again["path"]), again["session_id"], "And the idempotency key?")
-    assert ctxr("sync").exit_code == 0
-    assert messages(ctxr) == [*before, *["And the idempotency key?"] * 5]
+        assert messages(ctxr) == said, f"reading the session of {client} adds nothing"
+        continue_session(client, path, session_id, question)
+        assert ctxr("sync").exit_code == 0
+        said.append(question)
+        assert messages(ctxr) == said, client
+        assert ctxr("show", session_id).exit_code == 0, "it is found by its new id"
 
 
 def test_opencode_gets_a_document_that_it_can_import(ctxr: Ctxr, folder: Path, installed: Path) -> None:

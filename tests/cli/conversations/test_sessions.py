@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -278,15 +277,13 @@ def test_a_search_that_finds_nothing_is_exit_status_3(three: Ctxr) -> None:
     assert (scripted.exit_code, json.loads(scripted.stdout)["sessions"]) == (3, [])
 
 
-@pytest.mark.parametrize(
-    ("to", "holds"), [("markdown", "# Basket"), ("json", '"title": "Basket"'), ("html", "<h1>Basket")]
-)
-def test_a_session_is_exported(three: Ctxr, tmp_path: Path, to: str, holds: str) -> None:
-    printed = three("export", "basket", "--format", to).stdout
-    assert holds in printed
-    file = tmp_path / "out"
-    assert three("export", "basket", "--format", to, "--output", str(file)).stdout == f"{file}\n"
-    assert file.read_text(encoding="utf-8") == printed
+def test_a_session_is_exported(three: Ctxr, tmp_path: Path) -> None:
+    for to, holds in (("markdown", "# Basket"), ("json", '"title": "Basket"'), ("html", "<h1>Basket")):
+        printed = three("export", "basket", "--format", to).stdout
+        assert holds in printed
+        file = tmp_path / to
+        assert three("export", "basket", "--format", to, "--output", str(file)).stdout == f"{file}\n"
+        assert file.read_text(encoding="utf-8") == printed
 
 
 def test_an_export_overwrites_nothing_and_needs_a_folder(three: Ctxr, tmp_path: Path) -> None:
@@ -317,18 +314,6 @@ def test_statistics_of_the_registry_are_shown(three: Ctxr) -> None:
 
 def test_an_empty_registry_has_statistics(ctxr: Ctxr) -> None:
     assert ctxr("stats").stdout.startswith("0 channels, 0 messages\n")
-
-
-def test_a_shell_completes_commands_and_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    for words, expected in (("ctxr sh", "show"), ("ctxr list --ta", "--tagged")):
-        environment = {
-            "_CTXR_COMPLETE": "bash_complete",
-            "COMP_WORDS": words,
-            "COMP_CWORD": str(len(words.split()) - 1),
-        }
-        for name, value in environment.items():
-            monkeypatch.setitem(os.environ, name, value)
-        assert expected in bare_ctxr().stdout
 
 
 def test_a_match_has_the_number_by_which_it_can_be_shown(ctxr: Ctxr) -> None:

@@ -73,20 +73,14 @@ def without_ids(document: dict[str, Any]) -> dict[str, Any]:
     return {**document, "messages": [{**message, "id": ""} for message in document["messages"]]}
 
 
-def test_a_json_export_is_imported_unchanged(two: Ctxr, tmp_path: Path) -> None:
-    file = tmp_path / "retry.json"
-    assert two("export", "retry", "--format", "json", "--output", str(file)).exit_code == 0
-    before = json.loads(file.read_text(encoding="utf-8"))
-    assert two("import", str(file)).exit_code == 0  # nothing is doubled
-    assert json.loads(two("export", "retry", "--format", "json").stdout) == before
-
-
-def test_a_json_export_is_imported_unchanged_into_an_empty_registry(
+def test_a_json_export_is_imported_unchanged_into_its_own_and_into_an_empty_registry(
     two: Ctxr, tmp_path: Path, sqlite_template: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "retry.json"
     assert two("export", "retry", "--format", "json", "--output", str(file)).exit_code == 0
     before = json.loads(file.read_text(encoding="utf-8"))
+    assert two("import", str(file)).exit_code == 0
+    assert json.loads(two("export", "retry", "--format", "json").stdout) == before, "nothing is doubled"
     (tmp_path / "other").mkdir()
     monkeypatch.setenv("CTXR_HOME", str(tmp_path / "other"))
     (tmp_path / "other" / "registry.db").write_bytes(sqlite_template.read_bytes())
@@ -103,11 +97,6 @@ def test_a_pdf_holds_the_text_and_its_font(two: Ctxr, tmp_path: Path) -> None:
     assert page.startswith(b"%PDF-")
     assert b"NotoSansKR" in page
     assert b"FontFile3" in page or b"FontFile2" in page
-
-
-def test_a_pdf_needs_a_file(two: Ctxr) -> None:
-    refused = two("export", "retry", "--format", "pdf")
-    assert (refused.exit_code, refused.stdout) == (2, "")
 
 
 def test_text_in_a_pdf_is_never_markup() -> None:

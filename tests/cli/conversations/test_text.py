@@ -1,16 +1,11 @@
 """Test text in columns: a Korean letter takes two."""
 
-from cli.output import cut, display_width, pad, printable, wrap
+from cli.output import cut, display_width, printable, wrap
 
 
 def test_a_letter_is_as_wide_as_in_a_terminal() -> None:
     for text, width in [("abc", 3), ("피보나치", 8), ("é", 1), ("👍", 2), ("", 0), ("a피", 3)]:
         assert display_width(text) == width
-
-
-def test_columns_stay_aligned_in_any_script() -> None:
-    for text in ["fib", "피보나치", "a피보나치 함수", ""]:
-        assert display_width(pad(text, 6)) == 6
 
 
 def test_a_cut_text_ends_with_an_ellipsis() -> None:

@@ -43,7 +43,7 @@ def file(ctxr: Ctxr, empty_home: Path, cached_files: dict[str, bytes]) -> Path:
     return file
 
 
-def test_the_copy_answers_as_the_original(
+def test_the_copy_answers_as_the_original_and_new_messages_get_new_numbers(
     ctxr: Ctxr, file: Path, empty_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = empty_database_url
@@ -55,6 +55,9 @@ def test_the_copy_answers_as_the_original(
     for words in (["list", "--json"], ["search", "basket item 7", "--json"]):
         here = output_at(f"sqlite:///{file}", *words, monkeypatch=monkeypatch)
         assert output_at(there, *words, monkeypatch=monkeypatch)["sessions"] == here["sessions"]
+    monkeypatch.setenv("CTXR_DATABASE_URL", there)
+    log(ctxr, "basket 9", "And now?")
+    assert damage_of(there) == []
 
 
 def test_a_copy_back_equals_the_original(ctxr: Ctxr, file: Path, empty_database_url: str, tmp_path: Path) -> None:
@@ -96,15 +99,6 @@ def test_an_interrupted_copy_leaves_the_earlier_one_unchanged(ctxr: Ctxr, file: 
         event.remove(Engine, "before_cursor_execute", stop)
     assert damage_of(empty_database_url) == []
     assert "conversation: 42 rows" in ctxr("db", "copy", str(file), empty_database_url).output
-
-
-def test_messages_stored_after_a_copy_get_new_numbers(
-    ctxr: Ctxr, file: Path, empty_database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert ctxr("db", "copy", str(file), empty_database_url).exit_code == 0
-    monkeypatch.setenv("CTXR_DATABASE_URL", empty_database_url)
-    log(ctxr, "basket 9", "And now?")
-    assert damage_of(empty_database_url) == []
 
 
 def test_another_registry_is_never_overwritten(ctxr: Ctxr, file: Path, tmp_path: Path) -> None:

@@ -132,11 +132,6 @@ def make_newer(file: Path) -> None:
     connection.close()
 
 
-def test_a_file_that_is_no_database_is_broken(ctxr: Ctxr, empty_home: Path) -> None:
-    (empty_home / "ctxr" / "registry.db").write_bytes(b"no database at all" * 100)
-    assert report()["database"]["state"] == "broken"
-
-
 def test_a_folder_that_cannot_be_written_is_broken(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     [found] = check_folder(Settings(home=tmp_path / "file" / "ctxr"))
