@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
 import json
 
 from hypothesis import given
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from registry.domain import Session
 from sources.copilot.chat import _IGNORED, _PARTS, VsCodeChat
 from sources.copilot.vscode import replayed
-from sources.kit.jsonl import Damage, read_lines, records_of
+from sources.kit.jsonl import Damage
 from sources.kit.loose_json import Record
 from tests.sources.anything import ANYTHING, DEEP, change, check, or_anything
 from tests.sources.copilot.copilot_files import as_log, asked, chat, lines_of, tool, working_chat
@@ -83,13 +82,6 @@ def test_any_operations_are_parsed(lines: list[Record], has_beginning: bool) -> 
 
 
 WHOLE = lines_of(as_log(working_chat()))
-
-
-@given(st.integers(0, len(WHOLE)))
-def test_a_log_cut_anywhere_keeps_the_part_before(length: int) -> None:
-    damage = Damage()
-    read(replayed(records_of(read_lines(io.BytesIO(WHOLE[:length])), damage), damage))
-    assert len(damage.found) <= 1
 
 
 @given(st.data())

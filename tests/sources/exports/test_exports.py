@@ -325,23 +325,7 @@ def test_an_unchanged_conversation_is_not_read_again(tmp_path: Path) -> None:
     assert read_export(tmp_path / "first.zip", {**seen, found.key: found.fingerprint})[0] == []
 
 
-def test_empty_conversations_are_counted(tmp_path: Path) -> None:
-    chats = [ClaudeChat(number) for number in range(3)]
-    found, skipped = read_export(write_zip(tmp_path / "x.zip", claude_files(claude_chat(9), *chats)))
-    assert len(found) == 1
-    assert skipped == [Skipped("3 x a conversation", "no messages in it")]
-
-
 # Damage
-
-
-def test_the_beginning_of_a_truncated_file_is_read(tmp_path: Path, files: dict[str, bytes]) -> None:
-    whole = files["conversations.json"]
-    (tmp_path / "conversations.json").write_bytes(whole[:-50])
-    [first], [cut, summary] = read_export(tmp_path / "conversations.json")
-    assert first.session.messages
-    assert "cut off or damaged" in cut.why
-    assert summary.why == "Some of the export could not be read."
 
 
 def test_the_other_shards_are_read_if_one_is_damaged(tmp_path: Path) -> None:
@@ -456,17 +440,17 @@ def test_too_large_and_too_deep_values_are_skipped_and_the_rest_is_read(
 def test_a_zip_bomb_takes_neither_memory_nor_time(
     tmp_path: Path, begin: bytes, filler: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export_json, "MAX_BYTES", 2**20)
-    monkeypatch.setattr(export_json, "MAX_VALUES", 50_000)
+    monkeypatch.setattr(export_json, "MAX_BYTES", 2**18)
+    monkeypatch.setattr(export_json, "MAX_VALUES", 12_500)
     first = as_json([chatgpt_chat(1).record()])[:-1] + b","
-    archive = bomb(tmp_path / "x.zip", iter([first, b'{"mapping":' + begin, *[filler * 50_000] * 25]))
+    archive = bomb(tmp_path / "x.zip", iter([first, b'{"mapping":' + begin, *[filler * 12_500] * 25]))
     tracemalloc.start()
     found, skipped = read_export(archive)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert [each.key for each in found] == [an_id(1)]
     assert "twice as large" in skipped[0].why
-    assert peak < 60 * 2**20
+    assert peak < 15 * 2**20
 
 
 def test_a_zip_in_a_zip_is_reported_and_not_read(tmp_path: Path) -> None:

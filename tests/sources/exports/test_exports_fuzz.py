@@ -240,7 +240,7 @@ def test_citation_marks_are_removed_from_any_text(text: str) -> None:
 
 
 def test_large_conversations_of_any_form_are_parsed_fast() -> None:
-    many = 10_000
+    many = 2_500
     chain = {str(n): {"parent": str(n - 1), "message": None} for n in range(many)}
     fan = {str(n): {"parent": "0", "message": {"author": {"role": "user"}}} for n in range(many)}
     for tree in (chain, fan):
