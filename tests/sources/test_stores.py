@@ -20,6 +20,9 @@ from tests.sources.cline import cline_files as cline
 from tests.sources.codex import codex_files as codex
 from tests.sources.continue_dev import continue_files as continue_dev
 from tests.sources.copilot import copilot_files as copilot
+from tests.sources.cursor.cursor_files import CursorFiles, answered, asked
+from tests.sources.cursor_agent.cursor_agent_files import AgentFiles, mirror
+from tests.sources.cursor_agent.cursor_agent_files import working_session as agent_session
 from tests.sources.droid import droid_files as droid
 from tests.sources.gemini import gemini_files as gemini
 from tests.sources.goose import goose_files as goose
@@ -38,13 +41,15 @@ from tests.sources.zed import zed_files as zed
 class Store:
     """A client's store: its usual folder below the home, and a function that writes a conversation into a folder.
 
-    `variables`: environment variables that name another folder, each with the store's path below it.
+    `variables`: environment variables that name another folder, each with the store's path below it. `secrets`: other
+    files of the client, below the store's folder, that must not be opened.
     """
 
     source: str
     usual: str
     write: Callable[[Path], object]
     variables: Mapping[str, str] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
 
     @property
     def reader(self) -> Source:
@@ -62,18 +67,27 @@ def write_note(folder: Path) -> None:
     (folder / "memories" / "MEMORY.md").write_text("The user likes short answers.", encoding="utf-8")
 
 
+def write_cursor_agent(folder: Path) -> None:
+    files = AgentFiles(folder)
+    files.describe(files.chat(1, *agent_session()).parent, cwd="/home/ann/shop")
+    files.transcript(2, *mirror())
+
+
 STORES = (
     Store(
         *("claude-code", ".claude", lambda root: claude_code.write(root, claude_code.working_session())),
         {"CLAUDE_CONFIG_DIR": "", "CTXR_CLAUDE_CODE_DIR": ""},
+        (".credentials.json", "history.jsonl", "backups/projects/x/s.jsonl"),
     ),
     Store(
         *("codex", ".codex", lambda root: codex.write(root, codex.legacy())),
         {"CODEX_HOME": "", "CTXR_CODEX_DIR": ""},
+        ("history.jsonl",),
     ),
     Store(
         *("copilot-cli", ".copilot", lambda root: copilot.write_log(root, copilot.working_log(), "name: x")),
         {"COPILOT_HOME": "", "CTXR_COPILOT_CLI_DIR": ""},
+        ("config.json", "session-store.db", "mcp-oauth-config"),
     ),
     Store(
         *("copilot-vscode", ".config/Code/User", lambda root: copilot.write_chat(root, copilot.working_chat())),
@@ -82,6 +96,7 @@ STORES = (
     Store(
         *("gemini-cli", ".gemini", lambda root: gemini.write(root, gemini.working_chat())),
         {"GEMINI_CLI_HOME": ".gemini", "CTXR_GEMINI_CLI_DIR": ""},
+        ("google_accounts.json", "tmp/shop/logs.json", "tmp/shop/checkpoint-a.json"),
     ),
     Store(
         *("antigravity", ".gemini/antigravity", lambda root: antigravity.write(root, antigravity.working_steps())),
@@ -145,6 +160,19 @@ STORES = (
         *("pi", ".pi/agent", lambda root: pi.write(root, pi.working_session())),
         {"PI_CODING_AGENT_DIR": "", "CTXR_PI_DIR": ""},
     ),
+    Store(
+        "cursor",
+        ".config/Cursor/User",
+        lambda root: CursorFiles(root).conversation("c1", asked("u1", "Why?"), answered("a1", "So.")),
+        {"CTXR_CURSOR_DIR": ""},
+    ),
+    Store(
+        "cursor-agent",
+        ".cursor",
+        write_cursor_agent,
+        {"CURSOR_CONFIG_DIR": "", "CTXR_CURSOR_AGENT_DIR": ""},
+        ("cli-config.json", "mcp.json", "projects/home-ann-shop/mcp-auth.json"),
+    ),
     Store("memory-files", ".codex", write_note, {"CODEX_HOME": "", "CTXR_CODEX_DIR": ""}),
     Store("aider", "src/shop", lambda root: aider.write(root, aider.FIRST), {"CTXR_AIDER_DIRS": ""}),
 )
@@ -178,9 +206,11 @@ def test_a_second_pass_over_a_store_finds_nothing(client: Store, tmp_path: Path)
 @every_store
 def test_reading_changes_nothing_and_opens_only_conversations(client: Store, tmp_path: Path) -> None:
     client.write(tmp_path / client.usual)
-    secrets = ("auth.json", "oauth_creds.json", "settings.json", "config.yaml", "config.toml", ".env", "accounts.db")
+    usual = ("auth.json", "oauth_creds.json", "settings.json", "config.yaml", "config.toml", ".env", "accounts.db")
+    secrets = (*usual, *client.secrets)
     for folder in (tmp_path / client.usual, (tmp_path / client.usual).parent):
         for name in secrets:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text("sk-secret", encoding="utf-8")
     before = state_of(tmp_path)
     with opened_files() as opened:

@@ -11,7 +11,7 @@ from registry.domain import Role, parse_time
 from sources.antigravity.reader import Antigravity
 from sources.base import Paths, Skipped
 from tests.sources.antigravity.antigravity_files import SESSION, SHOP, Steps, call, working_steps, write
-from tests.sources.reading import fingerprints_of, read_changed, scan, texts_of
+from tests.sources.reading import read_changed, scan, texts_of
 
 
 @pytest.fixture
@@ -118,18 +118,6 @@ def test_the_project_is_found_in_the_prompt_history(store: Path) -> None:
     prompt = {"display": "Hi", "timestamp": 1_795_331_123_618, "workspace": SHOP, "conversationId": SESSION}
     (store / "history.jsonl").write_text(json.dumps(prompt) + "\n{torn", encoding="utf-8")
     assert [each.session.project for each in read_changed(Antigravity(), store)] == [SHOP]
-
-
-def test_only_changed_conversations_are_read_again(store: Path) -> None:
-    write(store, working_steps())
-    other = Steps()
-    other.user("Hi")
-    write(store, other, session="other")
-    seen = fingerprints_of(Antigravity(), store)
-    assert read_changed(Antigravity(), store, seen) == []
-    other.model("Hello")
-    write(store, other, session="other")
-    assert [texts_of(each.session)[-1] for each in read_changed(Antigravity(), store, seen)] == [("assistant", "Hello")]
 
 
 def test_damage_is_reported_and_stops_nothing(store: Path) -> None:

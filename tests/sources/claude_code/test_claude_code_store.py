@@ -54,16 +54,6 @@ def test_the_newest_session_comes_first(root: Path) -> None:
     assert order == [session_id(number) for number in (1, 3, 4, 2)]
 
 
-def test_only_a_torn_last_line_is_lost(root: Path) -> None:
-    file = write(root, working_session())
-    whole = read(root)[0][0].session.messages
-    file.write_bytes(file.read_bytes() + b'{"type":"user","message":{"content":"half a li')
-
-    [found], _ = read(root)
-    assert found.session.messages == whole
-    assert found.skipped == (Skipped("line 15", "incomplete line"),)
-
-
 @pytest.mark.parametrize(
     ("damage", "reported"),
     [

@@ -14,13 +14,12 @@ import zstandard
 
 from registry.domain import Role, Session
 from registry.extras import install_command
-from sources.base import FoundSession, Paths, Skipped
+from sources.base import FoundSession, Skipped
 from sources.codex import rollout as codex_rollout
 from sources.codex.reader import Codex
 from sources.kit import zst
 from tests.sources.codex.codex_files import CWD, Rollout, flat, legacy, paginated, thread_id, write
 from tests.sources.reading import texts_of
-from tests.sources.untouched import opened_files, state_of
 
 
 @pytest.fixture
@@ -417,30 +416,6 @@ def test_an_archived_thread_is_not_read_twice(root: Path) -> None:
     assert (thread.key, thread.session) == (thread_id(1), before)
 
 
-def test_only_changed_threads_are_read_again(root: Path) -> None:
-    write(root, legacy())
-    file = write(root, flat())
-    seen = {key: each.fingerprint for key, each in read_changed(root).items()}
-    assert read_changed(root, seen) == {}
-
-    file.write_bytes(file.read_bytes() + b'{"type":"message","role":"user","content":[{"text":"More"}]}\n{"torn')
-    [changed] = read_changed(root, seen).values()
-    assert changed.session.messages[-1].text == "More"
-    assert changed.skipped == (Skipped("line 8", "incomplete line"),)
-
-
-def test_a_thread_without_a_conversation_is_reported_once(root: Path) -> None:
-    rollout = Rollout(thread_id(4))
-    rollout.meta()
-    file = write(root, rollout)
-    (file.parent / "rollout-odd-name.jsonl").mkdir()
-
-    results = list(Codex().sessions(root, {}))
-    assert Skipped(str(file.parent / "rollout-odd-name.jsonl"), "a folder, not a file") in results
-    [thread] = [each for each in results if isinstance(each, FoundSession)]
-    assert (thread.session.messages, thread.skipped) == ((), (Skipped(str(file), "no conversation in it"),))
-
-
 def test_a_file_deleted_while_reading_is_reported_and_the_others_are_read(root: Path) -> None:
     files = {thread_id(number): write(root, legacy(number)) for number in (1, 2, 3)}
     results = Codex().sessions(root, {})
@@ -482,23 +457,6 @@ def test_unknown_records_are_counted_and_their_text_is_kept() -> None:
         "1 x item BrandNew",
     }
     assert texts_of(reading.session()) == [("system", "A task"), ("system", "A result")]
-
-
-def test_nothing_in_the_clients_folder_changes_and_no_secret_is_opened(empty_home: Path) -> None:
-    root = empty_home / ".codex"
-    for rollout in (legacy(), flat(), paginated()):
-        write(root, rollout)
-    compress(write(root, legacy(9)))
-    for name in ("auth.json", "config.toml", "history.jsonl"):
-        (root / name).write_text('{"tokens": "sk-secret"}', encoding="utf-8")
-    before = state_of(empty_home)
-    with opened_files() as opened:
-        [store] = Codex().find(Paths(empty_home, {}))
-        assert len(read_changed(store)) == 4
-
-    assert state_of(empty_home) == before
-    inside = {Path(path).name for path in opened if path.startswith(str(root))}
-    assert all(name.startswith("rollout-") or name == "session_index.jsonl" for name in inside)
 
 
 def test_a_responses_tokens_are_stored_once_with_the_next_answer() -> None:

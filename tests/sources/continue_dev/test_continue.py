@@ -11,7 +11,7 @@ import pytest
 from registry.domain import Role
 from sources.continue_dev.reader import Continue
 from tests.sources.continue_dev.continue_files import BEGAN, SESSION, SHOP, item, tool_state, working_history, write
-from tests.sources.reading import fingerprints_of, read_changed, scan, texts_of
+from tests.sources.reading import read_changed, scan, texts_of
 
 
 @pytest.fixture
@@ -82,15 +82,6 @@ def test_the_separate_result_message_of_an_older_version_is_read(store: Path) ->
 def test_a_running_call_is_pending(store: Path) -> None:
     write(store, [item("assistant", "Wait.", states=[tool_state("c1", "Bash", {"command": "make"}, "", "calling")])])
     assert read_changed(Continue(), store)[0].session.messages[-1].more["tool"]["status"] == "pending"
-
-
-def test_only_changed_sessions_are_read_again(store: Path) -> None:
-    write(store, working_history())
-    write(store, [item("user", "Hi")], session="other")
-    seen = fingerprints_of(Continue(), store)
-    assert read_changed(Continue(), store, seen) == []
-    write(store, [item("user", "Hi"), item("assistant", "Hello")], session="other")
-    assert [texts_of(each.session)[-1] for each in read_changed(Continue(), store, seen)] == [("assistant", "Hello")]
 
 
 @pytest.mark.parametrize("content", ["", "[1]", '{"history": [', "\0"])

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from registry.domain import Role, Session
-from sources.base import FoundSession, Paths, Skipped
+from sources.base import FoundSession, Skipped
 from sources.copilot.cli import CopilotCli, EventLog, events_of
 from tests.sources.copilot.copilot_files import SHOP, Log, old_history, request, session_id, working_log, write_log
 from tests.sources.reading import texts_of
-from tests.sources.untouched import opened_files, state_of
 
 
 @pytest.fixture
@@ -235,21 +234,6 @@ def test_a_session_of_the_first_versions_is_read_in_order(root: Path) -> None:
     assert len(list(events_of({"chatMessages": [None, 7, {"role": "odd"}]}))) == 2
 
 
-def test_only_changed_sessions_are_read_again_and_only_a_torn_line_is_lost(root: Path) -> None:
-    write_log(root, working_log(1))
-    file = write_log(root, working_log(2))
-    seen = {each.key: each.fingerprint for each in read_changed(root).values()}
-    assert len(seen) == 4
-    assert scan(root, seen) == []
-
-    with file.open("ab") as log:
-        log.write(b'{"type":"user.message","id":"e99","data":{"content":"More"}}\n{"type":"user.mes')
-    changed = read_changed(root, seen)
-    assert set(changed) == {session_id(2), f"{session_id(2)}:call_2"}
-    assert changed[session_id(2)].session.messages[-1].text == "More"
-    assert [skipped.why for skipped in changed[session_id(2)].skipped] == ["incomplete line"]
-
-
 def test_empty_and_unknown_files_are_reported_once(root: Path) -> None:
     empty = Log(session_id(3))
     empty.start()
@@ -269,18 +253,3 @@ def test_empty_and_unknown_files_are_reported_once(root: Path) -> None:
     assert sessions[session_id(1)].skipped == (Skipped("1 x event session.brand_new", "unknown to this reader"),)
     assert sessions["damaged"].skipped[0] == Skipped("the file", "not a JSON object")
     assert scan(root, {each.key: each.fingerprint for each in sessions.values()}) == []
-
-
-def test_nothing_in_the_clients_folder_changes_and_no_secret_is_opened(root: Path) -> None:
-    folder = write_log(root, working_log(), "name: x").parent
-    write_log(root, working_log(2), form="file")
-    for name in ("config.json", "session-store.db", "mcp-oauth-config", f"session-state/{folder.name}/session.db"):
-        (root / name).write_text('{"copilot_tokens": "gho_secret"}', encoding="utf-8")
-    before = state_of(root)
-    with opened_files() as opened:
-        [store] = CopilotCli().find(Paths(root.parent, {}))
-        assert len(read_changed(store)) == 4
-
-    assert state_of(root) == before
-    inside = {Path(path).name for path in opened if path.startswith(str(root))}
-    assert inside == {"events.jsonl", "workspace.yaml", f"{session_id(2)}.jsonl"}

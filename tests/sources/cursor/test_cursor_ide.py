@@ -21,8 +21,6 @@ from tests.sources.cursor.cursor_files import (
     CursorFiles,
     answered,
     asked,
-    called,
-    crash,
     iso,
     paths,
     record,
@@ -30,7 +28,6 @@ from tests.sources.cursor.cursor_files import (
     writing,
 )
 from tests.sources.reading import fingerprints
-from tests.sources.untouched import state_of
 
 TURN = (
     asked("u1", "Why does the login fail?", createdAt=iso(0)),
@@ -72,10 +69,6 @@ def test_cursor_is_found_where_each_system_keeps_it(folder: str, environment: di
     files.conversation("c1", *TURN)
     given = {name: value.format(home=empty_home) for name, value in environment.items()}
     assert list(CursorIde().find(paths(empty_home, **given))) == [files.store]
-
-
-def test_without_cursor_there_is_no_store(empty_home: Path) -> None:
-    assert not list(CursorIde().find(paths(empty_home)))
 
 
 # Generations
@@ -272,12 +265,6 @@ def test_times_are_stored_or_marked_as_estimated(cursor: CursorFiles) -> None:
 # Changes
 
 
-def test_a_second_pass_without_changes_finds_nothing(cursor: CursorFiles) -> None:
-    cursor.conversation("c1", *TURN)
-    cursor.conversation("c2", *TURN)
-    assert cursor.read(fingerprints(cursor.read())) == []
-
-
 def read_changed(cursor: CursorFiles, seen: dict[str, str]) -> list[str]:
     return [found.key for found in cursor.read(seen) if isinstance(found, FoundSession)]
 
@@ -393,30 +380,6 @@ def test_an_unreadable_store_is_an_error_not_an_empty_store(cursor: CursorFiles)
     cursor.store.write_bytes(b"no database" * 500)
     with pytest.raises(StorageError):
         cursor.read()
-
-
-def test_messages_in_the_wal_are_read(cursor: CursorFiles) -> None:
-    cursor.conversation("c1", *TURN)
-    bubbles = (*TURN, asked("u2", "Only in the WAL", createdAt=iso(3)))
-    crash(
-        cursor.store,
-        {"composerData:c1": json.dumps(record("c1", *bubbles)), "bubbleId:c1:u2": json.dumps(bubbles[2])},
-    )
-    assert only_texts(cursor) == [*SAID, (Role.USER, "Only in the WAL")]
-
-
-def test_nothing_in_cursors_folder_changes(cursor: CursorFiles) -> None:
-    cursor.conversation("c1", *TURN, called("t1", "read_file_v2", {"path": "a.py"}, {"contents": "x"}))
-    cursor.header_row("c1", {"name": "Login"})
-    for number in range(3):
-        cursor.workspace(f"w{number}", APP, {"composer.composerData": {"selectedComposerIds": ["c1"]}})
-    crash(cursor.store, {"composerData:c2": json.dumps(record("c2", *TURN))})
-    before = state_of(cursor.user)
-    reader = CursorIde()
-    reader.stamp(cursor.store)
-    list(reader.sessions(cursor.store, {}))
-    list(reader.sessions(cursor.store, fingerprints(cursor.read())))
-    assert state_of(cursor.user) == before
 
 
 def test_an_unfinished_reader_closes_the_store(cursor: CursorFiles) -> None:

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from registry.domain import Role, Session
-from sources.base import FoundSession, Paths, Skipped
+from sources.base import FoundSession, Skipped
 from sources.gemini import reader as gemini_reader
 from sources.gemini.reader import GeminiCli
 from sources.kit import files
 from tests.sources.gemini.gemini_files import SHOP, Chat, call, session_id, slot_of, working_chat, write
 from tests.sources.reading import texts_of
-from tests.sources.untouched import opened_files, state_of
 
 
 @pytest.fixture
@@ -254,19 +253,6 @@ def test_the_journal_is_read_if_a_document_has_the_same_time(
     assert len(each.session.messages) == 10
 
 
-def test_only_changed_chats_are_read_again_and_only_a_torn_line_is_lost(root: Path) -> None:
-    write(root, working_chat(1))
-    file = write(root, working_chat(2))
-    seen = {each.key: each.fingerprint for each in read_changed(root).values()}
-    assert scan(root, seen) == []
-
-    with file.open("ab") as journal:
-        journal.write(b'{"id":"m99","type":"user","content":"More"}\n{"id":"m100","ty')
-    [changed] = read_changed(root, seen).values()
-    assert changed.session.messages[-1].text == "More"
-    assert changed.skipped == (Skipped("line 13", "incomplete line"),)
-
-
 @pytest.mark.parametrize("damage", [b"", b"[1]", b'{"messages": [', b"\xff\xfe", b"[" * 100_000])
 def test_a_damaged_document_is_reported_once_and_the_others_are_read(root: Path, damage: bytes) -> None:
     write(root, working_chat(2))
@@ -301,35 +287,6 @@ def test_unknown_records_are_counted(root: Path) -> None:
 
     [each] = read_changed(root).values()
     assert {skipped.what for skipped in each.skipped} == {"1 x message plan", "1 x record without type"}
-
-
-def test_a_folder_and_a_file_deleted_while_reading_are_reported(root: Path) -> None:
-    paths = {str(write(root, working_chat(number))) for number in (1, 2, 3)}
-    odd = root / "tmp" / "shop" / "chats" / "folder.json"
-    odd.mkdir()
-    reading = GeminiCli().sessions(root, {})
-    assert next(reading) == Skipped(str(odd), "a folder, not a file")
-    first = next(reading)
-    assert isinstance(first, FoundSession)
-    gone = next(path for path in paths if not path.startswith(first.key))
-    Path(gone).unlink()
-    assert [each for each in reading if isinstance(each, Skipped)] == [Skipped(gone, "no such file or directory")]
-
-
-def test_nothing_in_the_clients_folder_changes_and_no_secret_is_opened(root: Path) -> None:
-    write(root, working_chat(1))
-    write(root, working_chat(2), form="json")
-    (root / "projects.json").write_text("{}", encoding="utf-8")
-    for name in ("oauth_creds.json", "google_accounts.json", "tmp/shop/logs.json", "tmp/shop/checkpoint-a.json"):
-        (root / name).write_text('{"access_token": "ya29.secret"}', encoding="utf-8")
-    before = state_of(root)
-    with opened_files() as opened:
-        [store] = GeminiCli().find(Paths(root.parent, {}))
-        assert len(read_changed(store)) == 2
-
-    assert state_of(root) == before
-    inside = {Path(path).name for path in opened if path.startswith(str(root))}
-    assert {name for name in inside if not name.startswith("session-")} == {"projects.json", ".project_root"}
 
 
 def test_text_added_by_hooks_to_the_first_prompt_is_not_the_users() -> None:

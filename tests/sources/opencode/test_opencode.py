@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from registry.domain import Session
-from registry.errors import StorageError
 from sources.base import FoundSession, Paths, Skipped
 from sources.opencode import reader as opencode_reader
 from sources.opencode.reader import OpenCode
@@ -26,7 +25,6 @@ from tests.sources.opencode.opencode_files import (
     write_database,
 )
 from tests.sources.reading import texts_of
-from tests.sources.untouched import opened_files, state_of
 
 SAID = [
     ("user", "Why does the basket lose its items? 안녕"),
@@ -222,41 +220,6 @@ def test_a_session_is_not_read_again_because_of_a_newer_one(root: Path) -> None:
         later = "UPDATE message SET time_updated = time_updated + ? WHERE session_id = ?"
         connection.execute(later, (2 * 24 * 3600 * 1000, second.session))
     assert list(read_changed(store, seen)) == [second.session]
-
-
-def test_messages_in_the_wal_are_read_and_nothing_in_the_folder_changes(root: Path) -> None:
-    write_database(root, working_dialogue(1))
-    store = write_database(root, working_dialogue(2), is_crashed=True)
-    (root / "auth.json").write_text('{"anthropic": {"access": "sk-secret"}}', encoding="utf-8")
-    before = state_of(root)
-    with opened_files() as opened:
-        everything = [each for place in stores(root) for each in read_changed(place).values()]
-        OpenCode().stamp(store)
-
-    assert len(everything) == 2
-    assert all(texts_of(each.session) == SAID for each in everything)
-    assert state_of(root) == before
-    assert not any("auth.json" in path for path in opened)
-    assert "sk-secret" not in repr(everything)
-
-
-def test_a_locked_database_is_an_error_and_read_after_it_is_unlocked(root: Path) -> None:
-    store = write_database(root, working_dialogue())
-    with closing(sqlite3.connect(store, isolation_level=None)) as connection:
-        connection.execute("PRAGMA journal_mode=delete")
-        connection.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(StorageError, match="locked"):
-            scan(store)
-    assert len(read_changed(store)) == 1
-
-
-@pytest.mark.parametrize("content", [b"", b"no database" * 500])
-def test_an_unreadable_database_is_an_error_not_an_empty_store(root: Path, content: bytes) -> None:
-    root.mkdir(parents=True)
-    store = root / "opencode.db"
-    store.write_bytes(content)
-    with pytest.raises(StorageError):
-        scan(store)
 
 
 def test_a_database_of_another_program_is_reported(root: Path) -> None:

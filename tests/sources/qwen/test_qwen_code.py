@@ -11,7 +11,7 @@ from sources.base import Skipped
 from sources.qwen.reader import QwenChat as Reading
 from sources.qwen.reader import QwenCode
 from tests.sources.qwen.qwen_files import SESSION, SHOP, Chat, call, working_chat, write
-from tests.sources.reading import fingerprints_of, read_changed, texts_of
+from tests.sources.reading import read_changed, texts_of
 
 
 @pytest.fixture
@@ -114,19 +114,6 @@ def test_a_sub_agents_chat_is_linked_to_its_session(root: Path) -> None:
     [each] = read_changed(QwenCode(), root)
     assert (each.session.session_id, each.session.parent) == ("agent-explore-7f3c", SESSION)
     assert each.session.meta["relation"] == "sub-agent"
-
-
-def test_only_changed_chats_are_read_again(root: Path) -> None:
-    write(root, working_chat())
-    other = Chat("0" * 36)
-    other.user("Hi")
-    write(root, other)
-    seen = fingerprints_of(QwenCode(), root)
-    assert read_changed(QwenCode(), root, seen) == []
-
-    other.assistant({"text": "Hello"})
-    write(root, other)
-    assert [texts_of(each.session)[-1] for each in read_changed(QwenCode(), root, seen)] == [("assistant", "Hello")]
 
 
 def test_damaged_and_unknown_lines_are_reported_and_stop_nothing(root: Path) -> None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
-import sys
-from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from sources.base import Paths
 from sources.zed.reader import Zed
-from tests.sources.reading import fingerprints_of, read_changed, scan, texts_of
+from tests.sources.reading import fingerprints_of, read_changed, texts_of
 from tests.sources.zed.zed_files import (
     AT,
     LATER,
@@ -116,19 +112,3 @@ def test_a_damaged_thread_is_reported_and_stops_nothing(tmp_path: Path, kept: by
     assert by_id["broken"].skipped
     assert len(by_id[THREAD].session.messages) == 7
     assert {skipped.why for skipped in by_id[THREAD].skipped} == {"unknown to this reader"}
-
-
-def test_a_database_of_another_program_is_reported(tmp_path: Path) -> None:
-    store = tmp_path / "threads" / "threads.db"
-    store.parent.mkdir()
-    with closing(sqlite3.connect(store)) as database, database:
-        database.execute("CREATE TABLE threads (id TEXT)")
-    [skipped] = scan(Zed(), store)
-    assert "knows" in getattr(skipped, "why", "")
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="each system has a place of its own")
-def test_the_database_is_found_in_its_usual_place(tmp_path: Path) -> None:
-    store = write(tmp_path / ".local" / "share" / "zed", THREAD, thread([]))
-    assert list(Zed().find(Paths(tmp_path, {}))) == [store]
-    assert list(Zed().find(Paths(tmp_path, {"XDG_DATA_HOME": str(tmp_path / "no")}))) == []
