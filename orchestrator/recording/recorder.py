@@ -193,7 +193,9 @@ def _ms_since(started: float) -> float:
 
 
 def result_summary(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Summarise an answer for its record: counts and ids, never texts of messages."""
+    """Summarise an answer for its record: counts and ids, never texts of messages; of forgetting only the receipt."""
+    if "receipt" in result:
+        result = {"receipt": result["receipt"]}
     return {
         key: [message["id"] for message in value[:MAX_ITEMS]] if key == "messages" else _summary(value)
         for key, value in result.items()

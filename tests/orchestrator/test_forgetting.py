@@ -104,6 +104,15 @@ async def test_no_word_of_a_forgotten_channel_is_left_in_records_either(orchestr
     assert traces(orchestrator, "zanzibarian", "quokkalike") == []
 
 
+async def test_the_record_of_forgetting_does_not_name_the_conversation(orchestrator: Orchestrator) -> None:
+    await orchestrator.run(sent(ASKED, ANSWERED, channel="parcelsquarrel"))
+    named = {"nickname": "quokkalike", "tags": ["zanzibarian"]}
+    assert (await orchestrator.run({"operation": "tag", "channel": "parcelsquarrel", "query": named}))["success"]
+    await forget(orchestrator, "parcelsquarrel", dry_run=True)
+    await forget(orchestrator, "parcelsquarrel")
+    assert traces(orchestrator, "quokkalike", "zanzibarian", "parcelsquarrel") == []
+
+
 AGAIN = {
     "as it was": sent(ASKED, ANSWERED),
     "grown": sent(ASKED, ANSWERED, THEN),
