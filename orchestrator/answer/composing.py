@@ -212,7 +212,9 @@ def _add_left_out(result: dict[str, Any], data: Extraction, selection: Selection
     metadata = result["metadata"]
     if not shown or _is_choice(data):
         return
-    newer = sum(seq > shown[-1]["seq"] for seq in data.seqs)
+    shown_seqs = {message["seq"] for message in shown}
+    places = [place for place, seq in enumerate(data.seqs) if seq in shown_seqs]  # an undone message has none
+    newer = len(data.seqs) - 1 - places[-1] if places else 0
     left = len(data.seqs) - len(shown)
     if newer:
         metadata["newer_messages"] = newer

@@ -155,6 +155,17 @@ async def test_a_change_of_mind_in_the_next_turn_leads_if_it_names_the_old_value
     assert replaced(answer) == ["We retry webhooks five times."]
 
 
+async def test_a_message_that_arrived_late_counts_at_its_time(orchestrator: Orchestrator) -> None:
+    back = "Changed my mind: three retries instead of five for webhooks."
+    await log(orchestrator, "c", "2026-01-05", "We retry webhooks five times.", "Noted, five retries.")
+    await log(orchestrator, "c", "2026-01-07", back, "Three retries now.")
+    await log(orchestrator, "c", "2026-01-06", "How long do webhooks wait between retries?", "A minute.")
+    answer = await ask(orchestrator, "how often do we retry webhooks?")
+    assert answer["newer"]["line"] == f"{back} → Three retries now."
+    assert answer["messages"][-1]["text"] == "Three retries now."
+    assert "newer_messages" not in answer["metadata"]
+
+
 async def test_a_further_question_in_the_same_conversation_is_no_later_statement(orchestrator: Orchestrator) -> None:
     also = ["And how long do webhooks wait between the retries?", "A minute."]
     await log(orchestrator, "d", "2026-01-05", "We retry uploads five times.", "Noted.", *also)

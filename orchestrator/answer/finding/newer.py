@@ -56,12 +56,12 @@ def find_later_statement(lookup: Lookup[Any], choice: Choice) -> LaterStatement:
     hits = _conversation_messages(tx, numbers)
     if not hits:
         return NO_LATER_STATEMENT
-    hit, in_order = hits[0], sorted(hits, key=lambda row: row.seq)
+    hit, in_order = hits[0], sorted(hits, key=lambda row: (row.timestamp, row.number))
     first, last = in_order[0], in_order[-1]
-    later = _most_repeating(lookup, choice, hit) or (last if last.seq >= hit.seq + EXCHANGE else None)
+    later = _most_repeating(lookup, choice, hit) or (last if abs(last.seq - hit.seq) >= EXCHANGE else None)
     if later:
         return _compare(tx, choice.found, hit, later)
-    if first.turn < hit.turn:  # the best hit itself may be the later statement
+    if first.turn != hit.turn:  # the best hit itself may be the later statement
         change = _compare(tx, choice.found, first, hit)
         return change if change.replaced_on else NO_LATER_STATEMENT
     return NO_LATER_STATEMENT
@@ -131,9 +131,11 @@ def _compare(tx: ReadTransaction, found: SearchResult, earlier: MessageRow, late
 
 
 def _exchange_from(tx: ReadTransaction, channel_number: int, seq: int, length: int = EXCHANGE) -> list[Any]:
-    """Return the valid messages of user and assistant of the exchange that begins at a position."""
+    """Return the valid messages of user and assistant of the exchange that begins at a position, without earlier
+    messages that arrived after it."""
     around = read_messages_around(tx, {channel_number: list(range(seq, seq + length))})[channel_number]
-    return [row for row in around if row.role in _CONVERSATION_ROLES and not row.superseded]
+    later = [row for row in around if row.timestamp >= around[0].timestamp]
+    return [row for row in later if row.role in _CONVERSATION_ROLES and not row.superseded]
 
 
 def _as_result(hit: MessageRow, exchange: Sequence[Any], words: ParsedQuery) -> dict[str, Any]:
