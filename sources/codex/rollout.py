@@ -18,7 +18,7 @@ from sources.kit.token_counts import usage_of
 
 
 class Layer(IntEnum):
-    """The kind of a record. Codex writes each text in up to three kinds; the lowest one in a file counts."""
+    """The kind of a record. Codex writes each text in up to three kinds; the lowest one in a turn counts."""
 
     ITEM = 0
     EVENT = 1
@@ -55,19 +55,21 @@ class Rollback(NamedTuple):
 
 
 def deduplicate(entries: Sequence[LayeredMessage]) -> list[LayeredMessage]:
-    """Return the entries of the lowest layer in the file, and for calls the entries of what was executed.
+    """Return the entries of the lowest layer in their turn, and for calls the entries of what was executed.
 
-    A call that the model requested is left out if an event or item describes its execution.
+    Turns of one thread may be of different versions of Codex. A call that the model requested is left out if an event
+    or item describes its execution.
     """
-    best: dict[str, Layer] = {}
+    best: dict[tuple[str, str], Layer] = {}
     for entry in entries:
-        best[entry.group] = min(best.get(entry.group, Layer.ALONE), entry.layer)
+        key = entry.turn, entry.group
+        best[key] = min(best.get(key, Layer.ALONE), entry.layer)
     described = [entry for entry in entries if entry.group == "tool" and entry.layer < Layer.RESPONSE]
     turns, calls = {entry.turn for entry in described}, {entry.call_id for entry in described}
 
     def is_first(entry: LayeredMessage) -> bool:
         if entry.group != "tool":
-            return entry.layer == best[entry.group]
+            return entry.layer == best[entry.turn, entry.group]
         is_runner = entry.draft.more["tool"]["name"] in RUNNERS
         is_described = entry.call_id in calls or (is_runner and entry.turn in turns)
         return entry.layer < Layer.RESPONSE or not is_described
@@ -233,7 +235,7 @@ class Rollout(Conversation):
         if not self._is_copy:  # copied turns are counted in the parent thread
             self._usage.update(usage_of(counted, cache_in_input=True))
         since = (each for each in self._entries[self._counted_to :] if each.draft.role is Role.ASSISTANT)
-        answers = {each.layer: each.draft for each in since}
+        answers = {each.layer: each.draft for each in since if each.layer is not Layer.ALONE}
         for draft in answers.values():
             draft.more["usage"] = dict(self._usage)
         if answers:
@@ -266,7 +268,7 @@ class Rollout(Conversation):
             self._add_question(drafts.texts_in(item.get("content")), item.get("content"), Layer.ITEM, item)
         elif kind in ("AgentMessage", "Plan"):
             text = "\n\n".join(drafts.texts_in(item.get("content"))) or string(item.get("text"))
-            self._add_answer(text, Layer.ITEM, item)
+            self._add_answer(text, Layer.ALONE if kind == "Plan" else Layer.ITEM, item)
         elif kind == "Reasoning":
             given = (item.get(key) for key in ("summary_text", "summaryText", "summary", "text"))
             texts = (text for each in given for text in ([each] if isinstance(each, str) else items(each)))

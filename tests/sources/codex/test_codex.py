@@ -137,6 +137,24 @@ def test_a_paginated_thread_is_read_in_order_each_text_and_command_once() -> Non
     assert statuses == ["completed", "failed", "completed", "completed", "completed"]
 
 
+def test_a_plan_in_a_legacy_thread_replaces_no_other_message() -> None:
+    rollout = legacy()
+    rollout.item("Plan", "p1", text="1. Test it. 2. Fix it.")
+
+    assert texts_of(read(rollout)) == [*texts_of(read(legacy())), ("assistant", "1. Test it. 2. Fix it.")]
+
+
+def test_a_legacy_thread_that_a_newer_version_continued_is_read_whole() -> None:
+    rollout = legacy()
+    rollout.turn("t2")
+    rollout.item("UserMessage", "i1", "t2", content=[{"type": "text", "text": "Test it"}])
+    rollout.event("user_message", message="Test it", images=[])
+    rollout.item("AgentMessage", "i2", "t2", content=[{"type": "Text", "text": "Tested."}])
+    rollout.message("assistant", "Tested.")
+
+    assert texts_of(read(rollout)) == [*texts_of(read(legacy())), ("user", "Test it"), ("assistant", "Tested.")]
+
+
 def test_a_thread_with_model_traffic_only_is_read_in_order() -> None:
     rollout = legacy()
     rollout.records = [record for record in rollout.records if record["type"] != "event_msg"]
