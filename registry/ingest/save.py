@@ -259,7 +259,7 @@ def _next_numbers(tx: WriteTransaction, count: int) -> Iterable[int]:
 
 def _channel_totals(into: ChannelRow, rows: Sequence[Row]) -> dict[str, Any]:
     times = [row["timestamp"] for row in rows]
-    was_empty = into.seq_count == 0
+    was_empty = into.message_count == 0  # or all are deleted
     first_question = next((row["text"] for row in rows if row["role"] == Role.USER), None)
     return {
         "number": into.number,

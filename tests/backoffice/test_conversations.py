@@ -146,6 +146,17 @@ async def test_a_deleted_message_is_gone_at_once_and_comes_back_when_it_is_resto
 
 
 @pytest.mark.both_databases
+async def test_a_conversation_that_goes_on_after_it_was_deleted_begins_with_its_new_message(
+    http: httpx.AsyncClient,
+) -> None:
+    await http.post("/bo/conversations", json=TURN)
+    await http.delete("/bo/channels/cursor_session_1")
+    more = {"role": "user", "text": "메모리는?", "timestamp": "2025-10-02T01:00:00Z"}
+    await http.post("/bo/conversations", json={**TURN, "messages": [more]})
+    channel = (await http.get("/bo/channels/cursor_session_1")).json()
+    assert (channel["message_count"], channel["created_at"]) == (1, "2025-10-02T01:00:00.000Z")
+
+
 async def test_a_message_deleted_and_restored_has_both_runs_in_its_channel(http: httpx.AsyncClient, log: Log) -> None:
     [message_id] = await log("fibonacci", "How do I memoise it?")
     address = f"/bo/conversations/{message_id}"
