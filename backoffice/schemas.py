@@ -85,6 +85,7 @@ class ShownChannel(ChannelItem):
 
     also_known_as: list[str] = Field([], description="other names by which it is found")
     maybe_same_as: list[str] = Field([], description="channels that may be the same conversation")
+    repository_id: str = Field("", description="the same for all clones of the project's repository, on any machine")
 
 
 class DeletedChannel(ChannelItem):

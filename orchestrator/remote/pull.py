@@ -20,6 +20,7 @@ from orchestrator.requests.shapes import Request
 from registry.domain import storable
 from registry.errors import OperationTimeout, StorageError
 from registry.ingest.stored_messages import STORED_ID
+from registry.storage.conversations.channels import REPOSITORY
 from registry.storage.exchange import remote as notes
 from registry.storage.exchange.change_feed import Changes
 from registry.storage.exchange.counterparts import grown_to
@@ -204,6 +205,7 @@ async def _store_channel(
         return
     session_id = channel["session_id"] if channel["session_id"] != name else None
     meta = {"session_id": session_id, "title": channel["title"], "project": channel["project_path"]}
+    meta[REPOSITORY] = channel.get(REPOSITORY)
     given = storable(
         {
             "channel": name,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.remote.client import ChannelRefused, NotGrown, RemoteRefused, RemoteRegistry
 from orchestrator.remote.exchange import Exchanged, as_sent
+from registry.storage.conversations.channels import REPOSITORY
 from registry.storage.conversations.messages import MessageRow, message_item
 from registry.storage.conversations.references import add_alias
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -143,7 +144,12 @@ async def _conversation(unsent: notes.Unsent) -> dict[str, Any]:
     messages = [_message(one, unsent.ids.get(one.number)) for one in unsent.messages]
     row = unsent.channel
     title = mask_value(row.title, unsent.key)
-    about = {"session_id": row.session_id, "title": title, "project": row.meta.get("project") or row.project_path}
+    about = {
+        "session_id": row.session_id,
+        "title": title,
+        "project": row.meta.get("project") or row.project_path,
+        REPOSITORY: row.repository,
+    }
     return {
         "channel": row.name,
         "source": row.source,

@@ -14,8 +14,8 @@ from registry.storage.conversations.belonging import has_pin
 from registry.storage.conversations.belonging import list_views as list_views
 from registry.storage.conversations.belonging import pinned_channels as pinned_channels
 from registry.storage.conversations.belonging import save_view as save_view
-from registry.storage.conversations.channels import ChannelRow, find_channel, get_channel, item_of
-from registry.storage.conversations.facets import known_names, projects_by_activity
+from registry.storage.conversations.channels import REPOSITORY, ChannelRow, find_channel, get_channel, item_of
+from registry.storage.conversations.facets import known_names, repositories_by_activity
 from registry.storage.conversations.messages import by_ids, by_numbers, get_message, message_item
 from registry.storage.conversations.messages import list_messages as list_messages
 from registry.storage.conversations.references import links_of, resolve_session
@@ -58,7 +58,8 @@ def described_deleted(tx: ReadTransaction, items: Sequence[dict[str, Any]]) -> l
 
 def show_channel(tx: ReadTransaction, name: str) -> dict[str, Any]:
     row = get_channel(tx, name)
-    return {**item_of(tx, row), **other_names(tx, row)}
+    repository = {REPOSITORY: row.repository} if row.repository else {}
+    return {**item_of(tx, row), **other_names(tx, row), **repository}
 
 
 def show_message(tx: ReadTransaction, message_id: str, *, include_deleted: bool = True) -> dict[str, Any]:
@@ -76,7 +77,7 @@ def rail(tx: ReadTransaction) -> dict[str, Any]:
         "pinned": pinned_channels(tx, 20),
         "views": list_views(tx),
         "projects": [
-            {"name": name, "path": path, "channels": count} for name, path, count in projects_by_activity(tx, 8)
+            {"name": name, "path": path, "channels": count} for name, path, count in repositories_by_activity(tx, 8)
         ],
     }
 

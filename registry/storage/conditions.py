@@ -17,6 +17,7 @@ from sqlalchemy.sql.functions import FunctionElement
 from registry.project import Project, repository_id
 from registry.storage.tables import channel, tag
 
+_OTHER = channel.alias()
 Compare = Callable[[Any, Any], ColumnElement[bool]]  # from `operator`, or below
 Rule = tuple[Compare, ColumnElement[Any], Any]  # a comparison, the column, and the wanted value; None means any
 FilterRules = Mapping[str, tuple[Compare, ColumnElement[Any]]]  # the filters of a list, by name
@@ -45,8 +46,13 @@ def is_of_project(path: ColumnElement[Any], project: str) -> ColumnElement[bool]
 
 
 def is_in_folder(path: ColumnElement[Any], folder: str) -> ColumnElement[bool]:
-    """Return a condition: the channel's project is that of a folder, or another clone of its repository."""
-    return or_(path == Project.from_path(folder).path, channel.c.repository == (repository_id(folder) or ""))
+    """Return a condition: the channel's project is that of a folder, or another clone of its repository.
+
+    If the folder is not on this machine, its repository is known from its channels.
+    """
+    project, repository = Project.from_path(folder).path, repository_id(folder)
+    known = select(_OTHER.c.repository).where(_OTHER.c.project_path == project)
+    return or_(path == project, channel.c.repository == repository if repository else channel.c.repository.in_(known))
 
 
 def contains(column: ColumnElement[str], words: str) -> ColumnElement[bool]:

@@ -174,12 +174,18 @@ def _changes_from_meta(
         moved = known.get(MOVED) or {}
         project = Project.from_path(moved.get(known["project"], known["project"]))
         if project.path != project_path:
-            changes |= project_columns(project)
+            changes |= project_columns(project, known.get(REPOSITORY))
     return changes
 
 
-def project_columns(project: Project) -> dict[str, str | None]:
-    return {"project_path": project.path, "project_name": project.name, "repository": repository_id(project.path)}
+def project_columns(project: Project, repository: str | None = None) -> dict[str, str | None]:
+    """Return the columns of a project; `repository`: its id, if the folder is on another machine."""
+    repository = repository or repository_id(project.path)
+    return {"project_path": project.path, "project_name": project.name, "repository": repository}
+
+
+REPOSITORY = "repository_id"
+"""Key in a channel's `meta` under which registries exchange the id of its repository."""
 
 
 MOVED = "project_moved"

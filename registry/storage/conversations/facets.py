@@ -59,6 +59,19 @@ def projects_by_activity(tx: ReadTransaction, limit: int, source: str | None = N
     return [tuple(row) for row in tx.execute(query.order_by(func.max(channel.c.updated_at).desc()).limit(limit))]
 
 
+@cache_briefly
+def repositories_by_activity(tx: ReadTransaction, limit: int) -> list[tuple[str, str, int]]:
+    """Return the same with all clones of a repository as one project, with the path of the latest activity."""
+    path, repository = channel.c.project_path, func.max(channel.c.repository)
+    there = path.is_not(None), channel.c.deleted.is_(False)
+    query = select(func.max(channel.c.project_name), path, repository, func.count()).where(*there).group_by(path)
+    found: dict[str, tuple[str, str, int]] = {}
+    for name, folder, known, count in tx.execute(query.order_by(func.max(channel.c.updated_at).desc())):
+        latest_name, latest_folder, before = found.get(known or folder, (name, folder, 0))
+        found[known or folder] = (latest_name, latest_folder, before + count)
+    return list(found.values())[:limit]
+
+
 def registry_totals(tx: ReadTransaction, days: Sequence[datetime]) -> dict[str, Any]:
     """Count channels and messages that are not deleted. `days`: the start of each day, and the end of the last."""
     sources = _grouped(tx, channel.c.source, "source")

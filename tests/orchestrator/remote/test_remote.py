@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from orchestrator.remote.background_exchange import keep_exchanging
 from orchestrator.remote.client import RemoteRegistry, Unreachable
 from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import sync
+from orchestrator.views.conversations import rail
 from registry.errors import StorageError
 from registry.ingest.intake import StorageRules
 from registry.settings import Settings
@@ -70,6 +72,28 @@ async def test_repeated_messages_are_sent_as_often_as_they_were_said(laptops: La
         await laptops[0].log("basket", *turns[:count])
         assert (await laptops[0].push()).sent == 2
     assert await texts_by_channel(elsewhere) == {"basket": turns}
+
+
+async def test_a_clone_on_another_machine_is_the_same_project(
+    laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path
+) -> None:
+    there, here = tmp_path / "one" / "shop", tmp_path / "two" / "basket"
+    for folder in (there, here):
+        (folder / ".git").mkdir(parents=True)
+        (folder / ".git" / "config").write_text('[remote "origin"]\n\turl = git@example.org:me/shop.git\n')
+    await laptops[0].log("carts", "Why does the cart lose items?", project=str(there))
+    await laptops[1].log("baskets", "Why is the basket slow?", start=1, project=str(here))
+    shutil.rmtree(there)
+    for laptop in (*laptops, *laptops):
+        await laptop.push()
+        await laptop.pull()
+    shutil.rmtree(here / ".git")
+    for orchestrator in (laptops[1].orchestrator, elsewhere):
+        for folder in (there, here):
+            listed = await orchestrator.run({"operation": "list", "query": {"project": str(folder)}})
+            assert {session["channel"] for session in listed["sessions"]} == {"carts", "baskets"}
+        projects = (await orchestrator.view(rail))["projects"]
+        assert [(project["path"], project["channels"]) for project in projects] == [(str(here), 2)]
 
 
 async def test_received_messages_are_not_sent_back(laptops: Laptops, line: Line) -> None:

@@ -258,7 +258,7 @@ async def test_reading_remembered_sentences_does_not_scan_all_messages(registry:
         plans = [connection.execute(f"EXPLAIN QUERY PLAN {one}").fetchall() for one in statements if "SELECT" in one]
     steps = [step["detail"] for plan in plans for step in plan if step["detail"].startswith(("SCAN", "SEARCH"))]
     assert [step.partition(" USING")[0] for step in steps if "json_each" not in step] == [
-        *("SEARCH channel", "SEARCH conversation"),
+        *("SEARCH channel", "SEARCH channel_1", "SEARCH conversation"),
         *("SEARCH channel", "SEARCH conversation"),
     ], steps
     assert "(name>? AND name<?)" in steps[0]
