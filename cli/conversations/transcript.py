@@ -23,6 +23,7 @@ from orchestrator.operations.usage import in_dollars
 
 ROLE_COLOURS = {"user": "cyan", "assistant": "green", "error": "red"}
 INDENT = "  "
+UNDONE = "undone or replaced in its client"
 WORDS_RELAXED = "No match for these words in that time or place; these are the last messages there."
 Session = Mapping[str, Any]
 TIME = len("2025-09-29 14:30")
@@ -128,6 +129,8 @@ def _message(message: Mapping[str, Any]) -> Iterator[str]:
     first, *more = wrap(f"{label}\n{text}" if text.startswith("```") else f"{label} {text}", line_width())
     yield click.style(label, fg=ROLE_COLOURS.get(role, "yellow"), bold=True) + first.removeprefix(label)
     yield from more
+    if message.get("superseded"):
+        yield dim(f"{INDENT}({UNDONE})")
 
 
 def transcript(result: Mapping[str, Any]) -> Iterator[str]:
@@ -188,6 +191,8 @@ def _marks(message: Mapping[str, Any]) -> Iterator[str]:
         yield f"shortened, {length:,} characters in full"
     if at := message.get("replaced_on"):
         yield f"replaced at {local_time(at)}"
+    if message.get("superseded"):
+        yield UNDONE
 
 
 def _indented(text: str) -> Iterator[str]:

@@ -28,6 +28,7 @@ class ShownMessage:
     role: str
     timestamp: str
     is_inferred: bool
+    is_undone: bool
     is_folded: bool
     headline: str
     status: str
@@ -82,6 +83,7 @@ def shown_message(item: Mapping[str, Any], *, whole: bool = False) -> ShownMessa
         role=item["role"],
         timestamp=item["timestamp"],
         is_inferred=payload.get("time") == "inferred",
+        is_undone=bool(payload.get("superseded")),
         is_folded=item["role"] in FOLDED_ROLES or bool(payload.get("injected")),
         headline=_headline(text, tool),
         status=status,

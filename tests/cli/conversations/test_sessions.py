@@ -217,6 +217,18 @@ def test_a_nickname_belongs_to_one_session(three: Ctxr) -> None:
     assert "names channel 'tokens'" in taken.stderr
 
 
+def test_an_undone_message_is_marked(ctxr: Ctxr) -> None:
+    undone = {"role": "assistant", "text": "Rent is deducted at 17 %.", "superseded": True}
+    said = [
+        {"role": "user", "text": "How much rent is deducted?"},
+        undone,
+        {**undone, "text": "15 %.", "superseded": None},
+    ]
+    ctxr("log", "-", given={"channel": "rent", "messages": said})
+    for shown in (ctxr("show", "rent").stdout, ctxr("extract", "how much rent is deducted?").stdout):
+        assert shown.count("undone or replaced in its client") == 1
+
+
 def test_a_search_shows_sessions_with_their_matches(three: Ctxr) -> None:
     shown = three("search", "where", "is", "the", "basket").stdout
     assert shown.index("Basket") < shown.index("[USER] Where is the basket kept?")
