@@ -155,6 +155,13 @@ async def test_a_change_of_mind_in_the_next_turn_leads_if_it_names_the_old_value
     assert replaced(answer) == ["We retry webhooks five times."]
 
 
+async def test_a_case_to_cancel_something_is_no_change(orchestrator: Orchestrator) -> None:
+    more = ["쿠폰 취소하면 사용 횟수를 돌려줘야지", "주문 취소 이벤트에서 restore_coupon을 호출합니다."]
+    said = ["쿠폰 동시 요청이 오면 어떻게 하지?", "unique 제약 위반을 잡아 409를 돌려줍니다."]
+    await log(orchestrator, "c", "2026-01-05", *said, *more)
+    assert replaced(await ask(orchestrator, "쿠폰 동시 요청 어떻게 처리하기로 했지?")) == []
+
+
 async def test_a_message_that_arrived_late_counts_at_its_time(orchestrator: Orchestrator) -> None:
     back = "Changed my mind: three retries instead of five for webhooks."
     await log(orchestrator, "c", "2026-01-05", "We retry webhooks five times.", "Noted, five retries.")
