@@ -155,6 +155,19 @@ async def test_a_change_of_mind_in_the_next_turn_leads_if_it_names_the_old_value
     assert replaced(answer) == ["We retry webhooks five times."]
 
 
+async def test_the_steps_of_a_conversation_to_continue_are_no_later_statements(orchestrator: Orchestrator) -> None:
+    parts = ["basket", "order", "invoice", "refund", "basket", "order", "invoice", "refund"]
+    said = [
+        text
+        for at, part in enumerate(parts)
+        for text in (f"Now we move the {part} module to ports, step {at}.", f"Moved: port {at} and its adapter.")
+    ]
+    await log(orchestrator, "c", "2026-01-05", *said, "Enough for today.", "Left: the tests of port 7.")
+    answer = await ask(orchestrator, "continue moving the modules to ports")
+    assert answer["messages"][-1]["text"] == "Left: the tests of port 7."
+    assert "newer" not in answer
+
+
 async def test_a_case_to_cancel_something_is_no_change(orchestrator: Orchestrator) -> None:
     more = ["쿠폰 취소하면 사용 횟수를 돌려줘야지", "주문 취소 이벤트에서 restore_coupon을 호출합니다."]
     said = ["쿠폰 동시 요청이 오면 어떻게 하지?", "unique 제약 위반을 잡아 409를 돌려줍니다."]

@@ -60,7 +60,9 @@ def find_later_statement(lookup: Lookup[Any], choice: Choice) -> LaterStatement:
     first, last = in_order[0], in_order[-1]
     later = _most_repeating(lookup, choice, hit) or (last if abs(last.seq - hit.seq) >= EXCHANGE else None)
     if later:
-        return _compare(tx, choice.found, hit, later)
+        change = _compare(tx, choice.found, hit, later)
+        is_shown = parsed.is_continuation and change.turn is not None  # with the conversation's end
+        return NO_LATER_STATEMENT if is_shown and not change.replaced_on else change
     if first.turn != hit.turn:  # the best hit itself may be the later statement
         change = _compare(tx, choice.found, first, hit)
         return change if change.replaced_on else NO_LATER_STATEMENT
