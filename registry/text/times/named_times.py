@@ -12,7 +12,18 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from registry.text.times.spans import SPANS, TICK, Span, between, day_of, month_of, months_of, week_of, weekend_of
+from registry.text.times.spans import (
+    SPANS,
+    TICK,
+    Span,
+    between,
+    day_of,
+    midnight,
+    month_of,
+    months_of,
+    week_of,
+    weekend_of,
+)
 
 WORDS: dict[str, Any] = tomllib.loads(files(__package__).joinpath("words.toml").read_text(encoding="utf-8"))
 MARGIN = timedelta(days=3)  # added on each side of an approximate day
@@ -186,10 +197,13 @@ def _today(now: datetime, match: Match) -> Span:
     return day_of(now)
 
 
-def hours_of(day: Span, part: str) -> Span:
-    """Return the named part of a day; a night continues after midnight."""
+def hours_of(days: Span, part: str) -> Span:
+    """Return the named part of a day, or from that of the first day to that of the last; a night continues after
+    midnight."""
+    if not (days.start and days.end):
+        return days
     first, last = WORDS["hours"][part.lower()]
-    return between(day.start + timedelta(hours=first), day.start + timedelta(hours=last)) if day.start else day
+    return between(days.start + timedelta(hours=first), midnight(days.end) + timedelta(hours=last))
 
 
 def _day(back: int, part: str = "") -> Resolver:
@@ -198,6 +212,11 @@ def _day(back: int, part: str = "") -> Resolver:
 
 def _named_day(now: datetime, match: Match) -> Span:
     return day_of(now, WORDS["days_back"][match["named"]])
+
+
+def _days_ago(now: datetime, _: Match) -> Span:
+    """Return the last three days before today: 엊그제 is a few days ago."""
+    return Span(day_of(now, 3).start, day_of(now, 1).end)
 
 
 def alternatives(names: Iterable[str]) -> str:
@@ -269,6 +288,7 @@ _RULES: tuple[tuple[str, Resolver, str], ...] = (
     (rf"{_WHICH} ?(?:주 ?)?(?P<unit>주말)", _relative_unit, "ko"),
     (rf"{_WHICH} ?(?P<unit>주|달){_KOREAN_PART}", _relative_unit, "ko"),
     (f"(?P<named>{korean('days_back')})", _named_day, "ko"),
+    (r"엊그(?:제|저께)", _days_ago, "ko"),
     (r"(?:어젯밤|간밤|지난밤)", _day(1, "밤"), "ko"),
     (rf"(?!(?<=. ){_HOW_LONG_BEFORE})(?:(?:약|대략|한) )?{_KOREAN_COUNT}(?: ?(?:쯤|정도))? ?전", _ago, "ko"),
     (rf"(?:최근|지난|요) ?{_KOREAN_COUNT}(?: ?(?:동안|간|사이))?", _last_units, "ko"),
