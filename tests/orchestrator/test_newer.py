@@ -155,6 +155,14 @@ async def test_a_change_of_mind_in_the_next_turn_leads_if_it_names_the_old_value
     assert replaced(answer) == ["We retry webhooks five times."]
 
 
+async def test_the_copy_of_a_message_in_a_fork_is_no_later_statement(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "first", "2026-01-05", *MAIL, "And the bills?", "Those, too.", *MOVED)
+    await log(orchestrator, "fork", "2026-01-05", *MAIL, "And the bills?", "Those, too.", *MOVED, "Thanks", "Sure.")
+    answer = await ask(orchestrator, "what do the order mails go through again")
+    assert "Resend" in answer["newer"]["line"]
+    assert answer["newer"]["channel"] == answer["channel"]
+
+
 async def test_the_steps_of_a_conversation_to_continue_are_no_later_statements(orchestrator: Orchestrator) -> None:
     parts = ["basket", "order", "invoice", "refund", "basket", "order", "invoice", "refund"]
     said = [

@@ -7,6 +7,7 @@ marked as replaced only if a sentence says so.
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -86,11 +87,18 @@ def _most_repeating(lookup: Lookup[Any], choice: Choice, hit: MessageRow) -> Mes
     tx, own_channel = lookup.tx, hit.channel_number
     found, scores = _scored_channels(lookup, choice)
     shares = {number: found.coverage(number) * score / max(scores.values()) for number, score in scores.items()}
+    read = partial(messages_of, tx, limit=MAX_READ, roles=[Role.USER], from_=hit.timestamp, only_valid=True)
+    questions = {number: read(number) for number in {**scores, own_channel: 0}}
+    own = {row.digest for row in questions[own_channel]}  # a fork has copies of them
     later = [
         (row, frozenset(analyze(row.text)))
         for number in scores
-        for row in messages_of(tx, number, limit=MAX_READ, roles=[Role.USER], from_=hit.timestamp, only_valid=True)
-        if number != own_channel or (row.turn != hit.turn and any(_change_sentences(row.text)))
+        for row in questions[number]
+        if (
+            row.turn != hit.turn and any(_change_sentences(row.text))
+            if number == own_channel
+            else row.digest not in own
+        )
     ]
     earlier = read_messages_around(tx, {own_channel: [hit.seq]}, MAX_READ // 2)[own_channel]
     earlier_tokens = {
