@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,7 @@ from orchestrator.requests.field_types import Mode
 from registry.domain import Role
 from registry.errors import ErrorCode
 from registry.search.retrieval import Corpus, SearchResult, Wording
+from registry.storage.safety.forgetting import Receipt
 from registry.text.ranking.similar import SimilarMessages
 from registry.text.request.query import parse_query
 
@@ -50,6 +52,7 @@ def labels_of_records() -> set[str]:
 def test_labels_of_a_record_have_their_korean() -> None:
     assert labels_of_records() - texts("ko").keys() == set()
     assert not [word for word in labels_of_records() if "_" in word]
+    assert {part.name for part in dataclasses.fields(Receipt)} - FIELDS.keys() == set()
 
 
 def fields_of(shape: object) -> set[str]:
