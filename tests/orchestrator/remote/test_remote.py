@@ -74,6 +74,7 @@ async def test_repeated_messages_are_sent_as_often_as_they_were_said(laptops: La
     assert await texts_by_channel(elsewhere) == {"basket": turns}
 
 
+@pytest.mark.both_databases
 async def test_a_clone_on_another_machine_is_the_same_project(
     laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path
 ) -> None:
