@@ -157,6 +157,7 @@ async def test_a_conversation_that_goes_on_after_it_was_deleted_begins_with_its_
     assert (channel["message_count"], channel["created_at"]) == (1, "2025-10-02T01:00:00.000Z")
 
 
+@pytest.mark.both_databases
 async def test_a_message_deleted_and_restored_has_both_runs_in_its_channel(http: httpx.AsyncClient, log: Log) -> None:
     [message_id] = await log("fibonacci", "How do I memoise it?")
     address = f"/bo/conversations/{message_id}"
