@@ -89,14 +89,17 @@ class FileReader(Source):
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield the changed sessions, newest first. Raises StorageError."""
-        changed = []
+        changed = list[SessionFile]()
         for file in self.files(store):
             if isinstance(file, Skipped):
                 yield file
             elif self.has_changed(file, seen):
                 changed.append(file)
-        parse = self.parser(store)
-        for file in sorted(changed, key=lambda file: file.file.modified, reverse=True):
+        parse, newest = self.parser(store), dict[str, int]()
+        for file in changed:
+            newest[file.session_id] = max(newest.get(file.session_id, 0), file.file.modified)
+        # of a session with several files, such as copies by a migration, the newest is read last: it has the last word
+        for file in sorted(changed, key=lambda file: (-newest[file.session_id], file.session_id, file.file.modified)):
             try:
                 yield from parse(file)
             except OSError as exc:
