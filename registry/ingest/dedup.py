@@ -17,7 +17,7 @@ from registry.ingest.paraphrase import (
     match_by_turns,
     match_shortened_resend,
 )
-from registry.ingest.stored_messages import Sent, StoredMessages, utterance_of_row, utterance_of_sent
+from registry.ingest.stored_messages import Sent, StoredMessages, client_id, utterance_of_row, utterance_of_sent
 from registry.storage.conversations.channels import ChannelRow
 from registry.storage.conversations.messages import MessageRow, in_turns
 from registry.storage.database import ReadTransaction
@@ -116,15 +116,17 @@ def _match_forgotten(found: Recognition, sent: Sequence[Sent]) -> RowMatches:
 
 
 def _match_by_id(stored: StoredMessages, sent: Sequence[Sent]) -> Recognition | None:
-    """Match by the client's own ids, and messages that were stored without an id by their words, turn by turn."""
+    """Match by the client's own ids, and messages that were stored without one by their words, turn by turn."""
     if not any(one.message.native_id for one in sent):
         return None
     rows = stored.tail_by_id()
     by_id = {row.native_id: row for row in rows if row.native_id}
     matches: RowMatches = [by_id.get(one.message.native_id) for one in sent]
-    if None in matches and len(by_id) < len(rows):
+    matched = {row.number for row in matches if row is not None}
+    without_id = {row.number for row in rows if client_id(row.native_id) is None} - matched
+    if None in matches and without_id:
         by_words = match_rows_by_turns(stored.tx, rows, sent, accept_from_client)
-        matched_without_id = [row if row is not None and row.native_id is None else None for row in by_words]
+        matched_without_id = [row if row is not None and row.number in without_id else None for row in by_words]
         matches = [of_id or of_words for of_id, of_words in zip(matches, matched_without_id, strict=True)]
     return Recognition(matches, rows)
 

@@ -11,8 +11,8 @@ from sqlalchemy import ColumnElement, insert, select, text
 from registry.domain import Actor, Message, Role, new_id, now, preview_of, storable
 from registry.ingest.dedup import Recognition, RowMatches, recognise_stored
 from registry.ingest.own_calls import QUESTION, is_recall, replace_own_call
-from registry.ingest.stored_messages import MAX_LOOKUP, Sent
-from registry.storage.conversations.channels import ChannelRow, describe_channel, recount_channel
+from registry.ingest.stored_messages import MAX_LOOKUP, Sent, client_id
+from registry.storage.conversations.channels import INFERRED, ChannelRow, describe_channel, recount_channel
 from registry.storage.conversations.messages import LATEST_FIRST, MessageRow, revise
 from registry.storage.database import ReadTransaction, WriteTransaction, update_rows
 from registry.storage.exchange.counterparts import grown_to
@@ -129,11 +129,11 @@ def _update_changed(tx: WriteTransaction, sent: Sequence[Sent], matches: RowMatc
     stored_usage = dict(_stored(tx, with_usage, conversation.c.payload["usage"]))
     # only near the end, where states change; messages of another machine may lack the newest state
     recent = [row.number for row, one in known[-MAX_LOOKUP:] if one.message.native_id and one.stored_id is None]
-    status, superseded = conversation.c.payload[("tool", "status")], conversation.c.payload["superseded"]
-    stored_states = {number: state for number, *state in _stored(tx, recent, status, superseded)}
+    state = (conversation.c.payload[key] for key in (("tool", "status"), "superseded", "time"))
+    stored_states = {number: state for number, *state in _stored(tx, recent, *state)}
 
     def has_changed(row: MessageRow, one: Sent) -> bool:
-        if one.message.native_id and row.native_id is None:
+        if client_id(one.message.native_id) and client_id(row.native_id) is None:
             return True
         if row.number in stored_usage and stored_usage[row.number] != one.message.more["usage"]:
             return True
@@ -158,11 +158,14 @@ def _update_changed(tx: WriteTransaction, sent: Sequence[Sent], matches: RowMatc
         record_grown_messages(tx, reworded)
 
 
-def _has_other_state(message: Message, status: str | None, superseded: Any) -> bool:
-    """Return True if a call has another status than the stored one, or a message was superseded, or is no longer."""
+def _has_other_state(message: Message, status: str | None, superseded: Any, time: str | None) -> bool:
+    """Return True if a call has another status than the stored one, a message was superseded or is no longer, or its
+    time is known now.
+    """
     tool = message.more.get("tool")
     new_status = tool.get("status") if isinstance(tool, Mapping) else None
-    return new_status not in (None, status) or message.more.get("superseded") != superseded
+    is_known_now = time == INFERRED and message.timestamp is not None and "time" not in message.more
+    return is_known_now or new_status not in (None, status) or message.more.get("superseded") != superseded
 
 
 def _stored(tx: ReadTransaction, numbers: Sequence[int], *fields: ColumnElement[Any]) -> Sequence[Any]:
@@ -177,7 +180,9 @@ def _changed_fields(row: MessageRow, sent: Sent) -> dict[str, Any]:
     if message.native_id and "superseded" not in message.more:
         payload.pop("superseded", None)  # the user went back to the turn
     changes: dict[str, Any] = {"native_id": message.native_id or row.native_id, "payload": payload}
-    if row.native_id is None and message.timestamp and row.timestamp == row.received_at:  # the time was unknown
+    is_unknown = row.native_id is None and row.timestamp == row.received_at
+    is_inferred = "time" not in message.more and payload.pop("time", None) == INFERRED
+    if message.timestamp and (is_unknown or is_inferred):
         changes["timestamp"] = message.timestamp
     if row.text != storable(message.text):  # the stored text is shortened, or has other white space
         changes |= {"text": storable(message.text), "digest": sent.digest}

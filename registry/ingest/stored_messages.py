@@ -16,6 +16,7 @@ from registry.storage.tables import conversation
 
 STORED_ID = "stored_id"
 MAX_LOOKUP = 1000  # messages looked up in one statement; if more are sent, the whole channel is read
+POSITION = "#"  # begins the ids that readers give to messages of versions that stored none: their positions
 MIN_TAIL = 64  # messages read first from the end of a channel: enough for some turns of several clients
 
 _COLUMNS = conversation.c[
@@ -108,7 +109,8 @@ class StoredMessages:
     def tail_by_id(self) -> Sequence[MessageRow]:
         """Return the rows from the one before the first sent id on, at least one; all if some rows have no id."""
         ids = {one.message.native_id for one in self.sent}
-        if len(ids) > MAX_LOOKUP or self._scalar(conversation.c.number, conversation.c.native_id.is_(None)) is not None:
+        has_no_id = or_(conversation.c.native_id.is_(None), conversation.c.native_id.startswith(POSITION))
+        if len(ids) > MAX_LOOKUP or self._scalar(conversation.c.number, has_no_id) is not None:
             return self.rows
         first = self._scalar(func.min(conversation.c.place), conversation.c.native_id.in_(ids))
         if first is None:
@@ -136,10 +138,16 @@ class StoredMessages:
         return self.tx.execute(select(column).where(self._is_within, *conditions).limit(1)).scalar()
 
 
+def client_id(native_id: str | None) -> str | None:
+    """Return the id if the client gave it, None if it is a position."""
+    return None if native_id is None or native_id.startswith(POSITION) else native_id
+
+
 def utterance_of_row(row: MessageRow) -> Utterance:
-    return Utterance(row.role, bytes(row.digest), row.native_id, instant_of(row.timestamp))
+    return Utterance(row.role, bytes(row.digest), client_id(row.native_id), instant_of(row.timestamp))
 
 
 def utterance_of_sent(one: Sent) -> Utterance:
     is_long = len(one.message.text) >= 40  # characters; equal words are hardly chance then
-    return Utterance(one.message.role, one.digest, one.message.native_id, instant_of(one.message.timestamp), is_long)
+    native_id = client_id(one.message.native_id)
+    return Utterance(one.message.role, one.digest, native_id, instant_of(one.message.timestamp), is_long)

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from registry.domain import Role, Session, preview_of
-from sources.base import FoundSession
+from sources.base import FoundSession, Skipped
 from sources.clients import COPILOT_CLI
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft, params_of, supersede
@@ -19,6 +19,7 @@ from sources.kit.reader import FileReader, SessionFile, parse_records
 from sources.kit.token_counts import usage_of
 
 _NOTE = "workspace.yaml"
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NOTED = re.compile(r"^(name|cwd):[ \t]*(\S.*)?$", re.MULTILINE)
 
 
@@ -33,11 +34,20 @@ class CopilotCli(FileReader):
     )
     backup_extras = ("session-state/*/workspace.yaml",)
 
+    def files(self, store: Path) -> Iterator[SessionFile | Skipped]:
+        """List the sessions; skip a document whose session the client has converted to a log."""
+        found = list(FileReader.files(self, store))
+        logs = {file.session_id for file in found if isinstance(file, SessionFile) and file.path.endswith(".jsonl")}
+        for file in found:
+            if isinstance(file, Skipped) or file.path.endswith(".jsonl") or file.session_id not in logs:
+                yield file
+
     def session_file(self, file: File) -> SessionFile:
         """Return the log; `workspace.yaml` is part of the fingerprint, because it has the name of the session."""
         folder, name = os.path.split(file.path)
         if name != "events.jsonl":
-            return SessionFile(file, file.path, Path(name).stem)
+            stem = Path(name).stem  # a document's contains a time, too
+            return SessionFile(file, file.path, next(iter(_UUID.findall(stem)), stem))
         note_status = "+" + fingerprint_at(os.path.join(folder, _NOTE))
         return SessionFile(file, file.path, os.path.basename(folder), folder=folder, note_status=note_status)
 
