@@ -11,10 +11,10 @@ from sources.base import FoundSession, Paths, Skipped
 from sources.clients import VSCODE
 from sources.copilot.chat import VsCodeChat
 from sources.copilot.cli import EventLog
-from sources.kit.files import File
+from sources.kit.files import MAX_DOCUMENT_BYTES, File, read_small_text
 from sources.kit.jsonl import Damage
 from sources.kit.loose_json import Record, items, mapping, read_json, string, text_at, value_at
-from sources.kit.reader import FileReader, ParseFile, SessionFile, file_records, parse_records
+from sources.kit.reader import FileReader, ParseFile, SessionFile, file_records, parse_records, with_documents
 from sources.kit.sqlite_store import ClientDatabase
 from sources.kit.workspace_files import project_of_workspace, user_folders
 
@@ -39,6 +39,9 @@ class CopilotVscode(FileReader):
         remote = (paths.home / server / "data" / "User" for server in servers)
         usual = user_folders(paths, ("Code", "Code - Insiders", "VSCodium"))
         return paths.named("CTXR_VSCODE_DIR") or (*usual, *remote)
+
+    def files(self, store: Path) -> Iterator[SessionFile | Skipped]:
+        return with_documents(FileReader.files(self, store), only_newer=True)
 
     def session_file(self, file: File) -> SessionFile:
         """Return the file with the folder of its workspace; a log replaces the document with the same key.
@@ -87,6 +90,8 @@ def _parse_session(file: SessionFile, project: str, titles_of: TitlesOf) -> Iter
     damage, skipped = Damage(), tuple[Skipped, ...]()
     records = file_records(file.path, damage)
     given = replayed(records, damage) if file.path.endswith(".jsonl") else next(records, {})
+    if not given:  # the log is damaged: read the document that the client converted
+        given = mapping(read_json(read_small_text(f"{file.key}.json", MAX_DOCUMENT_BYTES)))
     chat = VsCodeChat(file.session_id, given=given, project=project)
     if not string(given.get("customTitle")):
         titles, skipped = titles_of(file.folder)

@@ -9,14 +9,14 @@ from hashlib import sha256
 from pathlib import Path
 
 from registry.domain import Role, Session
-from sources.base import FoundSession
+from sources.base import FoundSession, Skipped
 from sources.clients import GEMINI_CLI
 from sources.gemini.prompts import parts_text, prompt_of
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, supersede
 from sources.kit.files import File, folders_in, read_small_text, store_entries
 from sources.kit.loose_json import Record, items, mapping, objects, read_json, string, text_at, value_at
-from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_records
+from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_records, with_documents
 
 
 class GeminiCli(FileReader):
@@ -24,6 +24,9 @@ class GeminiCli(FileReader):
 
     client = GEMINI_CLI
     patterns = tuple(f"tmp/*/chats/{form}" for form in ("*.json", "*.jsonl", "*/*.json", "*/*.jsonl"))
+
+    def files(self, store: Path) -> Iterator[SessionFile | Skipped]:
+        return with_documents(FileReader.files(self, store))
 
     def session_file(self, file: File) -> SessionFile:
         """Return the chat, whose key is the same in both formats; a sub-agent's chat is one folder deeper."""
@@ -34,8 +37,8 @@ class GeminiCli(FileReader):
         return SessionFile(file, key, session_id, None, chats)
 
     def is_better(self, file: SessionFile, than: SessionFile) -> bool:
-        """Return True for the format that was written last, or for the journal if both have the same time."""
-        return (file.file.modified, file.path.endswith(".jsonl")) > (than.file.modified, than.path.endswith(".jsonl"))
+        """Return True for the journal, to which the client converts a document."""
+        return file.path.endswith(".jsonl")
 
     def parser(self, store: Path) -> ParseFile:
         projects = cache(lambda: _projects(store))

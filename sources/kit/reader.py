@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -10,7 +10,7 @@ from registry.domain import Session
 from sources.base import FoundSession, Paths, Skipped, Source
 from sources.client import Client
 from sources.kit import drafts
-from sources.kit.files import File, files_below, read_document, store_entries, system_reason
+from sources.kit.files import File, file_at, files_below, read_document, store_entries, system_reason
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record, read_json
 from sources.kit.sqlite_store import ClientDatabase, DamagedDatabase, stamp
@@ -52,6 +52,23 @@ class SessionFile:
             session = drafts.dated(agent, self.file.modified_at)
             yield FoundSession(f"{self.key}#{agent.session_id}", self.fingerprint, session)
         yield self.found(main, skipped)
+
+
+def with_documents(
+    files: Iterable[SessionFile | Skipped], *, only_newer: bool = False
+) -> Iterator[SessionFile | Skipped]:
+    """Yield the files, and next to logs the documents that the client converted to them and left behind.
+
+    The conversion may have been interrupted, and an older version may have continued the document since.
+    `only_newer`: only documents that are newer than their log, if the log does not keep undone messages: an older
+    document would bring them back.
+    """
+    for file in files:
+        yield file
+        if isinstance(file, SessionFile) and file.path == f"{file.key}.jsonl":
+            document = file_at(f"{file.key}.json")
+            if isinstance(document, File) and (not only_newer or document.modified > file.file.modified):
+                yield replace(file, file=document, key=document.path)
 
 
 ParseFile = Callable[[SessionFile], Iterable[FoundSession]]

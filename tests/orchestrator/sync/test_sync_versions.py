@@ -16,6 +16,7 @@ from registry.storage.paging import Page
 from sources.base import Paths
 from sources.readers import READERS
 from tests.sources.copilot import copilot_files as copilot
+from tests.sources.gemini import gemini_files as gemini
 
 pytestmark = pytest.mark.anyio
 
@@ -85,3 +86,94 @@ async def test_of_two_files_of_a_session_the_newer_one_gives_the_title(
 
     assert (await only_channel(orchestrator))["title"] == "The empty basket"
     assert await texts_in(orchestrator) == ["Why is the basket empty?", "It makes a new list."]
+
+
+OLD = copilot.asked("r1", "Why is the basket empty?", {"value": "It makes a new list."})
+NEW = copilot.asked("r2", "Fix it", {"value": "Done."})
+LATE = copilot.asked("r3", "Test it", {"value": "It passes."})
+
+
+def times_in_order(*files: Path) -> None:
+    """Set the files' times of change so that each is newer than the file before."""
+    for seconds, file in enumerate(files, 1_770_000_000):
+        os.utime(file, (seconds, seconds))
+
+
+async def test_both_files_of_a_vs_code_chat_are_read_if_an_older_version_continued_it(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    user = empty_home / ".config" / "Code" / "User"
+    log = copilot.write_chat(user, copilot.chat(1, OLD, NEW))
+    document = copilot.write_chat(user, copilot.chat(1, OLD, LATE), form="json")
+    times_in_order(log, document)
+    await run_sync(orchestrator, empty_home)
+    assert sorted(await texts_in(orchestrator)) == sorted(
+        ["Why is the basket empty?", "It makes a new list.", "Fix it", "Done.", "Test it", "It passes."]
+    )
+
+
+async def test_the_document_of_a_vs_code_chat_is_read_if_its_conversion_was_interrupted(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    user = empty_home / ".config" / "Code" / "User"
+    document = copilot.write_chat(user, copilot.chat(1, OLD), form="json")
+    log = document.with_suffix(".jsonl")
+    log.write_bytes(b'{"kind":0,"v":{"version":3,"reque')
+    times_in_order(document, log)
+    await run_sync(orchestrator, empty_home)
+    assert await texts_in(orchestrator) == ["Why is the basket empty?", "It makes a new list."]
+
+
+async def test_requests_of_a_vs_code_chat_that_get_ids_from_a_newer_version_are_imported_once(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    user = empty_home / ".config" / "Code" / "User"
+    without_ids = [{key: value for key, value in each.items() if key != "requestId"} for each in (OLD, NEW)]
+    copilot.write_chat(user, copilot.chat(1, *without_ids), form="json")
+    await run_sync(orchestrator, empty_home)
+    copilot.write_chat(user, copilot.chat(1, OLD, NEW, LATE), form="json")
+    await run_sync(orchestrator, empty_home)
+    assert await texts_in(orchestrator) == [
+        *("Why is the basket empty?", "It makes a new list.", "Fix it", "Done.", "Test it", "It passes."),
+    ]
+
+
+def resumed_chat() -> gemini.Chat:
+    """Return a chat that an older version of Gemini CLI began as a document."""
+    chat = gemini.Chat()
+    chat.user("Why is the basket empty?")
+    chat.gemini("It makes a new list.")
+    return chat
+
+
+@pytest.mark.parametrize("interrupted_after", [1, 2, 100])
+@pytest.mark.parametrize("is_synced_before", [True, False])
+async def test_a_document_of_gemini_that_a_newer_version_converted_is_imported_once(
+    orchestrator: Orchestrator, empty_home: Path, is_synced_before: bool, interrupted_after: int
+) -> None:
+    root, chat = empty_home / ".gemini", resumed_chat()
+    document = gemini.write(root, chat, form="json")
+    if is_synced_before:
+        await run_sync(orchestrator, empty_home)
+    chat.user("Fix it")
+    journal = gemini.write(root, chat)
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:interrupted_after]))
+    times_in_order(document, journal)
+    await run_sync(orchestrator, empty_home)
+    continued = ["Fix it"] if interrupted_after == 100 else []
+    assert await texts_in(orchestrator) == ["Why is the basket empty?", "It makes a new list.", *continued]
+
+
+async def test_both_files_of_a_gemini_chat_are_read_if_an_older_version_continued_it(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    root, chat, older = empty_home / ".gemini", resumed_chat(), resumed_chat()
+    chat.user("Fix it")
+    journal = gemini.write(root, chat)
+    older.lines.append({"id": "late", "timestamp": older.time(), "type": "user", "content": "Test it"})
+    document = gemini.write(root, older, form="json")
+    times_in_order(journal, document)
+    await run_sync(orchestrator, empty_home)
+    assert sorted(await texts_in(orchestrator)) == [
+        *("Fix it", "It makes a new list.", "Test it", "Why is the basket empty?"),
+    ]

@@ -232,9 +232,9 @@ def test_with_a_damaged_list_only_titles_are_lost(user: Path) -> None:
 
 
 def test_the_log_is_read_if_a_session_has_both_forms(user: Path) -> None:
+    write_chat(user, chat(1, asked("r1", "Old")), form="json")
     log = write_chat(user, working_chat())
-    document = write_chat(user, chat(1, asked("r1", "Old")), form="json")
-    os.utime(document)
+    os.utime(log)
     [each] = scan(user)
     assert isinstance(each, FoundSession)
     assert len(each.session.messages) == 8

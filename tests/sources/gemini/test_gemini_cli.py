@@ -221,36 +221,13 @@ def test_the_project_is_found_by_its_note_name_hash_or_folder(root: Path) -> Non
     assert projects_found == [SHOP, "/home/ann/named", "/home/ann/hashed", SHOP, "/home/ann/listed", None]
 
 
-def test_the_newer_of_a_document_and_its_journal_is_read(root: Path) -> None:
-    document = write(root, Chat(session_id(1)), form="json")
-    write(root, working_chat())
+def test_a_document_is_read_before_the_journal_to_which_it_was_converted(root: Path) -> None:
+    document = write(root, Chat(session_id(1), {"summary": "Old"}), form="json")
+    journal = write(root, working_chat())
     os.utime(document, (1, 1))
-    [each] = scan(root)
-    assert isinstance(each, FoundSession)
-    assert len(each.session.messages) == 10
-
-    later = working_chat()
-    later.user("Later")
-    write(root, later, form="json")
-    [again] = read_changed(root, {each.key: each.fingerprint}).values()
-    assert (again.key, again.session.messages[-1].text) == (each.key, "Later")
-
-
-@pytest.mark.parametrize("is_backwards", [False, True])
-def test_the_journal_is_read_if_a_document_has_the_same_time(
-    root: Path, monkeypatch: pytest.MonkeyPatch, is_backwards: bool
-) -> None:
-    entries = files.entries
-
-    def listed(folder: str) -> list[os.DirEntry[str]]:
-        return sorted(entries(folder), key=lambda entry: entry.name, reverse=is_backwards)
-
-    monkeypatch.setattr("sources.kit.files.entries", listed)
-    for path in (write(root, Chat(session_id(1)), form="json"), write(root, working_chat())):
-        os.utime(path, (1, 1))
-    [each] = scan(root)
-    assert isinstance(each, FoundSession)
-    assert len(each.session.messages) == 10
+    found = [each for each in scan(root) if isinstance(each, FoundSession)]
+    assert [each.key for each in found] == [str(document), str(journal.with_suffix(""))]
+    assert [len(each.session.messages) for each in found] == [0, 10]
 
 
 @pytest.mark.parametrize("damage", [b"", b"[1]", b'{"messages": [', b"\xff\xfe", b"[" * 100_000])
