@@ -186,6 +186,8 @@ def _changed_fields(row: MessageRow, sent: Sent) -> dict[str, Any]:
         changes["timestamp"] = message.timestamp
     if row.text != storable(message.text):  # the stored text is shortened, or has other white space
         changes |= {"text": storable(message.text), "digest": sent.digest}
+        if Role.USER not in (row.role, message.role):  # a part of an answer: a client may replace one by another kind
+            changes["role"] = message.role.value
     return changes
 
 
