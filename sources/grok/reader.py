@@ -74,8 +74,10 @@ class Updates(Conversation):
             supersede(self.drafts[self._turns.get(_index(update.get("target_prompt_index")), len(self.drafts)) :])
         elif kind == "auto_compact_completed":
             self.inject(string(update.get("summary_preview")) or "Conversation compacted", compaction={})
-        elif not kind.startswith(_BOOKKEEPING):
-            self.count_unknown("update", kind)
+        else:  # may come between the chunks of a text
+            if not kind.startswith(_BOOKKEEPING):
+                self.count_unknown("update", kind)
+            return
         self._last = kind
 
     def session(self) -> Session:
