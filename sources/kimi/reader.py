@@ -61,6 +61,8 @@ class AgentLog(Conversation):
             self.inject(drafts.content_text(record.get("summary")), compaction={})
         elif kind == "context.undo":
             self._undo(record.get("count"))
+        elif string(kind).startswith("context.") and kind != "context.clear":
+            self.count_unknown("record", string(kind))
 
     def _add_message(self, message: Record) -> None:
         """Add a typed message, or an injected one of the client."""
