@@ -47,6 +47,7 @@ class ClaudeTranscript(Conversation):
     output_of: OutputOf = lambda _: None
     titles: dict[str, str] = field(default_factory=dict)
     summaries: dict[str, str] = field(default_factory=dict)
+    _last_said: str = ""
     _relocated: str = ""
     _first_session_id: str = ""
     _forked_from: str = ""
@@ -57,11 +58,12 @@ class ClaudeTranscript(Conversation):
     _question_ids: set[str] = field(default_factory=set)
 
     def read(self, record: Record) -> None:
-        kind, leaf = string(record.get("type")), self._leaf
+        kind = string(record.get("type"))
         if not self.follow(string(record.get("uuid")), record.get("parentUuid") or record.get("logicalParentUuid")):
             return  # after a compaction some records are repeated; the first copy counts
-        self._leaf = self._leaf if kind in ("user", "assistant") else leaf
         self.begin(record.get("uuid"), record.get("timestamp"))
+        if kind in ("user", "assistant"):
+            self._last_said = self.record_id or self._last_said
         model = value_at(record, "message", "model")
         self.model = "" if model == _SYNTHETIC else string(model)
         if kind in ("user", "assistant", "system", "attachment"):
@@ -93,6 +95,9 @@ class ClaudeTranscript(Conversation):
         return self.build(
             *self._titles(), self._first_words(), project=self._relocated, parent=parent, relation=relation
         )
+
+    def _last_record(self) -> str:
+        return self._last_said
 
     def _abandoned(self) -> set[str]:
         """Return the records of prompts that the user replaced (by one with the same parent), and their descendants."""

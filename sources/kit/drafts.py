@@ -231,7 +231,6 @@ class Conversation:
     calls: dict[str, Draft] = field(default_factory=dict)
     undone: list[tuple[datetime, datetime]] = field(default_factory=list)
     _parents: dict[str, str] = field(default_factory=dict)
-    _leaf: str = ""
 
     def begin(self, record_id: object, at: object) -> None:
         """Begin a record: set id and time of the next messages."""
@@ -303,12 +302,18 @@ class Conversation:
         if record_id in self._parents:
             return False
         if record_id:
-            self._parents[record_id], self._leaf = string(parent), record_id
+            self._parents[record_id] = string(parent)
         return True
+
+    def _last_record(self) -> str:
+        """Return the last record of the tree. A record without a parent and without a message is not part of it."""
+        origins = {draft.origin for draft in self.drafts}
+        records = reversed(self._parents.items())
+        return next((record_id for record_id, parent in records if parent or record_id in origins), "")
 
     def _path(self) -> dict[str, str]:
         """Return the last record and its ancestors, each with its parent."""
-        path, leaf = dict[str, str](), self._leaf
+        path, leaf = dict[str, str](), self._last_record()
         while leaf in self._parents and leaf not in path:
             path[leaf] = self._parents[leaf]
             leaf = path[leaf]

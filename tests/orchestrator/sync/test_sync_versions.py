@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from sources.base import Paths
 from sources.readers import READERS
 from tests.sources.copilot import copilot_files as copilot
 from tests.sources.gemini import gemini_files as gemini
+from tests.sources.grok import grok_files as grok
+from tests.sources.pi import pi_files as pi
+from tests.sources.qwen import qwen_files as qwen
 
 pytestmark = pytest.mark.anyio
 
@@ -177,3 +181,43 @@ async def test_both_files_of_a_gemini_chat_are_read_if_an_older_version_continue
     assert sorted(await texts_in(orchestrator)) == [
         *("Fix it", "It makes a new list.", "Test it", "Why is the basket empty?"),
     ]
+
+
+async def test_a_thought_that_replaces_a_part_of_a_vs_code_answer_is_stored_as_a_thought(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    user = empty_home / ".config" / "Code" / "User"
+    thought, answer = {"kind": "thinking", "value": "It returns a new list.", "id": "t1"}, {"value": "It is rebuilt."}
+    for response in ([{"value": "Let me"}], [thought, answer]):
+        copilot.write_chat(user, copilot.chat(1, OLD | {"response": response}), form="json")
+        await run_sync(orchestrator, empty_home)
+    roles = [(message["role"], message["text"]) for message in await messages_of(orchestrator)]
+    assert roles[1:] == [("thinking", "It returns a new list."), ("assistant", "It is rebuilt.")]
+
+
+UNKNOWN = {"type": "from_a_newer_version", "id": "x1", "uuid": "x1"}
+
+
+@pytest.mark.parametrize(
+    ("store", "write", "lines"),
+    [(".pi/agent", pi.write, pi.working_session()), (".qwen", qwen.write, qwen.working_chat())],
+    ids=["pi", "qwen"],
+)
+async def test_a_record_of_a_newer_version_outside_the_tree_does_not_undo_the_conversation(
+    orchestrator: Orchestrator, empty_home: Path, store: str, write: Callable[[Path, Any], Path], lines: Any
+) -> None:
+    lines.lines.append(UNKNOWN)
+    write(empty_home / store, lines)
+    await run_sync(orchestrator, empty_home)
+    messages = await messages_of(orchestrator)
+    assert (len(messages) > 5, [message for message in messages if "superseded" in message["payload"]]) == (True, [])
+
+
+async def test_a_record_between_the_chunks_of_a_grok_answer_does_not_split_it(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    commands = {"sessionUpdate": "available_commands_update"}
+    told = [grok.asked("Why is the basket empty?"), grok.chunk("It makes a"), commands, grok.chunk(" new list.")]
+    grok.write(empty_home / ".grok", grok.updates(*told))
+    await run_sync(orchestrator, empty_home)
+    assert await texts_in(orchestrator) == ["Why is the basket empty?", "It makes a new list."]
