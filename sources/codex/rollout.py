@@ -58,7 +58,8 @@ def deduplicate(entries: Sequence[LayeredMessage]) -> list[LayeredMessage]:
     """Return the entries of the lowest layer in their turn, and for calls the entries of what was executed.
 
     Turns of one thread may be of different versions of Codex. A call that the model requested is left out if an event
-    or item describes its execution.
+    or item describes its execution. In a turn with items, a script that still runs is left out, too: items with other
+    ids will describe its commands.
     """
     best: dict[tuple[str, str], Layer] = {}
     for entry in entries:
@@ -66,12 +67,14 @@ def deduplicate(entries: Sequence[LayeredMessage]) -> list[LayeredMessage]:
         best[key] = min(best.get(key, Layer.ALONE), entry.layer)
     described = [entry for entry in entries if entry.group == "tool" and entry.layer < Layer.RESPONSE]
     turns, calls = {entry.turn for entry in described}, {entry.call_id for entry in described}
+    with_items = {entry.turn for entry in entries if entry.layer is Layer.ITEM}
 
     def is_first(entry: LayeredMessage) -> bool:
         if entry.group != "tool":
             return entry.layer == best[entry.turn, entry.group]
         is_runner = entry.draft.more["tool"]["name"] in RUNNERS
-        is_described = entry.call_id in calls or (is_runner and entry.turn in turns)
+        is_running = entry.draft.more["tool"]["status"] == drafts.PENDING and entry.turn in with_items
+        is_described = entry.call_id in calls or (is_runner and (is_running or entry.turn in turns))
         return entry.layer < Layer.RESPONSE or not is_described
 
     return [entry for entry in entries if is_first(entry)]

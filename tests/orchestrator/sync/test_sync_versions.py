@@ -16,6 +16,7 @@ from registry.storage.conversations.channels import list_channels
 from registry.storage.paging import Page
 from sources.base import Paths
 from sources.readers import READERS
+from tests.sources.codex import codex_files as codex
 from tests.sources.copilot import copilot_files as copilot
 from tests.sources.gemini import gemini_files as gemini
 from tests.sources.grok import grok_files as grok
@@ -221,3 +222,19 @@ async def test_a_record_between_the_chunks_of_a_grok_answer_does_not_split_it(
     grok.write(empty_home / ".grok", grok.updates(*told))
     await run_sync(orchestrator, empty_home)
     assert await texts_in(orchestrator) == ["Why is the basket empty?", "It makes a new list."]
+
+
+async def test_a_codex_script_that_is_read_while_it_runs_is_replaced_by_its_commands(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    thread = codex.paginated()
+    records, thread.records = thread.records, []
+    for record in records:
+        thread.records.append(record)
+        codex.write(empty_home / ".codex", thread)
+        await run_sync(orchestrator, empty_home)
+    tools = [message["text"] for message in await messages_of(orchestrator) if message["role"] == "tool"]
+    assert tools == [
+        *("exec ls\n\nbasket.py", "exec pytest\n\n1 failed", "apply_patch basket.py"),
+        *("registry.extract\n\nnothing", "update_plan\n\nPlan updated"),
+    ]
