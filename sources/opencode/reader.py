@@ -16,7 +16,7 @@ from sources.kit.drafts import Conversation, Draft
 from sources.kit.files import digest
 from sources.kit.loose_json import Record, mapping, number, objects, read_json, string, text_at, value_at
 from sources.kit.reader import DatabaseReader, found_session
-from sources.kit.sqlite_store import ClientDatabase
+from sources.kit.sqlite_store import ClientDatabase, last_change
 
 _DATED = frozenset(("id", "session_id", "time_created", "time_updated", "data"))
 
@@ -38,10 +38,11 @@ class OpenCode(DatabaseReader):
         self.name = name
 
     def find(self, paths: Paths) -> Iterator[Path]:
+        """Yield the databases, the last written one last: each release channel has its own, perhaps with copies."""
         usual = [paths.folder("XDG_DATA_HOME", ".local", "share") / self.name]
         for root in paths.named(f"CTXR_{self.name.upper()}_DIR") or usual:
             files = (file for name in (f"{self.name}.db", f"{self.name}-*.db") for file in sorted(root.glob(name)))
-            yield from filter(Path.is_file, files)
+            yield from sorted(filter(Path.is_file, files), key=last_change)
 
     def rows(self, database: ClientDatabase, seen: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield the sessions with a digest of their state, without reading contents.

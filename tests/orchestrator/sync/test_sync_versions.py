@@ -20,6 +20,7 @@ from tests.sources.codex import codex_files as codex
 from tests.sources.copilot import copilot_files as copilot
 from tests.sources.gemini import gemini_files as gemini
 from tests.sources.grok import grok_files as grok
+from tests.sources.opencode import opencode_files as opencode
 from tests.sources.pi import pi_files as pi
 from tests.sources.qwen import qwen_files as qwen
 
@@ -238,3 +239,17 @@ async def test_a_codex_script_that_is_read_while_it_runs_is_replaced_by_its_comm
         *("exec ls\n\nbasket.py", "exec pytest\n\n1 failed", "apply_patch basket.py"),
         *("registry.extract\n\nnothing", "update_plan\n\nPlan updated"),
     ]
+
+
+async def test_of_two_databases_of_opencode_the_one_written_last_gives_the_title(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    root, dialogue = empty_home / ".local" / "share" / "opencode", opencode.Dialogue()
+    dialogue.message("user", opencode.text("Why is the basket empty?"))
+    copied = opencode.write_database(root, dialogue, name="opencode-dev.db")
+    dialogue.more = {"title": "The empty basket"}
+    dialogue.message("assistant", opencode.text("It makes a new list."))
+    times_in_order(copied, opencode.write_database(root, dialogue))
+    await run_sync(orchestrator, empty_home)
+    assert (await only_channel(orchestrator))["title"] == "The empty basket"
+    assert await texts_in(orchestrator) == ["Why is the basket empty?", "It makes a new list."]
