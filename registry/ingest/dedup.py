@@ -1,5 +1,6 @@
 """Find out which of the sent messages a channel has stored already, by `STEPS` (docs/recognition.md)."""
 
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -120,8 +121,11 @@ def _match_by_id(stored: StoredMessages, sent: Sequence[Sent]) -> Recognition | 
     if not any(one.message.native_id for one in sent):
         return None
     rows = stored.tail_by_id()
-    by_id = {row.native_id: row for row in rows if row.native_id}
-    matches: RowMatches = [by_id.get(one.message.native_id) for one in sent]
+    by_id = defaultdict[str | None, deque[MessageRow]](deque)  # some clients give the parts of an answer the same id
+    for row in rows:
+        by_id[row.native_id].append(row)
+    of_sent = (by_id[one.message.native_id] if one.message.native_id else () for one in sent)
+    matches: RowMatches = [same.popleft() if same else None for same in of_sent]
     matched = {row.number for row in matches if row is not None}
     without_id = {row.number for row in rows if client_id(row.native_id) is None} - matched
     if None in matches and without_id:

@@ -253,3 +253,19 @@ async def test_of_two_databases_of_opencode_the_one_written_last_gives_the_title
     await run_sync(orchestrator, empty_home)
     assert (await only_channel(orchestrator))["title"] == "The empty basket"
     assert await texts_in(orchestrator) == ["Why is the basket empty?", "It makes a new list."]
+
+
+async def test_an_answer_whose_parts_have_the_same_id_is_kept_when_the_chat_goes_on(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    root, talk = empty_home / ".pi" / "agent", pi.Dialogue()
+    talk.says("user", pi.text("Why is the basket empty?"))
+    talk.answers(pi.text("I will look."), pi.call("c1", "bash", command="pytest"), pi.text("It makes a new list."))
+    pi.write(root, talk)
+    await run_sync(orchestrator, empty_home)
+    talk.says("user", pi.text("Fix it"))
+    pi.write(root, talk)
+    await run_sync(orchestrator, empty_home)
+    assert await texts_in(orchestrator) == [
+        *("Why is the basket empty?", "I will look.", "bash pytest", "It makes a new list.", "Fix it"),
+    ]
