@@ -1,19 +1,26 @@
 """Read the sessions of OpenClaw: entries in Pi's format, as rows of each agent's database."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from sources.base import FoundSession, Paths
+from sources.base import FoundSession, Paths, Skipped
 from sources.clients import OPENCLAW
+from sources.kit.files import system_reason
+from sources.kit.jsonl import MAX_LINE_BYTES
 from sources.kit.loose_json import mapping, read_json
 from sources.kit.reader import DatabaseReader, found_session
 from sources.kit.sqlite_store import ClientDatabase
+from sources.kit.zst import DECOMPRESSION_ERRORS, decompress
 from sources.pi.reader import Tree
 
 
 class OpenClaw(DatabaseReader):
-    """Reads `agents/<agent>/agent/openclaw-agent.sqlite`, only one table: others have keys."""
+    """Reads `agents/<agent>/agent/openclaw-agent.sqlite`, only one table: others have keys.
+
+    Versions since 2026.9.6 compress long entries.
+    """
 
     name = OPENCLAW.source
     needed: ClassVar = {"transcript_events": frozenset(("session_id", "seq", "event_json", "created_at"))}
@@ -27,10 +34,17 @@ class OpenClaw(DatabaseReader):
             yield str(session_id), f"{count}|{latest}", {}
 
     def parse(self, database: ClientDatabase, key: str, fingerprint: str, row: dict[str, Any]) -> FoundSession:
-        tree = Tree(key)
-        for (event,) in database.rows(
-            "SELECT event_json FROM transcript_events WHERE session_id = ? ORDER BY seq", (key,)
+        tree, unreadable, name = Tree(key), Counter[str](), f"session {key}"
+        compressed = "event_zstd" if "event_zstd" in database.columns("transcript_events") else "NULL"
+        for event, zstd in database.rows(
+            f"SELECT event_json, {compressed} FROM transcript_events WHERE session_id = ? ORDER BY seq",  # noqa: S608
+            (key,),
         ):
-            tree.read(mapping(read_json(event)))
-        name = f"session {key}"
-        return found_session(key, fingerprint, tree.session(), tree.skipped(f" of {name}"), name)
+            try:
+                tree.read(mapping(read_json(decompress(zstd, MAX_LINE_BYTES) if zstd else event)))
+            except OSError as exc:
+                unreadable[system_reason(exc)] += 1
+            except DECOMPRESSION_ERRORS:
+                unreadable["cannot be decompressed"] += 1
+        skipped = tuple(Skipped(f"{count} x entry of {name}", why) for why, count in unreadable.items())
+        return found_session(key, fingerprint, tree.session(), skipped + tree.skipped(f" of {name}"), name)

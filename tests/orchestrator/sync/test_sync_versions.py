@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import sync
@@ -20,6 +23,7 @@ from tests.sources.codex import codex_files as codex
 from tests.sources.copilot import copilot_files as copilot
 from tests.sources.gemini import gemini_files as gemini
 from tests.sources.grok import grok_files as grok
+from tests.sources.openclaw import test_openclaw as openclaw
 from tests.sources.opencode import opencode_files as opencode
 from tests.sources.pi import pi_files as pi
 from tests.sources.qwen import qwen_files as qwen
@@ -269,3 +273,22 @@ async def test_an_answer_whose_parts_have_the_same_id_is_kept_when_the_chat_goes
     assert await texts_in(orchestrator) == [
         *("Why is the basket empty?", "I will look.", "bash pytest", "It makes a new list.", "Fix it"),
     ]
+
+
+async def test_entries_that_a_newer_version_of_openclaw_compresses_are_read(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    talk = pi.Dialogue()
+    talk.says("user", pi.text("Why is the basket empty?"))
+    talk.answers(pi.text("It makes a new list."))
+    file = openclaw.write(empty_home / ".openclaw", talk)
+    entry = zstandard.compress(json.dumps(talk.lines[-1]).encode())
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("ALTER TABLE transcript_events RENAME TO older")
+        database.execute(
+            "CREATE TABLE transcript_events (session_id, seq INTEGER, event_json, created_at INTEGER, event_zstd)"
+        )
+        database.execute("INSERT INTO transcript_events SELECT *, NULL FROM older")
+        database.execute("UPDATE transcript_events SET event_json = NULL, event_zstd = ? WHERE seq = 2", (entry,))
+    await run_sync(orchestrator, empty_home)
+    assert await texts_in(orchestrator) == ["Why is the basket empty?", "It makes a new list."]
