@@ -54,7 +54,8 @@ _DESCRIBES = re.compile(  # the end of a name whose value only describes the sec
     re.IGNORECASE,
 )
 _CODE = re.compile(  # a line of code, a setting, a command or a log: only assigned values count there
-    r"[{}\\]|<set to|;\s*$|[A-Za-z_]\w*\((?![가-힣])|[=!]=|^\s*(?:[@+$%|]|[\"'][\w.-]*[\"']\s?[:,]|\S+ = [A-Za-z(])",
+    r"[{}\\]|<set to|;\s*$|[A-Za-z_]\w{0,40}\((?![가-힣])|[=!]="
+    r"|^\s*(?:[@+$%|]|[\"'][\w.-]*[\"']\s?[:,]|\S+ = [A-Za-z(])",
     re.MULTILINE,
 )
 _TOKEN = re.compile(
@@ -270,7 +271,7 @@ def _find_in_sentence(text: str, first: int, last: int, cues: Sequence[Cue]) -> 
         if NO_SECRET.search(text[max(first, start - 48) : start]):
             continue
         odd, tie = form(text[start:stop]), _tie(text, first, start, stop)
-        is_another = odd >= Form.NUMBERED and _ANOTHER.search(text, behind, start) is not None
+        is_another = odd >= Form.NUMBERED and _ANOTHER.search(text, max(behind, start - 12), start) is not None
         for cue in surest:
             if is_another or odd >= _needed(text, start, stop, cue, tie):
                 yield Secret(cue.name.kind, start, stop)

@@ -249,7 +249,7 @@ def is_word(value: str) -> bool:
 
 def is_remark(value: str) -> bool:
     """Return True if a word says something about a password: "expired", "bcrypt", "iPhone13"."""
-    value = re.sub(r"[!?]{2,}$|\?$", "", value)
+    value = re.sub(r"(?<![!?])[!?]{2,}$|\?$", "", value)
     return _REMARK.fullmatch(value.lower()) is not None or _TECHNICAL.fullmatch(value) is not None
 
 
