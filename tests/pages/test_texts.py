@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import get_args
 
-import pytest
 from fastapi import Request
 from pydantic import BaseModel
 
@@ -77,23 +76,29 @@ def test_values_in_a_record_have_labels() -> None:
     assert set(ErrorCode) == ERROR_WORDS.keys()
 
 
-ERRORS = frozenset({"InvalidRequest", "NotFound", "StorageError", "OperationTimeout", "Unauthorized"})
-
-
+ERRORS = ("InvalidRequest", "NotFound", "StorageError", "OperationTimeout", "Unauthorized")
 PARTS = ("registry", "orchestrator", "backoffice", "sources")
 
 
 @cache
-def error_texts(argument: int, names: frozenset[str] = ERRORS) -> set[str]:
-    """Return the messages (or details) of all errors that a page may show, with sample values."""
+def calls() -> list[tuple[str, ast.Call]]:
+    """Return each call of a named function or method in the code that pages show texts of."""
     files = (file for part in PARTS for file in (ROOT / part).rglob("*.py") if file.parent.name != "upkeep")
-    calls = (node for file in files for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
-    return {
-        with_sample_values(call.args[argument])
-        for call in calls
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in names
-        if len(call.args) > argument
-    } - {""}
+    nodes = (node for file in files for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    return [(name_of(node.func), node) for node in nodes if isinstance(node, ast.Call)]
+
+
+def name_of(called: ast.expr) -> str:
+    """Return the name of a function, or of a method with a dot before it."""
+    if isinstance(called, ast.Attribute):
+        return f".{called.attr}"
+    return called.id if isinstance(called, ast.Name) else ""
+
+
+def texts_of_calls(argument: int, *names: str) -> set[str]:
+    """Return an argument of all calls of these functions, with sample values."""
+    given = [call.args[argument] for name, call in calls() if name in names and len(call.args) > argument]
+    return {*map(with_sample_values, given)} - {""}
 
 
 def with_sample_values(node: ast.expr) -> str:
@@ -107,29 +112,28 @@ def with_sample_values(node: ast.expr) -> str:
     )
 
 
-@pytest.mark.parametrize("similar", [SimilarMessages(), SimilarMessages(note="no model")])
-def test_the_meaning_fields_of_a_record_have_labels(similar: SimilarMessages) -> None:
+def test_the_meaning_fields_of_a_record_have_labels() -> None:
     asked = Wording("", parse_query(""), 0, 0.0)
-    described = describe_search(SearchResult([asked], (), {}, {}, frozenset(), "fts5", Corpus(1, 1.0), similar=similar))
-    assert described["meaning"].keys() - FIELDS.keys() == set()
+    for similar in (SimilarMessages(), SimilarMessages(note="no model")):
+        found = SearchResult([asked], (), {}, {}, frozenset(), "fts5", Corpus(1, 1.0), similar=similar)
+        assert describe_search(found)["meaning"].keys() - FIELDS.keys() == set()
 
 
 def test_every_error_message_has_its_korean() -> None:
-    translate = sentence_translator("ko")
-    assert len(error_texts(0)) > 20
-    assert {text for text in error_texts(0) if translate(text) == text} == set()
+    translate, messages = sentence_translator("ko"), texts_of_calls(0, *ERRORS)
+    assert len(messages) > 20
+    assert {text for text in messages if translate(text) == text} == set()
 
 
 ENGLISH = re.compile(r"(?<![`.-])\b[a-z']+ (?:[a-z']+ )*[a-z']+\b")
 """English words in a row, except commands (in backticks or after a colon) and options (after a dash)."""
 
 
-@pytest.mark.parametrize(
-    "details", sorted(filter(ENGLISH.search, error_texts(1) | error_texts(1, frozenset({"Skipped"}))))
-)
-def test_every_error_detail_and_skip_reason_has_its_korean(details: str) -> None:
-    korean = re.sub(r"`[^`]*`|: ctxr .*", "", sentence_translator("ko")(details))
-    assert not ENGLISH.search(korean)
+def test_every_error_detail_and_skip_reason_has_its_korean() -> None:
+    details = filter(ENGLISH.search, texts_of_calls(1, *ERRORS, "Skipped"))
+    korean = {text: re.sub(r"`[^`]*`|: ctxr .*", "", sentence_translator("ko")(text)) for text in details}
+    assert len(korean) > 50
+    assert {text: told for text, told in korean.items() if ENGLISH.search(told)} == {}
 
 
 def test_translated_sentences_keep_their_values() -> None:
@@ -188,25 +192,15 @@ def test_translated_sentences_keep_their_values() -> None:
         assert sentence_translator("en")(english) == english
 
 
-@cache
-def explained() -> dict[str, set[str]]:
-    """Return the sentences in calls of `explain`, by field."""
-    noted: dict[str, set[str]] = {}
-    for file in (file for part in ("orchestrator", "registry") for file in (ROOT / part).rglob("*.py")):
-        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "explain":
-                for given in call.keywords:
-                    constant = [given.value] if isinstance(given.value, ast.Constant | ast.JoinedStr) else []
-                    noted.setdefault(given.arg or "", set()).update(map(with_sample_values, constant))
-    return noted
-
-
 def test_notes_of_steps_have_their_korean() -> None:
-    names = explained().keys() - {""}
-    assert len(names) > 30
-    assert {name for name in names if field(name) not in texts("ko")} == set()
+    noted: dict[str, set[str]] = {}
+    for given in (one for name, call in calls() if name == ".explain" for one in call.keywords if one.arg):
+        constant = [given.value] if isinstance(given.value, ast.Constant | ast.JoinedStr) else []
+        noted.setdefault(str(given.arg), set()).update(map(with_sample_values, constant))
+    assert len(noted) > 30
+    assert {name for name in noted if field(name) not in texts("ko")} == set()
     translate = sentence_translator("ko")
-    sentences = {text for name in ("by", "why", "reason", "note") for text in explained().get(name, set())}
+    sentences = {text for name in ("by", "why", "reason", "note") for text in noted.get(name, set())}
     assert {text for text in sentences if ENGLISH.search(text) and translate(text) == text} == set()
 
 
