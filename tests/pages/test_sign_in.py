@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -20,9 +20,10 @@ from playwright.async_api import Page, expect
 from cli.running.serve import build_app
 from orchestrator.outside.issuer import Issuer
 from orchestrator.outside.sign_in import Attempt, Person, SignIn
-from registry.access import Level
+from registry.access import Access, Level
 from registry.errors import InvalidRequest, StorageError, Unauthorized
 from registry.settings import Settings, read_settings
+from tests.backoffice.application import with_known_routes
 from tests.cli.running.test_oauth import AuthorizationServer, asked, call
 from tests.conformance.servers import free_port
 from tests.identity_provider import RESOURCE, IdentityProvider, running_provider
@@ -64,7 +65,7 @@ def server(settings: dict[str, Any]) -> Server:
 
     @asynccontextmanager
     async def opened(**others: Any) -> AsyncIterator[httpx.AsyncClient]:
-        app = build_app(Settings(**{**settings, **others}))
+        app = with_known_routes(lambda: build_app(Settings(**{**settings, **others})))
         headers = {"accept": "text/html", "origin": HERE}
         transport = httpx.ASGITransport(app)
         async with (
@@ -131,87 +132,73 @@ async def test_the_page_of_tokens_does_not_call_a_server_with_sign_in_open(
             assert "anyone" not in page
 
 
-@pytest.mark.parametrize(
-    ("name", "level", "projects"),
-    [("kim", "write", ()), ("lee", "read", ("/srv/billing",)), ("ann", "admin", ()), ("eve", None, ())],
-)
-def test_groups_decide_the_level(
-    provider: IdentityProvider, name: str, level: str | None, projects: tuple[str, ...]
-) -> None:
+def rights_of(access: Access | None) -> tuple[str, tuple[str, ...]] | None:
+    return (access.level, access.projects) if access else None
+
+
+def test_groups_decide_the_level(provider: IdentityProvider) -> None:
     client = SignIn(Issuer(provider.address, GROUPS), "pages", "", HERE + DONE)
-    attempt = Attempt("/")
-    back = provider.sign_in(client.address(attempt), name)
-    person = client.person(attempt, httpx.URL(back).params["code"])
-    assert person.name == f"oauth:{name}"
-    access = person.access
-    assert (access and access.level, access.projects if access else ()) == (level, projects)
+    cases = {"kim": ("write", ()), "lee": ("read", ("/srv/billing",)), "ann": ("admin", ()), "eve": None}
+    for name, rights in cases.items():
+        attempt = Attempt("/")
+        back = provider.sign_in(client.address(attempt), name)
+        person = client.person(attempt, httpx.URL(back).params["code"])
+        assert (person.name, rights_of(person.access)) == (f"oauth:{name}", rights)
 
 
-@pytest.mark.parametrize(
-    ("claims", "level", "projects"),
-    [
-        ({"groups": ["staff"], "scope": "registry:read"}, Level.READ, ()),
-        ({"groups": ["staff"], "scope": "registry:admin"}, Level.WRITE, ()),
-        ({"scope": "registry:admin"}, None, ()),
-        ({"groups": ["billing", "staff"]}, Level.WRITE, ()),
-        ({"groups": ["billing", "guests"]}, Level.READ, ("/srv/billing",)),
-        *(({"groups": ["staff"], "scope": scope}, Level.WRITE, ()) for scope in NO_SCOPES),
-        ({"groups": ["staff"], "registry_projects": ["/srv/web"]}, Level.WRITE, ("/srv/web",)),
-        ({"groups": ["staff"], "registry_channels": "codex_*"}, None, ()),
-        ({"groups": "staff"}, None, ()),
-        ({"groups": ["STAFF", "staff=write", "cn=staff"]}, None, ()),
-    ],
-)
-def test_a_scope_limits_the_rights_of_groups_and_adds_none(
-    claims: dict[str, Any], level: Level | None, projects: tuple[str, ...]
-) -> None:
-    access = Issuer("https://issuer.example.org", GROUPS).access_of({"sub": "kim", **claims})
-    assert (access and access.level, access.projects if access else ()) == (level, projects)
+def test_a_scope_limits_the_rights_of_groups_and_adds_none() -> None:
+    cases: list[tuple[dict[str, Any], tuple[str, tuple[str, ...]] | None]] = [
+        ({"groups": ["staff"], "scope": "registry:read"}, ("read", ())),
+        ({"groups": ["staff"], "scope": "registry:admin"}, ("write", ())),
+        ({"scope": "registry:admin"}, None),
+        ({"groups": ["billing", "staff"]}, ("write", ())),
+        ({"groups": ["billing", "guests"]}, ("read", ("/srv/billing",))),
+        *(({"groups": ["staff"], "scope": scope}, ("write", ())) for scope in NO_SCOPES),
+        ({"groups": ["staff"], "registry_projects": ["/srv/web"]}, ("write", ("/srv/web",))),
+        ({"groups": ["staff"], "registry_channels": "codex_*"}, None),
+        ({"groups": "staff"}, None),
+        ({"groups": ["STAFF", "staff=write", "cn=staff"]}, None),
+    ]
+    issuer = Issuer("https://issuer.example.org", GROUPS)
+    for claims, rights in cases:
+        assert rights_of(issuer.access_of({"sub": "kim", **claims})) == rights, claims
 
 
 def test_a_group_name_may_have_spaces_and_other_characters() -> None:
     issuer = Issuer("https://issuer.example.org", ["cn=payments,ou=groups=write:/srv/payments"])
     access = issuer.access_of({"sub": "kim", "groups": ["cn=payments,ou=groups"]})
-    assert access is not None
-    assert access.projects == ("/srv/payments",)
+    assert rights_of(access) == ("write", ("/srv/payments",))
 
 
-@pytest.mark.parametrize(
-    ("client_id", "way"), [("context-registry", "client_secret_basic"), ("pages-post", "client_secret_post")]
-)
 def test_a_client_with_a_secret_sends_it_as_the_provider_requires(
-    provider: IdentityProvider, monkeypatch: pytest.MonkeyPatch, client_id: str, way: str
+    provider: IdentityProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     issuer = Issuer(provider.address, GROUPS)
-    monkeypatch.setitem(issuer.metadata(), "token_endpoint_auth_methods_supported", [way])
-    for secret, is_good in (("client-secret", True), ("another", False)):
-        client, attempt = SignIn(issuer, client_id, secret, HERE + DONE), Attempt("/")
-        code = httpx.URL(provider.sign_in(client.address(attempt), "kim")).params["code"]
-        if is_good:
-            assert client.person(attempt, code).name == "oauth:kim"
-        else:
-            with pytest.raises(Unauthorized, match="refused"):
-                client.person(attempt, code)
+    for client_id, way in (("context-registry", "client_secret_basic"), ("pages-post", "client_secret_post")):
+        monkeypatch.setitem(issuer.metadata(), "token_endpoint_auth_methods_supported", [way])
+        for secret, expected in (
+            ("client-secret", nullcontext()),
+            ("another", pytest.raises(Unauthorized, match="refused")),
+        ):
+            client, attempt = SignIn(issuer, client_id, secret, HERE + DONE), Attempt("/")
+            code = httpx.URL(provider.sign_in(client.address(attempt), "kim")).params["code"]
+            with expected:
+                assert client.person(attempt, code).name == "oauth:kim"
 
 
-@pytest.mark.parametrize(
-    ("language", "expected"),
-    [
-        ("en", "You are signed in, but your account has no access to this registry."),
-        ("ko", "로그인했지만 이 계정에는 레지스트리를 사용할 권한이 없습니다."),
-    ],
-)
-async def test_a_person_without_access_is_told_what_to_do(
-    server: Server, provider: IdentityProvider, language: str, expected: str
-) -> None:
+async def test_a_person_without_access_is_told_what_to_do(server: Server, provider: IdentityProvider) -> None:
+    cases = {
+        "en": "You are signed in, but your account has no access to this registry.",
+        "ko": "로그인했지만 이 계정에는 레지스트리를 사용할 권한이 없습니다.",
+    }
     async with server() as browser:
-        browser.cookies.set("lang", language)
-        answer = await sign_in(browser, provider, "eve")
-        assert answer.status_code == 403
-        assert expected in answer.text
-        assert "oauth:eve\n" in answer.text
-        assert "guests" in answer.text
-        assert (await browser.get("/")).status_code == 303
+        for language, expected in cases.items():
+            browser.cookies.set("lang", language)
+            answer = await sign_in(browser, provider, "eve")
+            assert answer.status_code == 403
+            for shown in (expected, "oauth:eve\n", "guests"):
+                assert shown in answer.text
+            assert (await browser.get("/")).status_code == 303
 
 
 @pytest.mark.parametrize(("groups", "status"), [("staff=write", 200), ("guests=read", 401)])
@@ -256,13 +243,19 @@ async def test_a_refusal_of_the_provider_is_shown(server: Server, caplog: pytest
         assert "access_denied" in caplog.text
 
 
-@pytest.mark.parametrize(
-    "next", ["https://elsewhere.example.org", "//elsewhere.example.org", "/\\elsewhere", "x", "//[x", "/" + "가" * 500]
-)
-async def test_a_sign_in_leads_to_no_other_site(server: Server, provider: IdentityProvider, next: str) -> None:
+async def test_a_sign_in_leads_to_no_other_site(server: Server, provider: IdentityProvider) -> None:
     """An address too long for the cookie that stores it is dropped, too."""
+    elsewhere = (
+        "https://elsewhere.example.org",
+        "//elsewhere.example.org",
+        "/\\elsewhere",
+        "x",
+        "//[x",
+        "/" + "가" * 500,
+    )
     async with server() as browser:
-        assert 'content="0; url=/">' in (await sign_in(browser, provider, "kim", next)).text
+        for next in elsewhere:
+            assert 'content="0; url=/">' in (await sign_in(browser, provider, "kim", next)).text, next
 
 
 async def test_during_an_outage_of_the_provider_the_page_says_so_and_a_token_still_works(
@@ -386,19 +379,17 @@ async def test_a_person_signs_in_with_a_real_browser(
         await page.wait_for_url(f"{address}/login")
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
+def test_a_sign_in_that_cannot_work_is_reported_at_startup() -> None:
+    client = {"oauth_client_id": "pages", "oauth_groups": "staff=write"}
+    good = {"public_url": HERE, "oauth_issuer": HERE, "oauth_audience": RESOURCE, **client}
+    cases: list[tuple[dict[str, str], str]] = [
         ({"oauth_groups": "staff"}, "'staff' is not a rule; allowed: GROUP=read|write|admin"),
         ({"oauth_groups": "staff=owner"}, "'staff=owner' is not a rule"),
         ({"oauth_issuer": "", "oauth_audience": ""}, "need CTXR_OAUTH_ISSUER"),
         ({"public_url": ""}, "CTXR_OAUTH_CLIENT_ID needs CTXR_PUBLIC_URL"),
         ({"oauth_groups": ""}, "CTXR_OAUTH_CLIENT_ID needs CTXR_OAUTH_GROUPS"),
-    ],
-)
-def test_a_sign_in_that_cannot_work_is_reported_at_startup(given: dict[str, str], expected: str) -> None:
-    client = {"oauth_client_id": "pages", "oauth_groups": "staff=write"}
-    good = {"public_url": HERE, "oauth_issuer": HERE, "oauth_audience": RESOURCE, **client}
-    with pytest.raises(InvalidRequest) as caught:
-        read_settings(**{**good, **given})
-    assert expected in caught.value.details
+    ]
+    for given, expected in cases:
+        with pytest.raises(InvalidRequest) as caught:
+            read_settings(**{**good, **given})
+        assert expected in caught.value.details
