@@ -49,10 +49,6 @@ def run(*command: str | Path, **options: str) -> str:
     ).stdout
 
 
-def pip(*arguments: str | Path) -> str:
-    return run(sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", *arguments)
-
-
 def build(kind: str, source: Path, target: Path) -> Path:
     """Build a wheel or sdist from a source tree, and return its path."""
     run(sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory", target, cwd=str(source))
@@ -107,7 +103,8 @@ def installed(wheel: Path, metadata: Message, folder: Path) -> Path:
     [packages] = target.glob("lib/python*/site-packages")
     for name in needed_by(metadata.get_all("Requires-Dist", ())):
         link_distribution(name, packages)
-    pip("--python", target / "bin" / "python", "install", "--no-deps", "--no-index", "--no-compile", wheel)
+    options = ("--offline", "--no-cache", "--no-deps", "--python", target / "bin" / "python")
+    run(Path(sys.executable).with_name("uv"), "pip", "install", "--quiet", *options, wheel)
     return target / "bin"
 
 
