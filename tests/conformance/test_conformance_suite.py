@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,33 +39,49 @@ NEEDS_A_FIXTURE = (
 )
 
 
-def test_the_product_passes_every_scenario_without_fixtures(
-    product_url: str, node: Node, tmp_path: Path, subtests: pytest.Subtests
-) -> None:
-    node.run(node.suite, "server", "--url", product_url, "--requirements", LATEST, "-o", str(tmp_path))
+@dataclass(frozen=True)
+class Run:
+    """A finished run of the suite, and the folder of its results."""
+
+    process: subprocess.CompletedProcess[str]
+    results: Path
+
+
+@pytest.fixture(scope="module")
+def runs(node: Node, product_url: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+    """Run the suite against the product, and in both revisions against a server with the suite's fixtures.
+
+    The runs are concurrent, because the suite mostly waits.
+    """
+
+    def run(url: str, revision: str, *options: str) -> Run:
+        results = tmp_path_factory.mktemp("results")
+        return Run(
+            node.run(node.suite, "server", "--url", url, "--requirements", revision, "-o", str(results), *options),
+            results,
+        )
+
+    fixtures = (sys.executable, "-m", "tests.conformance.fixture_server")
+    with http_server(fixtures, tmp_path_factory.mktemp("fixtures")) as url, ThreadPoolExecutor() as pool:
+        started = {"product": pool.submit(run, product_url, LATEST)}
+        for revision in (LATEST, HANDSHAKE_ERA):
+            expected = str(HERE / f"expected-{revision}.yml")
+            started[revision] = pool.submit(run, url, revision, "--expected-failures", expected)
+        return {name: future.result() for name, future in started.items()}
+
+
+def test_the_product_passes_every_scenario_without_fixtures(runs: dict[str, Run], subtests: pytest.Subtests) -> None:
     for scenario in FIXTURE_FREE:
         with subtests.test(scenario):
-            checks = checks_of(scenario, tmp_path)
+            checks = checks_of(scenario, runs["product"].results)
             assert checks
             assert [check for check in checks if is_our_fault(check)] == []
 
 
-@pytest.fixture(scope="module")
-def server_url(node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Return the address of a server with the suite's fixtures, for all revisions."""
-    fixtures = (sys.executable, "-m", "tests.conformance.fixture_server")
-    with http_server(fixtures, tmp_path_factory.mktemp("fixtures")) as url:
-        yield url
-
-
 @pytest.mark.parametrize("revision", [LATEST, HANDSHAKE_ERA])
-def test_no_scored_scenario_fails_with_the_suites_fixtures(
-    server_url: str, revision: str, node: Node, tmp_path: Path
-) -> None:
-    options = ["--expected-failures", str(HERE / f"expected-{revision}.yml")]
-    options += ["--requirements", revision, "-o", str(tmp_path)]
-    run = node.run(node.suite, "server", "--url", server_url, *options)
-    assert run.returncode == 0, run.stdout.partition("=== SUMMARY ===")[2]
+def test_no_scored_scenario_fails_with_the_suites_fixtures(runs: dict[str, Run], revision: str) -> None:
+    process = runs[revision].process
+    assert process.returncode == 0, process.stdout.partition("=== SUMMARY ===")[2]
 
 
 def checks_of(scenario: str, results: Path) -> list[dict[str, Any]]:
