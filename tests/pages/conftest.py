@@ -7,6 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import httpx
 import pytest
@@ -19,6 +20,7 @@ from cli.connect.connections import connections_from
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.settings import Settings
+from registry.storage.exchange import change_feed
 from tests.backoffice.application import application, with_known_routes
 from tests.conformance.node import Unavailable
 from tests.pages.axe import axe_script
@@ -39,7 +41,7 @@ def serving(database_url: str, wrapped: Wrapped = lambda app: app) -> Iterator[s
     """Serve the backoffice over a registry; yield its address."""
     settings, connections = Settings(database_url=database_url), connections_from(Path.home())
     app = with_known_routes(lambda: create_app(settings, connections=connections))
-    with served(wrapped(app)) as address:
+    with served(wrapped(app)) as address, patch.object(change_feed, "POLL_S", 0.05):
         yield address
 
 
@@ -125,12 +127,12 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 HURRY = """for (const name of ["setTimeout", "setInterval"]) {
-  const wait = window[name]; window[name] = (act, ms, ...more) => wait(act, ms > 1600 ? ms / 10 : ms, ...more) }"""
-"""Let pages poll after tenths of a second instead of seconds."""
+  const wait = window[name]; window[name] = (act, ms, ...more) => wait(act, ms > 600 ? ms / 10 : ms, ...more) }"""
+"""Let pages poll and update after tenths of a second instead of seconds."""
 
 
 @asynccontextmanager
-async def window(browser: Browser) -> AsyncIterator[Page]:
+async def window(browser: Browser, script: str = HURRY) -> AsyncIterator[Page]:
     """Open a browser window in English and UTC+9, known to the server. Errors in it fail the test.
 
     A page reloads when it first reports its zone, which would lose earlier input.
@@ -142,7 +144,7 @@ async def window(browser: Browser) -> AsyncIterator[Page]:
         permissions=["clipboard-read", "clipboard-write"],
     )
     await context.add_cookies([{"name": "zone", "value": "Asia/Seoul", "domain": "127.0.0.1", "path": "/"}])
-    await context.add_init_script(HURRY)
+    await context.add_init_script(script)
     page = await context.new_page()
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))

@@ -7,11 +7,12 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Browser, Page, expect
 
 from orchestrator.service import Orchestrator
 from registry.errors import StorageError
 from registry.storage.database import Database
+from tests.pages.conftest import window
 from tests.pages.seeds import LOGIN
 from tests.pages.test_live import say
 
@@ -102,13 +103,13 @@ async def test_a_refused_call_shows_its_question(http: httpx.AsyncClient, orches
     assert "the redis timeout" in (await http.get(f"/flow/{run['id']}")).text
 
 
-async def test_a_search_typed_slowly_is_one_execution(server: str, page: Page) -> None:
-    await page.goto(server)
-    await page.focus("main input[name=q]")
-    await page.keyboard.type("token", delay=250)
-    await expect(page.locator("main mark").first).to_be_visible()
-    await expect(page).to_have_url(re.compile(r"\?q=token$"))
-    async with httpx.AsyncClient(base_url=server, timeout=60) as http:
+async def test_a_search_typed_slowly_is_one_execution(server: str, browser: Browser) -> None:
+    async with window(browser, script="") as page, httpx.AsyncClient(base_url=server, timeout=60) as http:
+        await page.goto(server)
+        await page.focus("main input[name=q]")
+        await page.keyboard.type("token", delay=250)
+        await expect(page.locator("main mark").first).to_be_visible()
+        await expect(page).to_have_url(re.compile(r"\?q=token$"))
         while not await runs(http, source="backoffice"):
             await page.wait_for_timeout(100)
         assert [run["asked"] for run in await runs(http, source="backoffice")] == ["token"]
