@@ -77,13 +77,11 @@ async def test_a_whole_chat_sent_again_without_a_channel_stays_in_its_own(orches
     assert (other["channel"] == answers[0]["channel"], other["new_count"]) == (False, 2)
 
 
-@pytest.mark.parametrize("server", ["", "-context-registry", "-my notes"])
-async def test_a_client_name_with_the_servers_name_appended_is_recognised(
-    orchestrator: Orchestrator, server: str
-) -> None:
-    program = Implementation(name=f"qwen-cli-mcp-client{server}", version="0.0.1")
-    first = await Chat(orchestrator, program).log("Why is the basket empty?")
-    assert first["channel"].startswith("qwen-code_session_")
+async def test_a_client_name_with_the_servers_name_appended_is_recognised(orchestrator: Orchestrator) -> None:
+    for server in ("", "-context-registry", "-my notes"):
+        program = Implementation(name=f"qwen-cli-mcp-client{server}", version="0.0.1")
+        first = await Chat(orchestrator, program).log(f"Why is the basket{server} empty?")
+        assert first["channel"].startswith("qwen-code_session_"), server
 
 
 async def test_a_client_that_sends_the_chats_id_gets_the_same_channel_each_time(orchestrator: Orchestrator) -> None:
@@ -94,18 +92,16 @@ async def test_a_client_that_sends_the_chats_id_gets_the_same_channel_each_time(
     assert channels == ["cursor_session_s-1"] * 2
 
 
-@pytest.mark.parametrize(("agent", "source"), [("opencode/1.18.33", "opencode"), ("undici", "unknown")])
-async def test_over_http_an_older_client_is_recognised_by_its_user_agent(
-    orchestrator: Orchestrator, agent: str, source: str
-) -> None:
-    app = create_server(orchestrator.run).streamable_http_app(stateless_http=True)
-    here, headers = "http://127.0.0.1:8765", {"User-Agent": agent}
-    web = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url=here, headers=headers)
-    server = streamable_http_client(f"{here}/mcp", http_client=web)
-    async with app.router.lifespan_context(app), Client(server, mode="legacy") as client:
-        answer = await client.call_tool("conversation_log", {"messages": user_messages("Why is the basket empty?")})
-    assert answer.structured_content
-    assert answer.structured_content["result"]["channel"].startswith(f"{source}_session_")
+async def test_over_http_an_older_client_is_recognised_by_its_user_agent(orchestrator: Orchestrator) -> None:
+    for agent, source in (("opencode/1.18.33", "opencode"), ("undici", "unknown")):
+        app = create_server(orchestrator.run).streamable_http_app(stateless_http=True)
+        here, headers = "http://127.0.0.1:8765", {"User-Agent": agent}
+        web = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url=here, headers=headers)
+        server = streamable_http_client(f"{here}/mcp", http_client=web)
+        async with app.router.lifespan_context(app), Client(server, mode="legacy") as client:
+            answer = await client.call_tool("conversation_log", {"messages": user_messages(f"I am {agent}.")})
+        assert answer.structured_content
+        assert answer.structured_content["result"]["channel"].startswith(f"{source}_session_")
 
 
 async def test_a_source_is_the_same_in_any_spelling(orchestrator: Orchestrator) -> None:
@@ -141,25 +137,27 @@ async def test_two_projects_with_the_same_channel_name_are_not_mixed(orchestrato
 WORDS = ["shop", "Shop/", "shop ", "shop/api", "~/shop", "file://{}", ".", "./", "current", "Current", ""]
 
 
-@pytest.mark.parametrize("word", WORDS)
 async def test_a_folder_is_recognised_in_any_form_a_model_writes(
-    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, word: str
+    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     folder = str(tmp_path / "shop")
     window = Chat(orchestrator, folder=folder)
-    for number, about in enumerate(({"project": word.format(folder)}, {}, {"project": folder})):
-        kept = await window.log(f"Turn {number}.", channel="chat", meta=about)
-        assert (kept["channel"], "note" in kept) == ("chat", False)
-    [session] = (await window.call("list_sessions", full=True))["sessions"]
-    assert (session["project_path"], session["message_count"]) == (folder, 3)
+    for place, word in enumerate(WORDS):
+        for number, about in enumerate(({"project": word.format(folder)}, {}, {"project": folder})):
+            kept = await window.log(f"Turn {number} of {place}.", channel=f"chat {place}", meta=about)
+            assert (kept["channel"], "note" in kept) == (f"chat {place}", False), word
+    listed = (await window.call("list_sessions", full=True))["sessions"]
+    assert [(one["project_path"], one["message_count"]) for one in listed] == [(folder, 3)] * len(WORDS)
 
 
-@pytest.mark.parametrize("word", ["file://[x", "file://", "~\0a"])
-async def test_an_invalid_folder_is_refused(orchestrator: Orchestrator, word: str) -> None:
-    refused = await Chat(orchestrator, folder="/home/ann/shop").log("Hello.", channel="chat", meta={"project": word})
-    assert refused["code"] == "INVALID_REQUEST"
-    assert f"meta.project: given {word!r}; allowed: " in refused["details"]
+async def test_an_invalid_folder_is_refused(orchestrator: Orchestrator) -> None:
+    for word in ("file://[x", "file://", "~\0a"):
+        refused = await Chat(orchestrator, folder="/home/ann/shop").log(
+            "Hello.", channel="chat", meta={"project": word}
+        )
+        assert refused["code"] == "INVALID_REQUEST"
+        assert f"meta.project: given {word!r}; allowed: " in refused["details"]
 
 
 async def test_a_windows_folder_is_recognised_by_its_file_address(orchestrator: Orchestrator) -> None:

@@ -11,6 +11,7 @@ from mcp_server.server import create_server
 from sources.clients import find_client
 
 pytestmark = pytest.mark.anyio
+MODES = ("auto", "legacy")
 
 
 async def fail_if_called(*_: object) -> dict[str, Any]:
@@ -33,7 +34,7 @@ async def test_a_client_is_asked_to_log_only_if_nothing_else_captures_its_chats(
         ("opencode", "captured without you: do not log it"),
         ("", "Elsewhere, after each turn call conversation_log"),
     ]
-    for mode in ["auto", "legacy"]:
+    for mode in MODES:
         for name, logs in cases_of_name:
             said = await instructions_for(mode, name)
             assert logs in said
@@ -42,7 +43,8 @@ async def test_a_client_is_asked_to_log_only_if_nothing_else_captures_its_chats(
             assert '"speed up sign-in"' in said
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_client_whose_hooks_capture_its_chats_is_not_asked_to_log(mode: str) -> None:
-    assert "captured without you: do not log it" in await instructions_for(mode, "cursor", is_captured=True)
-    assert "conversation_log" not in await instructions_for(mode, "cursor", is_captured=True)
+async def test_a_client_whose_hooks_capture_its_chats_is_not_asked_to_log() -> None:
+    for mode in MODES:
+        said = await instructions_for(mode, "cursor", is_captured=True)
+        assert "captured without you: do not log it" in said
+        assert "conversation_log" not in said

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from typing import Any
 
 import pytest
@@ -54,6 +55,26 @@ async def result(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     return dict(body["result"])
 
 
+async def pages(client: Client, channel: str, **query: Any) -> list[list[dict[str, Any]]]:
+    """Return the messages of each page of an answer, up to 100 pages."""
+    found: list[list[dict[str, Any]]] = []
+    cursor: dict[str, str] = {}
+    while len(found) < 100:
+        page = await result(client, "extract", channel=channel, query=query | cursor)
+        found.append(page["messages"])
+        if "next_cursor" not in page["metadata"]:
+            break
+        cursor = {"cursor": page["metadata"]["next_cursor"]}
+    return found
+
+
+def said_minutes_apart(said: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
+    return [
+        {"role": role, "text": text, "timestamp": (START + timedelta(minutes=place)).isoformat()}
+        for place, (role, text) in enumerate(said)
+    ]
+
+
 PAGED: list[dict[str, Any]] = [
     {},
     {"limit": 7},
@@ -71,66 +92,41 @@ async def test_pages_of_an_answer_hold_each_message_once(
     await log(orchestrator, "long", turns(count, width=8))
     for query in PAGED:
         with subtests.test(query=query):
-            seen: list[str] = []
-            cursor: dict[str, str] = {}
-            for _ in range(3 * count):
-                page = await result(codex, "extract", channel="long", query=query | cursor)
-                seen += [message["id"] for message in page["messages"]]
-                if "next_cursor" not in page["metadata"]:
-                    break
-                cursor = {"cursor": page["metadata"]["next_cursor"]}
+            seen = [message["id"] for page in await pages(codex, "long", **query) for message in page]
             assert (len(seen), len(set(seen))) == (2 * count, 2 * count)
 
 
 async def test_a_turn_shown_after_another_one_is_not_repeated_on_a_later_page(
     orchestrator: Orchestrator, codex: Client
 ) -> None:
-    messages = [
-        {
-            "role": role,
-            "text": text,
-            "timestamp": (START + timedelta(minutes=number, seconds=seconds)).isoformat(),
-        }
+    said = [
+        turn
         for number in range(30)
-        for seconds, role, text in (
-            (0, "user", f"Sprint ticket {number}: what changes in the zebra importer step {number}?"),
-            (20, "assistant", f"Step {number} writes zebra_{number}.csv; {'details ' * number}end {number}."),
+        for turn in (
+            ("user", f"Sprint ticket {number}: what changes in the zebra importer step {number}?"),
+            ("assistant", f"Step {number} writes zebra_{number}.csv; {'details ' * number}end {number}."),
         )
     ]
-    await log(orchestrator, "zebra", messages)
-    seen: list[str] = []
-    cursor: dict[str, str] | None = {}
-    while cursor is not None:
-        page = await result(codex, "extract", channel="zebra", query={"text": "zebra", "limit": 6} | cursor)
-        seen += [message["text"] for message in page["messages"]]
-        following = page["metadata"].get("next_cursor")
-        cursor = {"cursor": following} if following else None
-    assert sorted(seen) == sorted(message["text"] for message in messages)
+    await log(orchestrator, "zebra", said_minutes_apart(said))
+    seen = [message["text"] for page in await pages(codex, "zebra", text="zebra", limit=6) for message in page]
+    assert sorted(seen) == sorted(text for _, text in said)
 
 
-@pytest.mark.parametrize(("client", "most"), [("", 9_500), ("codex", 10_000), ("claude-code", 40_000)])
-async def test_an_answer_is_as_long_as_the_client_of_the_server_accepts(
-    orchestrator: Orchestrator, client: str, most: int
-) -> None:
+async def test_an_answer_is_as_long_as_the_client_of_the_server_accepts(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "long", turns(TURNS, width=200))
-    async with Client(create_server(orchestrator.run, client=find_client(client))) as connected:
-        answer = await connected.call_tool(
-            "extract", {"channel": "long", "query": {"limit": 1000, "max_tokens": 50_000}}
-        )
-    assert isinstance(answer.content[0], TextContent)
-    assert most // 2 < len(answer.content[0].text.encode()) <= most
+    for name, most in (("", 9_500), ("codex", 10_000), ("claude-code", 40_000)):
+        async with Client(create_server(orchestrator.run, client=find_client(name))) as client:
+            query = {"limit": 1000, "max_tokens": 50_000}
+            answer = await client.call_tool("extract", {"channel": "long", "query": query})
+        assert isinstance(answer.content[0], TextContent)
+        assert most // 2 < len(answer.content[0].text.encode()) <= most
 
 
 async def test_pages_of_a_time_filter_end_with_its_first_message(orchestrator: Orchestrator, codex: Client) -> None:
     await log(orchestrator, "long", turns(6))
     query = {"from": (START + timedelta(minutes=4)).isoformat(), "limit": 5}
-    seen: list[str] = []
-    cursor: dict[str, str] | None = {}
-    while cursor is not None:
-        page = await result(codex, "extract", channel="long", query=query | cursor)
-        seen = [message["text"].split(":")[0] for message in page["messages"]] + seen
-        following = page["metadata"].get("next_cursor")
-        cursor = {"cursor": following} if following else None
+    found = reversed(await pages(codex, "long", **query))
+    seen = [message["text"].split(":")[0] for page in found for message in page]
     assert seen == [f"{said} {number}" for number in range(2, 6) for said in ("question", "answer")]
 
 
@@ -157,44 +153,23 @@ async def test_matches_in_a_last_turn_that_was_cut_are_on_a_later_page(
     said = [("user", "kestrel kestrel"), ("assistant", "kestrel is a bird"), ("user", "thanks"), ("assistant", "hm")]
     said += [("user", "and the mortar?"), *[("assistant", f"step {n}") for n in range(2)]]
     said += [("assistant", "the mortar of the kestrel is dry, says the long report on walls"), ("assistant", "done")]
-    messages = [
-        {"role": role, "text": text, "timestamp": (START + timedelta(minutes=place)).isoformat()}
-        for place, (role, text) in enumerate(said)
-    ]
-    await log(orchestrator, "birds", messages)
-    seen: list[str] = []
-    cursor: dict[str, str] | None = {}
-    while cursor is not None:
-        page = await result(codex, "extract", channel="birds", query={"text": "kestrel", "limit": 3} | cursor)
-        seen += [message["text"] for message in page["messages"]]
-        following = page["metadata"].get("next_cursor")
-        cursor = {"cursor": following} if following else None
+    await log(orchestrator, "birds", said_minutes_apart(said))
+    seen = [message["text"] for page in await pages(codex, "birds", text="kestrel", limit=3) for message in page]
     assert {text for _, text in said if "kestrel" in text} <= set(seen)
     assert len(seen) == len(set(seen))
 
 
-@pytest.mark.parametrize("asked", ["kestrel", "continue the kestrel conversation"])
-@pytest.mark.parametrize("limit", [2, 5])
 async def test_a_turn_with_more_matches_than_a_page_holds_continues_on_the_next_page(
-    orchestrator: Orchestrator, codex: Client, limit: int, asked: str
+    orchestrator: Orchestrator, codex: Client
 ) -> None:
     said = [("user", "hello"), ("assistant", "good morning"), ("user", "count the birds of prey")]
     said += [("assistant", f"kestrel number {place} sits on the mast") for place in range(13)]
     said += [("user", "and then?"), ("assistant", "one kestrel flew away"), ("user", "thanks"), ("assistant", "bye")]
-    messages = [
-        {"role": role, "text": text, "timestamp": (START + timedelta(minutes=place)).isoformat()}
-        for place, (role, text) in enumerate(said)
-    ]
-    await log(orchestrator, "birds", messages)
-    seen: list[str] = []
-    cursor: dict[str, str] | None = {}
-    while cursor is not None:
-        page = await result(codex, "extract", channel="birds", query={"text": asked, "limit": limit} | cursor)
-        seen += [message["text"] for message in page["messages"]]
-        following = page["metadata"].get("next_cursor")
-        cursor = {"cursor": following} if following else None
-    assert {text for _, text in said if "kestrel" in text} <= set(seen)
-    assert len(seen) == len(set(seen))
+    await log(orchestrator, "birds", said_minutes_apart(said))
+    for asked, limit in product(("kestrel", "continue the kestrel conversation"), (2, 5)):
+        seen = [message["text"] for page in await pages(codex, "birds", text=asked, limit=limit) for message in page]
+        assert {text for _, text in said if "kestrel" in text} <= set(seen)
+        assert len(seen) == len(set(seen))
 
 
 async def test_a_turn_that_does_not_fit_is_shown_with_its_question_and_answer_shortened(
@@ -206,20 +181,22 @@ async def test_a_turn_that_does_not_fit_is_shown_with_its_question_and_answer_sh
     assert all(message["full_length"] > len(message["text"]) for message in page["messages"])
 
 
-@pytest.mark.parametrize(
-    ("around", "after"),
-    [("segment " * 7_500, " tail" * 3_000), ("x" * 60_000 + " ", " " + "y" * 30_000), ("文。" * 9_000, "字。" * 9_000)],
-)
-async def test_a_match_in_a_very_long_line_is_shown(
-    orchestrator: Orchestrator, codex: Client, around: str, after: str
-) -> None:
-    messages = [{"role": "user", "text": f"{around}the needle KESTREL-3305 is here{after}"}]
-    await log(orchestrator, "line", [*messages, {"role": "assistant", "text": "It is one line."}])
-    [asked, _] = (await result(codex, "extract", query={"text": "KESTREL-3305"}))["messages"]
-    assert "KESTREL-3305" in asked["text"]
-    assert asked["full_length"] == len(messages[0]["text"])
-    page = await result(codex, "fetch_session_by_id", session_id="line")
-    assert len(page["messages"][0]["text"]) > 700
+async def test_a_match_in_a_very_long_line_is_shown(orchestrator: Orchestrator, codex: Client) -> None:
+    lines = [
+        ("segment " * 7_500, " tail" * 3_000),
+        ("x" * 60_000 + " ", " " + "y" * 30_000),
+        ("文。" * 9_000, "字。" * 9_000),
+    ]
+    for number, (around, after) in enumerate(lines):
+        needle, channel = f"KESTREL-330{number}", f"line {number}"
+        text = f"{around}the needle {needle} is here{after}"
+        said = [{"role": "user", "text": text}, {"role": "assistant", "text": "It is one line."}]
+        await log(orchestrator, channel, said)
+        [asked, _] = (await result(codex, "extract", query={"text": needle}))["messages"]
+        assert needle in asked["text"]
+        assert asked["full_length"] == len(text)
+        page = await result(codex, "fetch_session_by_id", session_id=channel)
+        assert len(page["messages"][0]["text"]) > 700
 
 
 async def test_invisible_characters_count_with_the_length_of_their_shown_names(

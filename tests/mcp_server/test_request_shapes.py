@@ -137,14 +137,15 @@ async def test_conversation_log_stores_arguments_in_any_of_these_shapes(
     assert [(one["role"], one["text"]) for one in stored] == [(one["role"], one["text"]) for one in SAID]
 
 
-@pytest.mark.parametrize("given", CALLS_WITHOUT_TEXT, ids=shown)
 async def test_a_message_of_only_a_tool_call_or_result_is_stored_with_its_neighbours(
-    orchestrator: Orchestrator, given: dict[str, Any]
+    orchestrator: Orchestrator,
 ) -> None:
-    kept = await call(orchestrator, "conversation_log", {"messages": [SAID[0], given, SAID[1]]})
-    stored = await orchestrator.registry.get_conversations(kept["channel"])
-    assert [(one["role"], one["text"]) for one in stored[1:2]] == [("tool", "bash ls")]
-    assert [one["text"] for one in stored[::2]] == [one["text"] for one in SAID]
+    for number, given in enumerate(CALLS_WITHOUT_TEXT):
+        channel = f"chat {number}"
+        await call(orchestrator, "conversation_log", {"channel": channel, "messages": [SAID[0], given, SAID[1]]})
+        stored = await orchestrator.registry.get_conversations(channel)
+        assert [(one["role"], one["text"]) for one in stored[1:2]] == [("tool", "bash ls")], given
+        assert [one["text"] for one in stored[::2]] == [one["text"] for one in SAID]
 
 
 async def test_other_tools_run_with_arguments_in_any_of_these_shapes(orchestrator: Orchestrator) -> None:

@@ -217,14 +217,17 @@ async def test_source_and_timestamp_are_accepted_at_the_top_level(client: Client
     assert 'timestamp: given "soon"; allowed: an ISO 8601 time' in refused["error"]["details"]
 
 
-async def test_a_plain_string_is_the_text_of_a_query() -> None:
-    asked: list[Any] = []
+class Asked(list[Any]):
+    """Collect the requests of a server that finds nothing."""
 
-    async def run(request: Any, _: str | None, **__: object) -> dict[str, Any]:
-        asked.append(request)
+    async def run(self, request: Any, _: str | None, **__: object) -> dict[str, Any]:
+        self.append(request)
         return {"success": False, "error": {"code": "NOT_FOUND", "message": "", "details": ""}}
 
-    async with Client(create_server(run)) as client:
+
+async def test_a_plain_string_is_the_text_of_a_query() -> None:
+    asked = Asked()
+    async with Client(create_server(asked.run)) as client:
         await call(client, "extract", query="fibonacci")
         await call(client, "extract", query={"text": "fibonacci", "also": ["피보나치"]})
     assert [(request.query.text, request.query.also) for request in asked] == [
@@ -318,38 +321,26 @@ async def test_extract_returns_the_known_fields_and_leaves_out_empty_ones() -> N
     assert result["last"] == local_time("2026-01-01T00:00:00Z")
 
 
-@pytest.mark.parametrize(
-    ("given", "project"),
-    [
+async def test_extract_searches_all_projects_unless_one_is_named() -> None:
+    cases: list[tuple[dict[str, Any], str | None]] = [
         ({"query": "x"}, None),
         ({"query": "x", "project": "current"}, "/home/ann/shop"),
         ({"query": {"text": "x", "project": "blog"}}, "blog"),
         ({"text": "x", "project": "all"}, None),
-    ],
-)
-async def test_extract_searches_all_projects_unless_one_is_named(given: dict[str, Any], project: str | None) -> None:
-    asked: list[Any] = []
-
-    async def run(request: Any, _: str | None, **__: object) -> dict[str, Any]:
-        asked.append(request)
-        return {"success": False, "error": {"code": "NOT_FOUND", "message": "", "details": ""}}
-
-    async with Client(create_server(run, project="/home/ann/shop")) as client:
-        await call(client, "extract", **given)
-    assert asked[0].project == project
+    ]
+    asked = Asked()
+    async with Client(create_server(asked.run, project="/home/ann/shop")) as client:
+        for given, _ in cases:
+            await call(client, "extract", **given)
+    assert [request.project for request in asked] == [project for _, project in cases]
 
 
 async def test_other_wordings_reach_the_search() -> None:
-    asked: list[Any] = []
-
-    async def run(request: Any, _: str | None, **__: object) -> dict[str, Any]:
-        asked.append(request.query)
-        return {"success": False, "error": {"code": "NOT_FOUND", "message": "", "details": ""}}
-
-    async with Client(create_server(run)) as client:
+    asked = Asked()
+    async with Client(create_server(asked.run)) as client:
         await call(client, "search_sessions", query="make login faster", also=["speed up sign-in", "로그인 속도"])
         await call(client, "search_sessions", query="make login faster")
-    assert [(query.also, query.context_window, query.max_tokens) for query in asked] == [
+    assert [(one.query.also, one.query.context_window, one.query.max_tokens) for one in asked] == [
         (["speed up sign-in", "로그인 속도"], 2, 1500),
         ([], 2, 1500),
     ]
