@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from datetime import datetime, timedelta
+from itertools import product
 from typing import Any
 
 import pytest
@@ -157,22 +158,20 @@ async def test_find_sessions_where_we_discussed_database_migrations(cursor: Clie
     assert {session["project_path"] for session in found["sessions"] if "project_path" in session} <= {SHOP}
 
 
-@pytest.mark.parametrize("since", ["yesterday", "어제"])
-async def test_what_did_i_work_on_yesterday(cursor: Client, since: str) -> None:
-    listed = await result(cursor, "list_sessions", full=True, limit=10, project="current", since=since, until=since)
-    assert set(channels(listed)) == {"auth", "payment"}
+async def test_what_did_i_work_on_yesterday(cursor: Client) -> None:
+    for since in ("yesterday", "어제"):
+        listed = await result(cursor, "list_sessions", full=True, limit=10, project="current", since=since, until=since)
+        assert set(channels(listed)) == {"auth", "payment"}
 
 
-@pytest.mark.parametrize(
-    ("words", "days"),
-    [
+async def test_a_day_in_the_words_lists_the_sessions_of_that_day(cursor: Client) -> None:
+    cases: list[tuple[str, set[str]]] = [
         ("What did I work on yesterday?", {"auth", "payment"}),
         ("어제 작업한 거 정리해줘", {"auth", "payment"}),
         ("What did I work on last Tuesday?", {"biometric"}),
-    ],
-)
-async def test_a_day_in_the_words_lists_the_sessions_of_that_day(cursor: Client, words: str, days: set[str]) -> None:
-    assert set(channels(await result(cursor, "search_sessions", query=words, project="all"))) == days
+    ]
+    for words, days in cases:
+        assert set(channels(await result(cursor, "search_sessions", query=words, project="all"))) == days, words
 
 
 async def test_how_did_we_handle_authentication_in_my_other_project(cursor: Client) -> None:
@@ -180,9 +179,8 @@ async def test_how_did_we_handle_authentication_in_my_other_project(cursor: Clie
     assert set(channels(found)[:3]) == {"auth", "oauth", "biometric"}
 
 
-@pytest.mark.parametrize(
-    ("words", "channel", "answer"),
-    [
+async def test_the_context_of_an_earlier_chat_is_found(cursor: Client) -> None:
+    cases: list[tuple[str, str, str]] = [
         (
             "Pull in the context from when we designed the user profile system",
             "profile",
@@ -203,29 +201,28 @@ async def test_how_did_we_handle_authentication_in_my_other_project(cursor: Clie
             "oauth",
             "OAuth with the authorization code flow and PKCE.",
         ),
-    ],
-)
-async def test_the_context_of_an_earlier_chat_is_found(cursor: Client, words: str, channel: str, answer: str) -> None:
-    found = await result(cursor, "extract", query=words)
-    assert found["channel"] == f"cursor_session_{channel}"
-    assert answer in texts(found)
-    assert found["confidence"] in ("high", "medium")
+    ]
+    for words, channel, answer in cases:
+        found = await result(cursor, "extract", query=words)
+        assert found["channel"] == f"cursor_session_{channel}"
+        assert answer in texts(found)
+        assert found["confidence"] in ("high", "medium")
 
 
-@pytest.mark.parametrize("channel", [{"channel": FIBONACCI}, {}], ids=["named", "found"])
-@pytest.mark.parametrize("words", ["피보나치 함수 시간복잡도 개선 관련 대화", "피보나치 최적화 대화 이어가기"])
 async def test_another_client_gets_the_whole_conversation_about_fibonacci(
-    cursor: Client, orchestrator: Orchestrator, channel: dict[str, str], words: str
+    cursor: Client, orchestrator: Orchestrator
 ) -> None:
     desktop = Implementation(name="claude-ai", version="1.0")
+    asked = ("피보나치 함수 시간복잡도 개선 관련 대화", "피보나치 최적화 대화 이어가기")
     async with Client(create_server(orchestrator.run), client_info=desktop) as claude:
-        found = await result(
-            claude, "extract", query={"text": words, "limit": 20}, meta={"source": "claude"}, **channel
-        )
-    assert found["channel"] == FIBONACCI
-    assert texts(found) == FIBONACCI_TEXTS
-    last = datetime.fromisoformat(found["metadata"]["last_activity"])
-    assert (found["metadata"]["filtered_messages"], last) == (4, datetime.fromisoformat("2025-09-29T14:33:15+00:00"))
+        for words, channel in product(asked, ({"channel": FIBONACCI}, {})):
+            query = {"text": words, "limit": 20}
+            found = await result(claude, "extract", query=query, meta={"source": "claude"}, **channel)
+            assert found["channel"] == FIBONACCI
+            assert texts(found) == FIBONACCI_TEXTS
+            last = datetime.fromisoformat(found["metadata"]["last_activity"])
+            assert last == datetime.fromisoformat("2025-09-29T14:33:15+00:00")
+            assert found["metadata"]["filtered_messages"] == 4
 
 
 async def test_a_subject_that_nobody_spoke_of_is_not_found(cursor: Client) -> None:
@@ -257,22 +254,19 @@ async def test_the_folder_decides_between_equally_good_conversations(
     assert (await result(cursor, "extract", query="biometric login with the keychain"))["channel"].endswith("biometric")
 
 
-@pytest.mark.parametrize("channel", [{"channel": "cursor_session_payment"}, {}], ids=["named", "found"])
-@pytest.mark.parametrize(
-    "words",
-    [
+async def test_a_request_to_continue_may_name_a_time(cursor: Client) -> None:
+    asked = (
         "continue the Stripe webhook conversation, the refund came today",
         "Stripe webhook 대화 이어서 하자, 오늘 또 왔어",
-    ],
-)
-async def test_a_request_to_continue_may_name_a_time(cursor: Client, words: str, channel: dict[str, str]) -> None:
-    found = await result(cursor, "extract", query=words, **channel)
-    assert found["channel"] == "cursor_session_payment"
-    assert texts(found) == [text for turn in CHATS["cursor_session_payment"][2] for text in turn]
-    assert found["metadata"]["understood"]["relaxed"] == "time"
-    assert "2025-10-02" in found["note"]
-    sessions = await result(cursor, "search_sessions", query=words, project="all")
-    assert (channels(sessions)[0], sessions["understood"]["relaxed"]) == ("payment", "time")
+    )
+    for words, channel in product(asked, ({"channel": "cursor_session_payment"}, {})):
+        found = await result(cursor, "extract", query=words, **channel)
+        assert found["channel"] == "cursor_session_payment"
+        assert texts(found) == [text for turn in CHATS["cursor_session_payment"][2] for text in turn]
+        assert found["metadata"]["understood"]["relaxed"] == "time"
+        assert "2025-10-02" in found["note"]
+        sessions = await result(cursor, "search_sessions", query=words, project="all")
+        assert (channels(sessions)[0], sessions["understood"]["relaxed"]) == ("payment", "time")
 
 
 async def test_continuing_a_named_conversation_gives_its_end_for_any_words(cursor: Client) -> None:
@@ -340,18 +334,15 @@ async def test_a_request_to_continue_is_surer_of_a_conversation_on_its_subject(c
         assert (await result(cursor, tool, query="continue my taxx return", **where))["confidence"] == "low"
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+async def test_words_of_a_request_to_continue_are_not_searched(cursor: Client) -> None:
+    for words in (
         "the payment webhook, pick it up",
         "where did we stop with the payment webhook",
         "ok back to the payment webhook thing",
         "go on with the webhook payment, what is still open?",
-    ],
-)
-async def test_words_of_a_request_to_continue_are_not_searched(cursor: Client, words: str) -> None:
-    read = (await result(cursor, "extract", query=words))["metadata"]["understood"]
-    assert (read["continues"], set(read["words"])) == (True, {"payment", "webhook"})
+    ):
+        read = (await result(cursor, "extract", query=words))["metadata"]["understood"]
+        assert (read["continues"], set(read["words"])) == (True, {"payment", "webhook"}), words
 
 
 async def test_a_matching_time_does_not_raise_the_confidence_of_a_weak_match(cursor: Client) -> None:
