@@ -18,12 +18,6 @@ from tests.backoffice.conftest import Log
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def database_url(sqlite_url: str) -> str:
-    """Use SQLite only: nothing here depends on the database."""
-    return sqlite_url
-
-
 async def test_the_server_says_that_it_is_alive_and_ready(http: httpx.AsyncClient) -> None:
     assert (await http.get("/health")).json() == {"status": "ok"}
     assert (await http.get("/ready")).json() == {"status": "ready"}

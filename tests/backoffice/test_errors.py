@@ -16,12 +16,6 @@ from tests.backoffice.conftest import problem_of
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def database_url(sqlite_url: str) -> str:
-    """Use SQLite only: nothing here depends on the database."""
-    return sqlite_url
-
-
 WRONG_PARAMETERS = [
     ("conversations?limit=0", "limit"),
     ("conversations?limit=1001", "limit"),

@@ -28,7 +28,6 @@ def addresses(app: FastAPI, named: Mapping[str, str]) -> Iterator[tuple[str, str
             yield from ((method, path) for method in sorted(methods) if path != ENDLESS)
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_a_restricted_token_gets_complete_answers_without_a_word_of_others(app: FastAPI, hire: Hire) -> None:
     lee = await hire("lee")
     [said] = (await lee.log("lee_1", f"the {THEIRS} report", title=f"A {THEIRS}", project="/srv/lee"))["stored_ids"]

@@ -16,12 +16,6 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def database_url(sqlite_url: str) -> str:
-    """Use SQLite only: nothing here depends on the database."""
-    return sqlite_url
-
-
-@pytest.fixture
 def inner() -> FastAPI:
     app = FastAPI()
 

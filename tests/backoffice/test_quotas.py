@@ -13,7 +13,7 @@ from registry.access import Level
 from tests.backoffice.application import application
 from tests.backoffice.conftest import Hire, problem_of
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)]
+pytestmark = pytest.mark.anyio
 SECRET = "this-users-secret"
 
 

@@ -58,7 +58,6 @@ def parts_of_client(found: dict[str, Any], name: str) -> dict[tuple[str, str], A
     return {(part.what, part.state): part.command for part in client.parts}
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_a_store_is_listed_before_it_is_read_and_reported_after(
     http: httpx.AsyncClient, app: FastAPI, claude: Path
 ) -> None:
@@ -77,7 +76,6 @@ async def test_a_store_is_listed_before_it_is_read_and_reported_after(
     assert (await http.get("/bo/channels")).json()["total"] == 1
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_a_sync_without_news_updates_the_time_of_the_check(
     http: httpx.AsyncClient, app: FastAPI, claude: Path
 ) -> None:
@@ -89,7 +87,6 @@ async def test_a_sync_without_news_updates_the_time_of_the_check(
     assert first["synced_at"] <= first["looked_at"] < second["looked_at"] == again["sync"]["finished_at"]
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_a_client_with_a_history_is_on_this_machine(
     app: FastAPI, empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,7 +97,6 @@ async def test_a_client_with_a_history_is_on_this_machine(
     assert "ctxr install claude-code" in parts_of_client(found, "Claude Code").values()
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_a_store_that_is_gone_stays_listed_and_deletes_nothing(
     http: httpx.AsyncClient, app: FastAPI, claude: Path
 ) -> None:
@@ -111,7 +107,6 @@ async def test_a_store_that_is_gone_stays_listed_and_deletes_nothing(
     assert (await http.get("/bo/channels")).json()["total"] == 1
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_an_accounts_export_is_uploaded(
     http: httpx.AsyncClient, app: FastAPI, empty_home: Path, tmp_path: Path
 ) -> None:
@@ -127,7 +122,6 @@ async def test_an_accounts_export_is_uploaded(
     assert "notes.txt" in problem_of(strange, 400)["message"]
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_a_sync_that_fails_says_why(
     http: httpx.AsyncClient, app: FastAPI, claude: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,7 +134,6 @@ async def test_a_sync_that_fails_says_why(
     assert "a bug" not in found["sync"]["error"]["details"]
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_each_client_shows_which_parts_are_installed_and_how_to_get_the_rest(
     app: FastAPI, log: Log, empty_home: Path, tmp_path: Path
 ) -> None:
@@ -166,7 +159,6 @@ async def test_each_client_shows_which_parts_are_installed_and_how_to_get_the_re
     assert states == {"installed"}
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_an_entry_of_another_program_and_an_unreadable_file_are_shown_as_such(
     app: FastAPI, empty_home: Path
 ) -> None:

@@ -100,7 +100,6 @@ async def test_a_token_has_the_rights_of_its_scope(http: httpx.AsyncClient, make
         assert (await http.delete("/bo/channels/cursor_1?soft=false", headers=headers)).status_code == status
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_a_token_has_the_same_rights_in_the_playground(http: httpx.AsyncClient, make: Make, log: Log) -> None:
     await log("cursor_1", "Hello")
     read = await make("reader", Level.READ, "codex_*")
@@ -115,7 +114,6 @@ async def test_a_token_has_the_same_rights_in_the_playground(http: httpx.AsyncCl
     assert (await http.get("/bo/channels", headers=everything)).json()["total"] == 1
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 async def test_a_token_runs_only_the_test_cases_of_its_own_conversations(
     http: httpx.AsyncClient, make: Make, log: Log
 ) -> None:

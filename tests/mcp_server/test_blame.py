@@ -52,19 +52,19 @@ async def log(orchestrator: Orchestrator, shop: Path, channel: str, text: str) -
     assert (await orchestrator.run(logged))["success"]
 
 
-@pytest.mark.parametrize("asked", [{"file": "basket.py:2"}, {"file": "basket.py"}, {"commit": "HEAD"}])
 async def test_the_conversation_in_which_a_line_or_commit_was_made_is_first(
-    orchestrator: Orchestrator, shop: Path, asked: dict[str, str]
+    orchestrator: Orchestrator, shop: Path
 ) -> None:
     await log(orchestrator, shop, "wrote it", f"```python\ndef total(basket):\n{LINE}\n```")
     await log(orchestrator, shop, "speaks of it", "A basket needs a total, I think.")
-    answer = await ask(orchestrator, shop, **asked)
-    first = answer["result"]["sessions"][0]
-    assert (first["title"], first["confidence"]) == ("wrote it", "high")
-    assert first["commit"]["summary"] == "Add the total"
-    assert first["message_id"].startswith("conv_")
-    count = len(answer["result"]["sessions"])
-    assert answer["result"]["pagination"] == {"total": count, "limit": count, "offset": 0, "has_more": False}
+    for asked in ({"file": "basket.py:2"}, {"file": "basket.py"}, {"commit": "HEAD"}):
+        answer = await ask(orchestrator, shop, **asked)
+        first = answer["result"]["sessions"][0]
+        assert (first["title"], first["confidence"]) == ("wrote it", "high")
+        assert first["commit"]["summary"] == "Add the total"
+        assert first["message_id"].startswith("conv_")
+        count = len(answer["result"]["sessions"])
+        assert answer["result"]["pagination"] == {"total": count, "limit": count, "offset": 0, "has_more": False}
 
 
 async def test_a_file_unknown_to_git_is_not_found(orchestrator: Orchestrator, shop: Path) -> None:
@@ -73,19 +73,16 @@ async def test_a_file_unknown_to_git_is_not_found(orchestrator: Orchestrator, sh
     assert both["error"]["code"] == "INVALID_REQUEST"
 
 
-@pytest.mark.parametrize(
-    ("access", "expected"),
-    [
-        (Access("phone", Level.READ), "run ctxr blame on the machine where the repository is"),
-        (Access("desk", Level.ADMIN, ("a_*",)), "needed: scope admin, for all"),
-    ],
-)
 async def test_a_caller_who_may_not_run_git_on_the_server_is_told_what_to_do(
-    orchestrator: Orchestrator, shop: Path, access: Access, expected: str
+    orchestrator: Orchestrator, shop: Path
 ) -> None:
     await log(orchestrator, shop, "a_wrote_it", f"```python\ndef total(basket):\n{LINE}\n```")
     asked = {"operation": "blame", "query": {"file": "basket.py", "folder": str(shop)}}
-    refused = (await orchestrator.run(asked, access=access))["error"]
-    assert refused["code"] == "UNAUTHORIZED"
-    assert expected in refused["details"]
+    for access, expected in (
+        (Access("phone", Level.READ), "run ctxr blame on the machine where the repository is"),
+        (Access("desk", Level.ADMIN, ("a_*",)), "needed: scope admin, for all"),
+    ):
+        refused = (await orchestrator.run(asked, access=access))["error"]
+        assert refused["code"] == "UNAUTHORIZED"
+        assert expected in refused["details"]
     assert (await orchestrator.run(asked, access=Access("house", Level.ADMIN)))["success"]

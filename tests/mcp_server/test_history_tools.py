@@ -293,47 +293,29 @@ async def test_a_refused_call_of_a_history_tool_is_recorded(client: Client, fill
 # -- within the client's limit
 
 
-async def many(orchestrator: Orchestrator) -> list[str]:
-    """Log thirty chats that begin with a long Korean text; return their names, the latest first."""
-    for number in range(30):
-        text = f"{number}번째 대화입니다. " + "장바구니가 자꾸 비워지는 이유를 찾아야 합니다. " * 8
-        await orchestrator.run(
-            {
-                "operation": "save",
-                "channel": f"cursor_session_{number:02}",
-                "messages": [{"role": "user", "text": text, "timestamp": f"2026-03-01T10:{number:02}:00Z"}],
-                "source": "cursor",
-            }
-        )
-        await orchestrator.run(
-            {"operation": "tag", "channel": f"cursor_session_{number:02}", "query": {"add_tags": ["basket"]}}
-        )
-    return [f"cursor_session_{number:02}" for number in reversed(range(30))]
-
-
-@pytest.mark.parametrize(
-    ("tool", "arguments"),
-    [
-        ("list_sessions", {"project": "all"}),
-        ("search_sessions", {"query": "장바구니", "project": "all", "max_tokens": 100_000}),
-    ],
-)
-async def test_a_list_is_within_the_clients_limit_and_its_next_page_continues(
-    orchestrator: Orchestrator, tool: str, arguments: dict[str, Any]
-) -> None:
-    there = await many(orchestrator)
-    seen: list[str] = []
+async def test_a_list_is_within_the_clients_limit_and_its_next_page_continues(orchestrator: Orchestrator) -> None:
+    there = [f"cursor_session_{number}" for number in range(10, 40)]
+    for channel in there:
+        text = f"{channel}: 대화입니다. " + "장바구니가 자꾸 비워지는 이유를 찾아야 합니다. " * 8
+        messages = [{"role": "user", "text": text}]
+        await orchestrator.run({"operation": "save", "channel": channel, "messages": messages, "source": "cursor"})
+        await orchestrator.run({"operation": "tag", "channel": channel, "query": {"add_tags": ["basket"]}})
+    cases: list[tuple[str, dict[str, Any]]] = [
+        ("list_sessions", {"full": True}),
+        ("search_sessions", {"query": "장바구니", "max_tokens": 100_000}),
+    ]
     async with Client(create_server(orchestrator.run, ("all",), client=CODEX)) as client:
-        offset: int | None = 0
-        while offset is not None:
-            answer = await client.call_tool(
-                tool, {**arguments, "limit": 30, "offset": offset, **({} if "query" in arguments else {"full": True})}
-            )
-            assert len("".join(part.text for part in answer.content if part.type == "text").encode()) <= 10_000
-            found = dict((answer.structured_content or {})["result"])
-            seen += names(found)
-            offset = found["pagination"].get("next_offset")
-    assert sorted(seen, reverse=True) == there
+        for tool, arguments in cases:
+            seen: list[str] = []
+            offset: int | None = 0
+            while offset is not None:
+                asked = {**arguments, "project": "all", "limit": 30, "offset": offset}
+                answer = await client.call_tool(tool, asked)
+                assert len("".join(part.text for part in answer.content if part.type == "text").encode()) <= 10_000
+                found = dict((answer.structured_content or {})["result"])
+                seen += names(found)
+                offset = found["pagination"].get("next_offset")
+            assert sorted(seen) == there
 
 
 async def test_one_line_lists_are_within_the_clients_limit(orchestrator: Orchestrator) -> None:

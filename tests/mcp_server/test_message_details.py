@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 from mcp import Client
@@ -43,17 +42,13 @@ async def client(orchestrator: Orchestrator) -> AsyncIterator[Client]:
         yield connected
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments"),
-    [("extract", {"channel": CHANNEL, "query": "시간복잡도"}), ("fetch_session_by_id", {"session_id": CHANNEL})],
-)
-async def test_a_question_comes_with_the_file_and_line_in_which_it_was_asked(
-    client: Client, tool: str, arguments: dict[str, Any]
-) -> None:
+async def test_a_question_comes_with_the_file_and_line_in_which_it_was_asked(client: Client) -> None:
     await result(client, "conversation_log", channel=CHANNEL, messages=TURN, meta=SEED_META)
-    question, answer = (await result(client, tool, **arguments))["messages"]
-    assert question["context"] == WHERE
-    assert "context" not in answer
+    extracted = await result(client, "extract", channel=CHANNEL, query="시간복잡도")
+    for found in (extracted, await result(client, "fetch_session_by_id", session_id=CHANNEL)):
+        question, answer = found["messages"]
+        assert question["context"] == WHERE
+        assert "context" not in answer
 
 
 async def test_context_of_a_message_overrides_that_of_the_call(client: Client) -> None:
