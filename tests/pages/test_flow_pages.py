@@ -229,40 +229,28 @@ async def test_a_korean_page_has_korean_labels_of_requests_and_results(
         assert not re.search(r">\s*\d{4}-\d\d-\d\dT", shown)
 
 
-@pytest.mark.parametrize(
-    ("language", "expected"),
-    [
-        ("en", "at most: given 0; allowed: greater than or equal to 1; messages around each match: given -1; allowed:"),
-        ("ko", "최대 개수: 받은 값 0, 허용: 1 이상; 앞뒤 메시지 수: 받은 값 -1, 허용: 0 이상"),
-    ],
-)
-async def test_a_refused_request_names_its_fields_in_words(
-    http: httpx.AsyncClient, orchestrator: Orchestrator, language: str, expected: str
-) -> None:
-    http.headers["Accept-Language"] = language
-    await orchestrator.run({"operation": "search_sessions", "query": {"text": "x", "limit": 0, "context_window": -1}})
-    for address in ("/flow", f"/flow/{(await newest(http))['id']}"):
-        assert expected in await text_of(http, address)
+async def test_a_refused_request_names_its_fields_in_words(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+    query = {"text": "x", "limit": 0, "context_window": -1}
+    await orchestrator.run({"operation": "search_sessions", "query": query})
+    english = "at most: given 0; allowed: greater than or equal to 1; messages around each match: given -1; allowed:"
+    korean = "최대 개수: 받은 값 0, 허용: 1 이상; 앞뒤 메시지 수: 받은 값 -1, 허용: 0 이상"
+    await assert_told(http, english, korean)
 
 
-@pytest.mark.parametrize(
-    ("language", "expected"),
-    [
-        ("en", "messages › 1 › who speaks: missing; allowed: a value is required; messages › 2 › content: given &#34;"),
-        (
-            "ko",
-            "메시지 › 1 › 말한 이: 값이 없음, 허용: 값이 필요합니다; 메시지 › 2 › 내용: 받은 값 &#34;&#34;, 허용: 빈",
-        ),
-    ],
-)
-async def test_a_refused_message_is_named_by_its_position(
-    http: httpx.AsyncClient, orchestrator: Orchestrator, language: str, expected: str
-) -> None:
-    http.headers["Accept-Language"] = language
+async def test_a_refused_message_is_named_by_its_position(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     messages = [{"text": "hello"}, {"role": "user", "text": ""}]
     await orchestrator.run({"operation": "conversation_log", "channel": "c", "messages": messages})
-    for address in ("/flow", f"/flow/{(await newest(http))['id']}"):
-        assert expected in await text_of(http, address)
+    english = "messages › 1 › who speaks: missing; allowed: a value is required; messages › 2 › content: given &#34;"
+    korean = "메시지 › 1 › 말한 이: 값이 없음, 허용: 값이 필요합니다; 메시지 › 2 › 내용: 받은 값 &#34;&#34;, 허용: 빈"
+    await assert_told(http, english, korean)
+
+
+async def assert_told(http: httpx.AsyncClient, english: str, korean: str) -> None:
+    """Check that the newest run's error is shown in both languages, in the list and on its page."""
+    for language, expected in (("en", english), ("ko", korean)):
+        http.headers["Accept-Language"] = language
+        for address in ("/flow", f"/flow/{(await newest(http))['id']}"):
+            assert expected in await text_of(http, address)
 
 
 async def test_a_run_that_finds_nothing_shows_its_message_and_details(

@@ -123,7 +123,7 @@ async def test_a_list_ends_after_some_pages_and_continues_on_its_own_page(seeded
             await page.locator("a.more").scroll_into_view_if_needed()
             await expect(rows).to_have_count(count)
         await page.locator("a.more").scroll_into_view_if_needed()
-        await page.wait_for_timeout(1_000)
+        await page.wait_for_timeout(300)
         await expect(rows).to_have_count(250)
         assert await page.evaluate("document.querySelectorAll('*').length") < 5_000
         await page.locator("a.more").click()
