@@ -59,14 +59,12 @@ async def test_only_this_servers_own_names_are_answered(inner: FastAPI) -> None:
         assert await status(inner, listening=listening, Host=host) == expected
 
 
-@pytest.mark.parametrize("method", ["POST", "DELETE"])
-async def test_a_page_of_another_site_may_not_change_anything(inner: FastAPI, method: str) -> None:
-    assert await status(inner, method) == 200, "no browser, no origin"
-    assert await status(inner, method, Origin="http://localhost:8765") == 200
-    assert await status(inner, method, Origin="http://localhost:3000") == 400
-    assert await status(inner, method, Origin="https://evil.example") == 400
-    assert await status(inner, method, Origin="null") == 400
-    assert await status(inner, method, Origin="http://[") == 400
+async def test_a_page_of_another_site_may_not_change_anything(inner: FastAPI) -> None:
+    for method in ("POST", "DELETE"):
+        assert await status(inner, method) == 200, "no browser, no origin"
+        assert await status(inner, method, Origin="http://localhost:8765") == 200
+        for foreign in ("http://localhost:3000", "https://evil.example", "null", "http://["):
+            assert await status(inner, method, Origin=foreign) == 400
     assert await status(inner, "GET", Origin="https://evil.example") == 200, "it cannot read the answer"
 
 

@@ -13,8 +13,6 @@ import httpx
 import pytest
 
 from orchestrator.service import Orchestrator
-from registry.errors import StorageError
-from registry.storage.database import Database
 from registry.storage.records.extract_results import RESUMED, save_result
 from tests.pages.seeds import AGENT, FIBONACCI, HOSTILE, LOGIN, LONG
 
@@ -204,13 +202,6 @@ async def test_tool_calls_and_thoughts_are_folded_and_show_their_outcome(http: h
     assert "Show the other " in page
 
 
-async def test_a_very_long_message_is_loaded_on_request(http: httpx.AsyncClient) -> None:
-    tests = (await ids_of(http, AGENT))[3]
-    whole = await text_of(http, f"/messages/{tests}/whole")
-    assert whole.count("FAILED") == 120
-    assert '<details class="fold" open>' in whole
-
-
 async def test_a_message_has_its_own_address(http: httpx.AsyncClient) -> None:
     one = (await ids_of(http, AGENT))[0]
     answer = await http.get(f"/messages/{one}")
@@ -238,12 +229,6 @@ async def test_title_nickname_and_tags_are_set_by_a_form(http: httpx.AsyncClient
     assert (answer.status_code, answer.headers["Location"]) == (303, f"/channels/{LOGIN}")
     item = (await http.get(f"/bo/channels/{LOGIN}")).json()
     assert (item["title"], item["nickname"], item["tags"]) == ("Tokens", None, ["auth", "보안"])
-
-
-async def test_a_taken_nickname_is_refused_without_losing_the_page(http: httpx.AsyncClient) -> None:
-    answer = await http.post(f"/channels/{LOGIN}", data={"nickname": "fib"}, headers={"HX-Request": "true"})
-    assert (answer.status_code, answer.headers["HX-Retarget"]) == (400, "#notice")
-    assert "nickname" in answer.text
 
 
 async def test_another_site_cannot_submit_our_forms(http: httpx.AsyncClient) -> None:
@@ -289,15 +274,6 @@ async def test_after_restoring_one_message_the_whole_conversation_can_be_restore
     assert len(shown_ids(await text_of(http, f"/channels/{LOGIN}"))) == 4
 
 
-async def test_a_deleted_message_is_listed_apart_and_can_be_restored(http: httpx.AsyncClient) -> None:
-    second = (await ids_of(http, LOGIN))[1]
-    assert "Undo" in (await http.post(f"/messages/{second}/deletion", headers=HTMX)).text
-    assert second not in await text_of(http, f"/channels/{LOGIN}")
-    assert shown_ids(await text_of(http, f"/channels/{LOGIN}?deleted=1")) == [second]
-    assert "HttpOnly" in (await http.post(f"/messages/{second}/restoration", headers=HTMX)).text
-    assert second in await text_of(http, f"/channels/{LOGIN}")
-
-
 async def test_a_conversation_is_exported_as_a_file(http: httpx.AsyncClient) -> None:
     answer = await http.get("/exports/claude-code%2F6f1c2a")
     assert answer.headers["Content-Disposition"] == "attachment; filename*=UTF-8''claude-code%2F6f1c2a.md"
@@ -314,12 +290,6 @@ async def test_a_conversation_is_exported_as_a_file(http: httpx.AsyncClient) -> 
     await text_of(http, f"/exports/{HOSTILE}?kind=docx", 400)
 
 
-async def test_the_prompt_for_another_ai_names_the_tool_and_the_channel(http: httpx.AsyncClient) -> None:
-    page = await text_of(http, f"/channels/{LOGIN}")
-    assert "`extract`" in page
-    assert f"&#34;channel&#34;: &#34;{LOGIN}&#34;" in page
-
-
 async def test_a_browser_gets_errors_as_pages_and_a_program_as_json(http: httpx.AsyncClient) -> None:
     nothing = await text_of(http, "/channels/nothing", 404)
     assert "<h1>Not found</h1>" in nothing
@@ -328,18 +298,6 @@ async def test_a_browser_gets_errors_as_pages_and_a_program_as_json(http: httpx.
     for address, headers in (("/bo/channels/nothing", HTML), ("/channels/nothing", {"Accept": "application/json"})):
         answer = await http.get(address, headers=headers)
         assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")
-
-
-async def test_an_unreachable_registry_is_reported_with_what_to_do(
-    http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def broken(*_: object) -> None:
-        raise StorageError("Could not read the registry.", "OperationalError: no such host")
-
-    monkeypatch.setattr(Database, "read", broken)
-    page = await text_of(http, "/", 500)
-    for shown in ("The registry cannot be reached", "no such host", "ctxr doctor", "data-heals"):
-        assert shown in page
 
 
 async def test_a_page_is_korean_for_a_korean_browser(http: httpx.AsyncClient) -> None:

@@ -82,7 +82,8 @@ async def test_the_prompt_for_another_ai_is_copied(server_to_read: str, page: Pa
     await page.click(".panel[open] .primary")
     shown = str(await page.locator("#prompt").text_content())
     prompt = await copied(page, shown[:40])
-    assert f'{{"channel": "{LOGIN}", "query": {{"limit": 50}}}}' in prompt
+    for part in ("`extract`", f'{{"channel": "{LOGIN}", "query": {{"limit": 50}}}}'):
+        assert part in prompt
     boxes = [await page.locator(f"text=Open {client}").bounding_box() for client in ("Cursor", "Claude Desktop")]
     cursor, claude = (box for box in boxes if box)
     assert claude["x"] >= cursor["x"] + cursor["width"] + 4 or claude["y"] >= cursor["y"] + cursor["height"]
@@ -309,6 +310,8 @@ async def test_a_page_recovers_from_an_unreachable_registry(
         patch.setattr(Database, "read", broken)
         await page.goto(server)
         await expect(page.locator("h1")).to_have_text("The registry cannot be reached")
+        for told in ("no such host", "ctxr doctor"):
+            await expect(page.locator("main")).to_contain_text(told)
     await expect(page.locator(".channel").first).to_be_visible()
 
 
