@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 from unittest.mock import patch
 
+import httpx
 from fastapi import FastAPI
 from starlette.routing import BaseRoute
 
@@ -27,6 +28,12 @@ def application(
     app = with_known_routes(lambda: assemble(host, rules))
     use_orchestrator(app, orchestrator, **options)
     return app
+
+
+def client_of(app: FastAPI, **headers: str) -> httpx.AsyncClient:
+    """Return a client of an application; an unexpected exception is answered as in production."""
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765", headers=headers)
 
 
 def with_known_routes(make: Callable[[], FastAPI]) -> FastAPI:

@@ -15,7 +15,7 @@ from orchestrator.service import Orchestrator
 from registry.access import Level
 from registry.registry import Registry
 from registry.storage.safety.tokens import create_token
-from tests.backoffice.application import application
+from tests.backoffice.application import application, client_of
 from tests.backoffice.event_stream import Open, Stream
 
 Log = Callable[..., Awaitable[list[str]]]
@@ -35,9 +35,7 @@ def app(orchestrator: Orchestrator) -> FastAPI:
 
 @pytest.fixture
 async def http(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
-    """Return a client of the whole application; an unexpected exception is answered as in production."""
-    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as client:
+    async with client_of(app) as client:
         yield client
 
 

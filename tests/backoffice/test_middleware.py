@@ -10,7 +10,7 @@ from backoffice.admission import AdmissionRules
 from backoffice.middleware import Guard
 from orchestrator.service import Orchestrator
 from registry.settings import Settings
-from tests.backoffice.application import application
+from tests.backoffice.application import application, client_of
 
 pytestmark = pytest.mark.anyio
 
@@ -81,10 +81,9 @@ async def test_only_scripts_of_an_allowed_origin_read_and_change_data(
     rules = AdmissionRules(
         origins=Settings(allowed_origins="https://editor.example, http://localhost:3000").allowed_origins
     )
-    transport = httpx.ASGITransport(application(orchestrator, rules=rules))
     sent = {"channel": "c", "messages": [{"role": "user", "text": "hello"}]}
     asked = {"Access-Control-Request-Method": "PATCH", "Access-Control-Request-Headers": "authorization,content-type"}
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as client:
+    async with client_of(application(orchestrator, rules=rules)) as client:
         for origin, allowed in (
             ("https://editor.example", True),
             ("http://localhost:3000", True),

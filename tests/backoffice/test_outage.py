@@ -19,7 +19,7 @@ from registry.access import Access, Level
 from registry.errors import StorageError
 from registry.storage.exchange import change_feed
 from registry.storage.safety.tokens import create_token
-from tests.backoffice.application import application
+from tests.backoffice.application import application, client_of
 from tests.backoffice.conftest import Log, problem_of
 from tests.backoffice.event_stream import Open
 
@@ -79,8 +79,7 @@ async def test_an_unknown_caller_on_another_machine_does_not_see_where_the_datab
     place = database_url.partition("host=")[2]
     for is_open in (True, False):
         app = application(orchestrator, rules=AdmissionRules(is_open=is_open))
-        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as http:
+        async with client_of(app) as http:
             with unreachable_database(database_url):
                 problem = problem_of(await http.get("/bo/channels", headers={"Authorization": "Bearer guessed"}), 500)
         assert (problem["code"], place in problem["details"]) == ("STORAGE_ERROR", is_open)
@@ -89,8 +88,7 @@ async def test_an_unknown_caller_on_another_machine_does_not_see_where_the_datab
 async def test_the_reason_why_tokens_cannot_be_checked_is_logged_once(
     orchestrator: Orchestrator, caplog: pytest.LogCaptureFixture
 ) -> None:
-    transport = httpx.ASGITransport(application(orchestrator, rules=AdmissionRules(is_open=False)))
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as http:
+    async with client_of(application(orchestrator, rules=AdmissionRules(is_open=False))) as http:
         made = await orchestrator.registry.write(lambda tx: create_token(tx, "mine", Level.READ))
         shown = {"Authorization": f"Bearer {made.secret}"}
         async with without_tokens(orchestrator):
@@ -113,8 +111,7 @@ async def test_an_unreachable_token_issuer_is_logged_once(
             raise StorageError("The issuer cannot be reached.", "no route")
         return Access("oauth:me", Level.READ) if token == "good" else None
 
-    transport = httpx.ASGITransport(application(orchestrator, rules=AdmissionRules(is_open=False, verify=verify)))
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as http:
+    async with client_of(application(orchestrator, rules=AdmissionRules(is_open=False, verify=verify))) as http:
         seen = [
             (await http.get("/bo/channels", headers={"Authorization": f"Bearer {token}"})).status_code
             for token in ("away", "guessed", "away", "good")

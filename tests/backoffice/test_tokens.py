@@ -20,7 +20,7 @@ from registry.access import Access, Level
 from registry.domain import now
 from registry.storage.safety.page_sessions import begin_session, renew_sessions
 from registry.storage.safety.tokens import create_token, list_tokens, revoke_token
-from tests.backoffice.application import application
+from tests.backoffice.application import application, client_of
 from tests.backoffice.conftest import Log, problem_of
 from tests.backoffice.event_stream import Stream
 
@@ -38,10 +38,6 @@ def make(orchestrator: Orchestrator) -> Make:
         return {"authorization": f"Bearer {token.secret}"}
 
     return made
-
-
-def browser_at(app: FastAPI) -> httpx.AsyncClient:
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8765")
 
 
 async def test_without_tokens_this_machine_has_access(http: httpx.AsyncClient) -> None:
@@ -319,9 +315,9 @@ async def test_a_browser_session_is_valid_in_another_process_until_it_ends(orche
     async def signed_in(browser: httpx.AsyncClient) -> bool:
         return (await browser.get("/bo/channels")).status_code == 200
 
-    async with browser_at(application(orchestrator, rules=rules)) as here:
+    async with client_of(application(orchestrator, rules=rules)) as here:
         await here.post("/login", data={"code": sign_in_code("ours")})
-        async with browser_at(application(orchestrator, rules=rules)) as there:
+        async with client_of(application(orchestrator, rules=rules)) as there:
             there.cookies = here.cookies
             assert await signed_in(there)
             key = there.cookies["ctxr_session"]
@@ -339,7 +335,7 @@ async def test_a_browser_session_is_valid_in_another_process_until_it_ends(orche
 async def test_a_browser_session_lasts_twelve_hours(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with browser_at(application(orchestrator, rules=AdmissionRules(is_open=False, secret="ours"))) as browser:
+    async with client_of(application(orchestrator, rules=AdmissionRules(is_open=False, secret="ours"))) as browser:
         await browser.post("/login", data={"code": sign_in_code("ours")})
         for hours, status in ((11.9, 200), (12.1, 401)):
             later = now() + timedelta(hours=hours)
@@ -352,7 +348,7 @@ async def test_a_browser_signs_in_to_a_read_only_registry(
 ) -> None:
     token = (await make("me"))["authorization"].removeprefix("Bearer ")
     orchestrator.registry.is_read_only = True
-    async with browser_at(application(orchestrator, rules=AdmissionRules(is_open=False, secret="ours"))) as browser:
+    async with client_of(application(orchestrator, rules=AdmissionRules(is_open=False, secret="ours"))) as browser:
         for shown in ({"token": token}, {"code": sign_in_code("ours")}):
             await browser.post("/login", data=shown)
             assert (await browser.get("/bo/channels")).status_code == 200
@@ -364,7 +360,7 @@ async def test_a_browser_signs_in_to_a_read_only_registry(
 
 
 async def test_a_secret_keeps_other_users_of_this_machine_out(orchestrator: Orchestrator) -> None:
-    async with browser_at(application(orchestrator, rules=AdmissionRules(is_open=False, secret="ours"))) as http:
+    async with client_of(application(orchestrator, rules=AdmissionRules(is_open=False, secret="ours"))) as http:
         assert (await http.get("/bo/channels")).status_code == 401
         shown = {"authorization": "Bearer ours"}
         assert (await http.get("/settings", headers=shown)).status_code == 200

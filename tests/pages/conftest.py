@@ -21,7 +21,7 @@ from orchestrator.service import Orchestrator
 from registry.registry import Registry
 from registry.settings import Settings
 from registry.storage.exchange import change_feed
-from tests.backoffice.application import application, with_known_routes
+from tests.backoffice.application import application, client_of, with_known_routes
 from tests.conformance.node import Unavailable
 from tests.pages.axe import axe_script
 from tests.pages.seeds import seed
@@ -78,10 +78,8 @@ async def orchestrator(seeded: Seeded) -> AsyncIterator[Orchestrator]:
 
 @pytest.fixture
 async def http(orchestrator: Orchestrator) -> AsyncIterator[httpx.AsyncClient]:
-    """Return a client without scripts; an unexpected exception is answered as in production."""
-    transport = httpx.ASGITransport(application(orchestrator), raise_app_exceptions=False)
-    headers = {"Accept": "text/html", "User-Agent": "test"}
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765", headers=headers) as client:
+    """Return a client without scripts."""
+    async with client_of(application(orchestrator), **{"Accept": "text/html", "User-Agent": "test"}) as client:
         yield client
 
 

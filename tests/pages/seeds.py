@@ -106,6 +106,16 @@ async def _log(orchestrator: Orchestrator, channel: str, texts: list[tuple[str, 
     assert answer["success"], answer
 
 
+async def read_in(
+    orchestrator: Orchestrator, channel: str, messages: list[Message], at: datetime, **metadata: str
+) -> None:
+    """Store messages as if read from Claude Code's history at this time."""
+    given: dict[str, Any] = {"source": "claude-code", "actor": Actor.READER, "metadata": metadata, "received_at": at}
+    await orchestrator.registry.write(
+        lambda tx: save_messages(tx, open_channel(tx, channel, "claude-code", at), messages, **given)
+    )
+
+
 async def seed(orchestrator: Orchestrator) -> None:
     """Fill a registry: named and unnamed, short and long, friendly and hostile conversations, and one extraction."""
     await _log(
@@ -129,17 +139,8 @@ async def seed(orchestrator: Orchestrator) -> None:
         await _log(
             orchestrator, f"gemini_session_{i}", [("user", f"Question {i} about vectors")], -1 - i, source="gemini"
         )
-    await orchestrator.registry.write(
-        lambda tx: save_messages(
-            tx,
-            open_channel(tx, AGENT, "claude-code", LATER),
-            AGENT_MESSAGES,
-            source="claude-code",
-            actor=Actor.READER,
-            metadata={"title": "Check the user before a login", "project": "/home/me/shop"},
-            received_at=LATER,
-        )
-    )
+    about = {"title": "Check the user before a login", "project": "/home/me/shop"}
+    await read_in(orchestrator, AGENT, AGENT_MESSAGES, LATER, **about)
     await orchestrator.run(
         {"operation": "tag", "channel": FIBONACCI, "query": {"nickname": "fib", "tags": ["python", "성능"]}}
     )

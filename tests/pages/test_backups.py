@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import httpx
 import pytest
 
 from orchestrator.service import Orchestrator
 from orchestrator.state import LocalFiles
 from registry.registry import Registry
 from sources.base import Paths
-from tests.backoffice.application import application
+from tests.backoffice.application import application, client_of
 
 pytestmark = pytest.mark.anyio
 
@@ -24,9 +23,7 @@ async def test_backups_are_listed_with_their_contents_damaged_ones_named_and_res
     orchestrator = Orchestrator(
         registry, local_files=LocalFiles(tmp_path / "backups", [], Paths(tmp_path, {}), tmp_path / "resume")
     )
-    transport = httpx.ASGITransport(application(orchestrator), raise_app_exceptions=False)
-    html = {"Accept": "text/html"}
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765", headers=html) as http:
+    async with client_of(application(orchestrator), accept="text/html") as http:
         assert "No backups yet" in (await http.get("/settings/backups")).text
         log = {"operation": "conversation_log", "channel": "a", "messages": [{"role": "user", "text": "hi"}]}
         assert (await orchestrator.run(log))["success"]

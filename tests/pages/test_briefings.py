@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
-from tests.backoffice.application import application
+from tests.backoffice.application import application, client_of
 
 pytestmark = pytest.mark.anyio
 DAY = "2026-01-05"
@@ -37,9 +37,7 @@ async def http(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
     orchestrator = Orchestrator(registry, actions=[BriefingTarget("wiki"), BriefingTarget("notes", "the disk is full")])
     said = {"role": "user", "text": "Let's go with <b>Redis</b>.", "timestamp": f"{DAY}T12:00:00Z"}
     assert (await orchestrator.run({"operation": "save", "channel": "shop", "messages": [said]}))["success"]
-    transport = httpx.ASGITransport(application(orchestrator), raise_app_exceptions=False)
-    headers = {"Accept": "text/html", "Origin": "http://127.0.0.1:8765"}
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765", headers=headers) as client:
+    async with client_of(application(orchestrator), accept="text/html", origin="http://127.0.0.1:8765") as client:
         yield client
     registry.close()
 

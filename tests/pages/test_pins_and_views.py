@@ -12,11 +12,9 @@ import httpx
 import pytest
 
 from orchestrator.service import Orchestrator
-from registry.domain import Actor, Message, Role, now
-from registry.ingest.save import save_messages
+from registry.domain import Message, Role, now
 from registry.storage.conversations.belonging import list_views
-from registry.storage.conversations.channels import open_channel
-from tests.pages.seeds import FIBONACCI
+from tests.pages.seeds import FIBONACCI, read_in
 from tests.pages.test_markdown import PIXEL
 
 pytestmark = pytest.mark.anyio
@@ -130,18 +128,7 @@ async def test_tokens_are_summed_by_client_project_model_and_day(
     usage = {"input_tokens": 1000, "output_tokens": 20, "cache_read_input_tokens": 9000}
     more = {"model": "claude-sonnet-4-5", "usage": usage}
     said = [Message(Role.ASSISTANT, f"answer {n}", now() - timedelta(days=n), None, more) for n in (0, 1, 400)]
-    about = {"project": "/home/me/shop"}
-    await orchestrator.registry.write(
-        lambda tx: save_messages(
-            tx,
-            open_channel(tx, "used", "claude-code", now()),
-            said,
-            source="claude-code",
-            actor=Actor.READER,
-            metadata=about,
-            received_at=now(),
-        )
-    )
+    await read_in(orchestrator, "used", said, now(), project="/home/me/shop")
     shown = re.sub(r"\s+", " ", (await http.get("/insights")).text)
     figures = re.findall(r"<dt>([^<]+)</dt><dd class=\"number\"[^>]*>([^<]+)</dd>", shown.partition('id="tokens"')[2])
     assert figures[:4] == [
@@ -195,17 +182,7 @@ async def test_images_that_a_client_did_not_share_are_marked(
 ) -> None:
     at = datetime(2025, 10, 1, tzinfo=UTC)
     said = Message(Role.USER, "What is wrong here?", at, None, {"attachments": ["screen.png", "image/png"]})
-    await orchestrator.registry.write(
-        lambda tx: save_messages(
-            tx,
-            open_channel(tx, "pictures", "claude-code", at),
-            [said],
-            source="claude-code",
-            actor=Actor.READER,
-            metadata={},
-            received_at=at,
-        )
-    )
+    await read_in(orchestrator, "pictures", [said], at)
     assert "2 attachments, not stored: screen.png, image/png" in (await http.get("/channels/pictures")).text
     http.cookies.set("lang", "ko")
     assert "첨부 2개 (저장하지 않음): screen.png, image/png" in (await http.get("/channels/pictures")).text
