@@ -92,11 +92,19 @@ def pytest_sessionfinish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(scope="session")
+def spare_homes() -> list[Path]:
+    """Return the empty home folders that earlier tests left: removing a folder takes longer than a small test."""
+    return []
+
+
 @pytest.fixture(autouse=True)
-def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def empty_home(
+    spare_homes: list[Path], tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
     """Set an empty home folder: no test sees the developer's histories or settings."""
-    home = tmp_path / "home"
-    home.mkdir()
+    home = spare_homes.pop() if spare_homes else tmp_path_factory.mktemp("own") / "home"
+    home.mkdir(parents=True, exist_ok=True)
     for name in os.environ:
         if name.startswith(LEAKING):
             monkeypatch.delenv(name)
@@ -106,7 +114,9 @@ def empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CTXR_EMBED_MODEL", "off")  # a model takes a second to load
     for kind in ("CONFIG", "DATA", "STATE", "CACHE"):
         monkeypatch.setenv(f"XDG_{kind}_HOME", str(home / kind.lower()))
-    return home
+    yield home
+    if home.is_dir() and not any(home.iterdir()):
+        spare_homes.append(home)
 
 
 @pytest.fixture(autouse=True)

@@ -81,18 +81,16 @@ def test_cursor_gets_its_server_hooks_and_a_projects_rule(empty_home: Path, tmp_
 
 
 @pytest.mark.parametrize("client", INSTALLABLE)
-def test_a_second_install_changes_nothing_and_uninstalling_leaves_nothing(
-    empty_home: Path, tmp_path: Path, client: str
-) -> None:
+def test_a_second_install_changes_nothing_and_uninstalling_leaves_nothing(empty_home: Path, client: str) -> None:
     no_folders = folders(empty_home)
     assert bare_ctxr("install", client, "--yes").exit_code == 0
-    before = written(tmp_path)
+    before = written(empty_home)
     assert before
     again = bare_ctxr("install", client, "--yes")
-    assert (again.exit_code, written(tmp_path)) == (0, before)
+    assert (again.exit_code, written(empty_home)) == (0, before)
     assert "connected already" in again.output
     assert bare_ctxr("uninstall", client, "--yes").exit_code == 0
-    assert (written(tmp_path), folders(empty_home)) == ({}, no_folders)
+    assert (written(empty_home), folders(empty_home)) == ({}, no_folders)
     assert "not connected" in bare_ctxr("uninstall", client, "--yes").output
 
 
