@@ -79,7 +79,7 @@ def _best_sessions(
     by_channel = _by_channel(of_first, 1) | _by_channel(found.hits)
     best = {number: [one.ranked.candidate.seq for one in some[: query.matches]] for number, some in by_channel.items()}
     seqs = {number: best[number] for number, _ in page if best.get(number)}
-    rows = read_messages_around(tx, seqs, query.context_window)
+    rows = read_messages_around(tx, seqs, query.context_window, query.context_window)
     shown = [
         {
             **items[number],
@@ -108,13 +108,12 @@ def _session_items(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, dic
 
 def _matches(found: JudgedSearch, seqs: Sequence[int], rows: Sequence[Any], window: int) -> list[dict[str, Any]]:
     """Return a channel's best messages; the first one with its neighbours."""
-    at = {row.seq: row for row in rows}
-    best = [at[seq] for seq in seqs if seq in at]
+    places = {row.seq: place for place, row in enumerate(rows)}
+    best = [places[seq] for seq in seqs if seq in places]
     around = [
         {**_line(row), "text": passage(row.text, _best_wording(found.result, row.number), NEIGHBOUR_WIDTH)}
-        for row in rows
-        for one in best[:1]
-        if 0 < abs(row.seq - one.seq) <= window
+        for place, row in enumerate(rows)
+        if best and 0 < abs(place - best[0]) <= window
     ]
     return [
         {
@@ -123,7 +122,7 @@ def _matches(found: JudgedSearch, seqs: Sequence[int], rows: Sequence[Any], wind
             "snippet": snippet(row.text, _best_wording(found.result, row.number)),
             "context": [] if nth else around,
         }
-        for nth, row in enumerate(best)
+        for nth, row in enumerate(map(rows.__getitem__, best))
     ]
 
 

@@ -105,8 +105,8 @@ def _with_prompt(tx: ReadTransaction, run: Run, query: HintQuery, excluded: list
     if best is None:
         recorder.explain(reason="the user undid the turns that answer this")
         return NO_HINT
-    positions = [best.turn, *range(best.seq - MAX_CURE_DISTANCE, best.seq + MAX_CURE_DISTANCE + 1)]
-    rows = read_messages_around(tx, {channel.number: positions})[channel.number]
+    positions = {channel.number: {best.turn, best.seq}}
+    rows = read_messages_around(tx, positions, MAX_CURE_DISTANCE, MAX_CURE_DISTANCE)[channel.number]
     around = list(map(message_dict, by_numbers(tx, [row.number for row in rows if not row.superseded])))
     scores = {one.ranked.candidate.number: one.score for one in choice.verdicts}
     later = find_later_statement(lookup, choice)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from heapq import nlargest
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.answer.delivery import MessageDict
@@ -37,10 +36,12 @@ def hint_of(
     `newer`: the later statement that replaces some of them.
     """
     spoken = [one for one in messages if one["role"] in (Role.USER, Role.ASSISTANT)]
-    at = max(messages, key=lambda one: scores.get(one["number"], 0.0))["seq"]
+    places = {one["number"]: place for place, one in enumerate(messages)}
+    at = places[max(places, key=lambda number: scores.get(number, 0.0))]
 
     def rank(one: MessageDict) -> tuple[float, bool, int]:
-        return scores.get(one["number"], 0.0), one["seq"] >= at, -abs(one["seq"] - at)  # then the closest ones after it
+        number, step = one["number"], places[one["number"]] - at
+        return scores.get(number, 0.0), step >= 0, -abs(step)  # then the closest ones after it
 
     best = nlargest(MAX_LINES, spoken or messages, key=rank)
     title, day = preview_of(channel.title or channel.name, TITLE_WIDTH), local_day(best[0]["timestamp"])
@@ -55,7 +56,7 @@ def hint_of(
         share = left // (len(best) - number) - len(f"\n{speaker}……")  # cut at both ends
         lines[one["id"]] = speaker + passage(one["text"], query, share)
         left -= len(f"\n{lines[one['id']]}")
-    quoted = [one["id"] for one in sorted(best, key=itemgetter("seq"))]
+    quoted = [one["id"] for one in messages if one["id"] in lines]
     return shown("\n".join([HEAD, about, *map(lines.__getitem__, quoted), tail])), quoted
 
 

@@ -40,7 +40,7 @@ def alternatives_of(
     hits = [one.candidate for one in found.ranked if one.candidate.channel_id in channel_numbers]
     superseded = superseded_among(tx, [hit.number for hit in hits])
     best = {hit.channel_id: hit.seq for hit in reversed(hits) if hit.number not in superseded}
-    turns = read_messages_around(tx, {number: range(seq, seq + 4) for number, seq in best.items()})
+    turns = read_messages_around(tx, {number: [seq] for number, seq in best.items()}, after=3)
     valid = {number: [dict(row._mapping) for row in rows if not row.superseded] for number, rows in turns.items()}
     shown = {number: with_last_answer(messages) for number, messages in valid.items()}
     room = min(MAX_CHOICE_TOKENS, MAX_CHOICES_TOKENS // max(len(further), 1))

@@ -100,7 +100,7 @@ def _most_repeating(lookup: Lookup[Any], choice: Choice, hit: MessageRow) -> Mes
             else row.digest not in own
         )
     ]
-    earlier = read_messages_around(tx, {own_channel: [hit.seq]}, MAX_READ // 2)[own_channel]
+    earlier = read_messages_around(tx, {own_channel: [hit.seq]}, MAX_READ // 2, MAX_READ // 2)[own_channel]
     earlier_tokens = {
         *_request_tokens(found),
         *chain.from_iterable(analyze(row.text) for row in earlier if row.role in _CONVERSATION_ROLES),
@@ -130,7 +130,7 @@ def _compare(tx: ReadTransaction, found: SearchResult, earlier: MessageRow, late
     statement = [row for row in _exchange_from(tx, earlier.channel_number, earlier.turn) if row.number != later.number]
     # twice as long, because a proposal may be rejected further on
     further = _exchange_from(tx, later.channel_number, later.turn, 2 * EXCHANGE)
-    exchange = [row for row in further if row.seq < later.turn + EXCHANGE]
+    exchange = _exchange_from(tx, later.channel_number, later.turn)
     turn = None
     if later.channel_number == earlier.channel_number:
         turn = later.turn
@@ -141,11 +141,9 @@ def _compare(tx: ReadTransaction, found: SearchResult, earlier: MessageRow, late
 
 
 def _exchange_from(tx: ReadTransaction, channel_number: int, seq: int, length: int = EXCHANGE) -> list[Any]:
-    """Return the valid messages of user and assistant of the exchange that begins at a position, without earlier
-    messages that arrived after it."""
-    around = read_messages_around(tx, {channel_number: list(range(seq, seq + length))})[channel_number]
-    later = [row for row in around if row.timestamp >= around[0].timestamp]
-    return [row for row in later if row.role in _CONVERSATION_ROLES and not row.superseded]
+    """Return the valid messages of user and assistant of the exchange that begins at a position."""
+    rows = read_messages_around(tx, {channel_number: [seq]}, after=length - 1)[channel_number]
+    return [row for row in rows if row.role in _CONVERSATION_ROLES and not row.superseded]
 
 
 def _as_result(hit: MessageRow, exchange: Sequence[Any], words: ParsedQuery) -> dict[str, Any]:

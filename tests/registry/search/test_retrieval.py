@@ -153,11 +153,12 @@ async def test_words_with_an_excluded_prefix_are_not_found(registry: Registry) -
     assert sorted(found) == [1, 2, 3]
 
 
+@pytest.mark.both_databases
 async def test_a_deleted_message_is_neither_found_nor_shown_around_a_hit(registry: Registry) -> None:
     [first, second, _] = [message["id"] for message in await registry.get_conversations("shop")]
     await registry.delete_conversation(second)
     assert await found(registry, "redis") == [1, 3, 4]
-    around = await registry.read(lambda tx: read_messages_around(tx, {1: [0]}, 2))
+    around = await registry.read(lambda tx: read_messages_around(tx, {1: [0]}, 2, 2))
     assert [row.text for row in around[1]] == ["redis one", "redis three"]
     await registry.delete_conversation(first, soft=False)
     assert sorted(await registry.read(lambda tx: index_of(tx).holders(tx, [["redi"]]))) == [3, 4]
