@@ -18,12 +18,12 @@ from cli.output import (
     with_bold_hits,
     wrap,
 )
+from orchestrator.answer.delivery import UNDONE
 from orchestrator.export.texts import with_attachments
 from orchestrator.operations.usage import in_dollars
 
 ROLE_COLOURS = {"user": "cyan", "assistant": "green", "error": "red"}
 INDENT = "  "
-UNDONE = "undone or replaced in its client"
 WORDS_RELAXED = "No match for these words in that time or place; these are the last messages there."
 Session = Mapping[str, Any]
 TIME = len("2025-09-29 14:30")

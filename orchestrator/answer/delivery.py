@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from registry.storage.conversations.messages import MessageRow
 
 MessageDict = dict[str, Any]
+UNDONE = "undone or replaced in its client"  # describes a `superseded` message
 
 
 def message_dict(row: MessageRow) -> MessageDict:

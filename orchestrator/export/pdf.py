@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from orchestrator.export.texts import FOLDED, facts_of, time_of, title_of
+from orchestrator.export.texts import FOLDED, facts_of, speaker_of, time_of, title_of
 from registry.domain import preview_of
 from registry.errors import InvalidRequest
 from registry.extras import install_command
@@ -42,7 +42,7 @@ def _message(message: Mapping[str, Any]) -> Node:
     folded = message["role"] in FOLDED
     # a PDF cannot be unfolded
     body = [{"is": "block", "text": _breakable(preview_of(text, 400))}] if folded else nodes_of(text)
-    return {"role": message["role"], "time": time_of(message), "body": body}
+    return {"role": message["role"], "speaker": speaker_of(message), "time": time_of(message), "body": body}
 
 
 def _breakable(text: str) -> str:

@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from orchestrator.answer.delivery import UNDONE
 from registry.domain import local_day, preview_of
 from registry.errors import InvalidRequest, StorageError
 
@@ -113,14 +114,15 @@ def as_markdown(session: Item, messages: Sequence[Item]) -> str:
             turn += 1
             parts.append(f"## {turn} · {time_of(message)}")
         role, text = message["role"], message["text"]
-        parts.append(_folded(role, text) if role in FOLDED else f"**{role.capitalize()}**\n\n{closed(text)}")
+        speaker = speaker_of(message).capitalize()
+        parts.append(_folded(speaker, text) if role in FOLDED else f"**{speaker}**\n\n{closed(text)}")
     return "\n\n".join(parts) + "\n"
 
 
-def _folded(role: str, text: str) -> str:
+def _folded(speaker: str, text: str) -> str:
     fence = "`" * max([2, *map(len, _BACKTICKS.findall(text))]) + "`"  # longer than any fence in the text
     summary = escape(preview_of(text, 80), quote=False)
-    return f"<details>\n<summary>{role.capitalize()}: {summary}</summary>\n\n{fence}text\n{text}\n{fence}\n\n</details>"
+    return f"<details>\n<summary>{speaker}: {summary}</summary>\n\n{fence}text\n{text}\n{fence}\n\n</details>"
 
 
 FOLDED = ("tool", "thinking", "system")
@@ -143,8 +145,9 @@ def as_html(session: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -
 
     template = Path(__file__).with_name("session.html").read_text(encoding="utf-8")
     page = Template(template, autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    helpers = {"passages": passages, "time_of": time_of, "preview_of": preview_of, "folded": FOLDED}
-    shown: str = page.render(title=title_of(session), facts=facts_of(session), messages=messages, **helpers)
+    helpers = {"passages": passages, "speaker_of": speaker_of, "time_of": time_of, "preview_of": preview_of}
+    about = {"title": title_of(session), "facts": facts_of(session), "folded": FOLDED}
+    shown: str = page.render(messages=messages, **about, **helpers)
     return shown + "\n"
 
 
@@ -160,6 +163,11 @@ def facts_of(session: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         shown = ", ".join(value) if isinstance(value, list) else value
         if shown:
             yield label, str(shown)
+
+
+def speaker_of(message: Item) -> str:
+    """Return the role of a message, and whether its user undid it."""
+    return f"{message['role']} ({UNDONE})" if message.get("superseded") else str(message["role"])
 
 
 def time_of(message: Mapping[str, Any]) -> str:

@@ -68,6 +68,16 @@ def test_attachments_are_named(to: ExportFormat) -> None:
     assert "make\n\n(attached" not in page, "the attachment is outside the code block"
 
 
+def test_an_undone_message_is_marked() -> None:
+    dialogue = [{**each, "superseded": True} for each in DIALOGUE[:3]] + DIALOGUE[3:]
+    undone = "(undone or replaced in its client)"
+    page = export("markdown", SESSION, dialogue)
+    assert page.count(undone) == 3
+    assert f"**User {undone}**" in page
+    assert f"<summary>Tool {undone}: " in page
+    assert export("html", SESSION, dialogue).count(undone) == 3
+
+
 def test_code_stays_as_it_is_and_ends_with_its_message() -> None:
     page = export("markdown", SESSION, [*DIALOGUE, message("user", "Thanks", 5)])
     assert CODE in page
