@@ -116,7 +116,7 @@ def find_past_decision(act: Act, messages: Sequence[MessageDict]) -> PastWarning
     changed = [_tokens(line) for line in act.removed]
     for message in reversed(messages):
         past = _act_in(message)
-        if not (past.old and _is_same_file(past.file, act.file)):
+        if message.get("superseded") or not (past.old and _is_same_file(past.file, act.file)):
             continue
         comment = ""
         for line in past.added:
@@ -146,7 +146,8 @@ def _find_working_command(
 ) -> ShellCommand | None:
     """Return the next similar command that worked, unless a file was changed before it."""
     for other in following:
-        if other["channel_number"] != message["channel_number"] or other["seq"] > message["seq"] + MAX_CURE_DISTANCE:
+        distance = other["seq"] - message["seq"]
+        if other["channel_number"] != message["channel_number"] or not 0 < distance <= MAX_CURE_DISTANCE:
             continue
         act = _act_in(other)
         if act.file:

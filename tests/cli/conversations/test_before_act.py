@@ -174,6 +174,16 @@ def test_an_edit_of_lines_that_were_added_for_a_reason_gets_the_reason(hint_befo
     assert hint_before(act) == f"Context Registry, quoted from 2026-05-04: app.conf: {REASON}\n"
 
 
+def test_an_edit_that_the_user_undid_says_nothing_against_another(hint_before: Told, past: Past) -> None:
+    kept = past.parent
+    past.user("set the pool")
+    past.edits("app.conf", OLD_POOL, f"# {REASON}\n{POOL}")
+    past.parent = kept
+    past.user("leave the pool as it is")
+    act = {"file_path": f"{CWD}/app.conf", "old_string": POOL, "new_string": "pool_size = 60 workers"}
+    assert hint_before(act) == ""
+
+
 def test_a_patch_in_a_command_is_an_edit(hint_before: Told, past: Past) -> None:
     past.edits("app.conf", OLD_POOL, f"# {REASON}\n{POOL}")
     patch = f"*** Begin Patch\n*** Update File: app.conf\n@@\n-{POOL}\n+pool_size = 60 workers\n*** End Patch"
