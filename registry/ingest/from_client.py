@@ -106,6 +106,8 @@ def _mark_undone(
     rows = rows_where(tx, channel_number, or_(*times), *is_own)
     undone = [row for row in rows if row.native_id not in kept and "superseded" not in row.payload]
     revise(tx, [(row, {"payload": {**row.payload, "superseded": True}}) for row in undone])
+    if undone:
+        recount_channel(tx, channel_number)  # its summary may quote them
 
 
 def _ingest_copy(tx: WriteTransaction, source: str, session: Session, known: ChannelRow | None) -> Saved:

@@ -363,3 +363,7 @@ async def test_a_summary_follows_new_messages_and_deletions(
     assert (await summary()).splitlines()[1:] == ["Decided: Let's go with Redis."]
     await orchestrator.run({"operation": "delete", "query": {"id": ids[1]}})
     assert await summary() == first
+    edit = {"name": "Edit", "params": {"file_path": "store.py"}, "status": "completed"}
+    undone = {"role": "tool", "text": "Edit store.py", "tool": edit, "superseded": True}
+    await orchestrator.run({"operation": "save", "channel": "shop", "messages": [undone]})
+    assert await summary() == first

@@ -60,5 +60,6 @@ def _client_summary(messages: Sequence[MessageRow]) -> str:
 
 def as_summary_input(message: MessageRow) -> Mapping[str, Any]:
     """Convert a message for `orchestrator.answer.digests.summary`; injected and undone ones do not count."""
-    role = "system" if {"injected", "superseded"} & message.payload.keys() else message.role
-    return {"role": role, "text": message.text[:_MAX_MESSAGE], "tool": message.payload.get("tool")}
+    if {"injected", "superseded"} & message.payload.keys():
+        return {"role": "system", "text": "", "tool": None}
+    return {"role": message.role, "text": message.text[:_MAX_MESSAGE], "tool": message.payload.get("tool")}

@@ -129,8 +129,10 @@ async def test_a_call_read_while_it_ran_gets_its_outcome_although_it_printed_not
 async def undone_of(orchestrator: Orchestrator) -> list[str]:
     """Return the texts of the only channel's undone messages, and check that others answer instead of them."""
     [channel] = await channels(orchestrator)
+    fetched = await orchestrator.run({"operation": "fetch", "query": {"session_id": channel["channel"]}})
     stored = await orchestrator.registry.get_conversations(channel["channel"], limit=1000)
     undone = [message["text"] for message in stored if message["payload"].get("superseded")]
+    assert not any(text in fetched["session"]["summary"] for text in undone)
     for query in ({"text": "continue the conversation about the basket"}, {}, {"text": "delete basket", "limit": 2}):
         found = await orchestrator.run({"operation": "extract", "channel": channel["channel"], "query": query})
         assert not {message["text"] for message in found["messages"]}.intersection(undone)
@@ -170,6 +172,7 @@ async def test_turns_that_copilot_deletes_when_they_are_undone_are_marked(
     log.answer("The basket is gone.")
     copilot_files.write_log(root, log)
     await run_sync(orchestrator, empty_home)
+    assert await undone_of(orchestrator) == []
     del log.events[-2:]  # undone
     log.add("session.info", infoType="rewind", message="Rewound the conversation. Your files were left unchanged.")
     del log.events[1:3]  # old, and deleted for another reason
