@@ -76,6 +76,8 @@ def save_messages(
         update_rows(tx, conversation, moved)
         _insert(tx, rows)
         update_rows(tx, channel, [_channel_totals(into, rows)])
+        if into.message_count and min(row["timestamp"] for row in rows) < into.created_at:
+            recount_channel(tx, into.number)  # the first question may be another one
     _update_changed(tx, sent, recognised.matches)
     new = iter(rows)
     stored = [(row.id, row.turn) if row else itemgetter("id", "turn")(next(new)) for row in recognised.matches]

@@ -229,6 +229,13 @@ def test_an_undone_message_is_marked(ctxr: Ctxr) -> None:
         assert shown.count("undone or replaced in its client") == 1
 
 
+def test_a_conversation_is_named_by_its_first_question_also_if_that_arrives_last(ctxr: Ctxr) -> None:
+    for day, text in ((5, "How many replicas?"), (3, "Who owns the service?")):
+        said = {"role": "user", "text": text, "timestamp": f"2026-01-0{day}T12:00:00Z"}
+        ctxr("log", "-", given={"channel": "zoo", "messages": [said]})
+    assert "Who owns the service?" in ctxr("list").stdout
+
+
 def test_a_search_shows_sessions_with_their_matches(three: Ctxr) -> None:
     shown = three("search", "where", "is", "the", "basket").stdout
     assert shown.index("Basket") < shown.index("[USER] Where is the basket kept?")
