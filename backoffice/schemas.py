@@ -143,14 +143,14 @@ class EditItem(QueryShape):
     """An edit of a channel or a message, with its time."""
 
     field: str = Field(
-        pattern="^(title|nickname|tag:.{1,64}|pinned|shared|deleted|forgotten|text)$",
-        description="`title`, `nickname`, `tag:NAME`, `pinned`, `shared`, `deleted`, `forgotten`, or `text`: a"
-        " message has grown",
+        pattern="^(title|nickname|tag:.{1,64}|pinned|shared|deleted|superseded|forgotten|text)$",
+        description="`title`, `nickname`, `tag:NAME`, `pinned`, `shared`, `deleted`, `superseded`: a message was undone"
+        " or replaced in its client, `forgotten`, or `text`: a message has grown",
         examples=["nickname"],
     )
     value: JsonValue = Field(
-        description="the name; whether it has the tag, is pinned or deleted; the group and the end of sharing;"
-        " forgotten ids; the message's id and digest"
+        description="the name; whether it has the tag, is pinned, deleted or superseded; the group and the end of"
+        " sharing; forgotten ids; the message's id and digest"
     )
     done_at: Timestamp = Field(description="by the clock of the machine that made the edit", examples=[TIME])
     names: list[str] = Field([], description="names of the channel there", max_length=1000)

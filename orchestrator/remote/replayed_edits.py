@@ -37,6 +37,8 @@ def _requests(tx: ReadTransaction, edit: edits.Edit) -> list[dict[str, Any]]:
         found = numbers_of_message(tx, edit.message_id)
         if found is None or edits.is_edit_known(tx, *found, edit):
             return []
+        if edit.field == edits.SUPERSEDED:
+            return [{"operation": "supersede", "query": {"id": edit.message_id, "superseded": edit.value}}]
         return [{"operation": _OPERATION_IF_DELETED[edit.value], "query": {"id": edit.message_id}}]
     rows = [row for row in edits.matching_channels(tx, edit) if not edits.is_edit_known(tx, row.number, None, edit)]
     if edit.field == edits.DELETED:

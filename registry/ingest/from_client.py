@@ -34,8 +34,9 @@ from registry.ingest.session_channel import (
     without_named_nearby,
 )
 from registry.storage.conversations.channels import ChannelRow, make_channels, open_channel, recount_channel
-from registry.storage.conversations.messages import MessageRow, remove, revise, rows_where
+from registry.storage.conversations.messages import MessageRow, remove, revise, rows_where, set_superseded
 from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.exchange.edits import record_superseded
 from registry.storage.safety.forgetting import is_anything_forgotten
 from registry.storage.tables import channel, channel_alias, conversation
 
@@ -105,9 +106,8 @@ def _mark_undone(
     is_own = conversation.c.source == source, is_in_session(in_session), conversation.c.forgotten.is_(False)
     rows = rows_where(tx, channel_number, or_(*times), *is_own)
     undone = [row for row in rows if row.native_id not in kept and "superseded" not in row.payload]
-    revise(tx, [(row, {"payload": {**row.payload, "superseded": True}}) for row in undone])
-    if undone:
-        recount_channel(tx, channel_number)  # its summary may quote them
+    set_superseded(tx, undone, True)
+    record_superseded(tx, undone, True)
 
 
 def _ingest_copy(tx: WriteTransaction, source: str, session: Session, known: ChannelRow | None) -> Saved:

@@ -16,7 +16,7 @@ from registry.storage.conversations.channels import INFERRED, ChannelRow, descri
 from registry.storage.conversations.messages import LATEST_FIRST, MessageRow, revise
 from registry.storage.database import ReadTransaction, WriteTransaction, update_rows
 from registry.storage.exchange.counterparts import grown_to
-from registry.storage.exchange.edits import record_grown_messages
+from registry.storage.exchange.edits import record_grown_messages, record_superseded
 from registry.storage.index.message_index import UNINDEXED, index_of, message_entry, searched_tokens
 from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, conversation
@@ -156,8 +156,12 @@ def _update_changed(tx: WriteTransaction, sent: Sequence[Sent], matches: RowMatc
     changes = [(row, _changed_fields(row, changed[row.number])) for row in rows]
     revise(tx, changes)
     recount_channel(tx, rows[0].channel_number)
-    if reworded := [row for row, news in changes if "text" in news]:
-        record_grown_messages(tx, reworded)
+    record_grown_messages(tx, [row for row, news in changes if "text" in news])
+    states = [(row, "superseded" in row.payload, "superseded" in news["payload"]) for row, news in changes]
+    for is_superseded in (True, False):
+        record_superseded(
+            tx, [row for row, *state in states if state == [not is_superseded, is_superseded]], is_superseded
+        )
 
 
 def _has_other_state(message: Message, status: str | None, superseded: Any, time: str | None) -> bool:

@@ -36,7 +36,17 @@ def test_an_operation_reads_or_writes_and_only_one_that_reads_checks_for_news() 
 
 LEVELS = {
     Level.READ: {"complete", "extract", "fetch", "hint", "list", "note", "search", "search_sessions", "usage"},
-    Level.WRITE: {"conversation_log", "daily_briefing", "delete", "import", "remember", "restore", "share", "tag"},
+    Level.WRITE: {
+        "conversation_log",
+        "daily_briefing",
+        "delete",
+        "import",
+        "remember",
+        "restore",
+        "share",
+        "supersede",
+        "tag",
+    },
     Level.ADMIN: {
         *("create_backup", "list_backups", "validate_backup", "restore_backup"),
         *("blame", "export_owner", "migrate", "resume", "retention", "revoke_token"),

@@ -312,6 +312,16 @@ def revise(tx: WriteTransaction, news: Sequence[tuple[MessageRow, Mapping[str, A
     index_of(tx).add(tx, [message_entry(row, found) for row, found in undeleted])
 
 
+def set_superseded(tx: WriteTransaction, rows: Sequence[MessageRow], is_superseded: bool) -> None:
+    """Mark messages of a channel that were undone or replaced in their client, or that are valid again."""
+    if not rows:
+        return
+    mark = {"superseded": True} if is_superseded else {}
+    payloads = ({name: value for name, value in row.payload.items() if name != "superseded"} for row in rows)
+    revise(tx, [(row, {"payload": payload | mark}) for row, payload in zip(rows, payloads, strict=True)])
+    recount_channel(tx, rows[0].channel_number)  # its summary may quote them
+
+
 def unindex(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
     """Remove messages from the index, which has no deleted ones."""
     present = [row._asdict() for row in rows if not row.deleted]

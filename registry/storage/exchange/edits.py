@@ -25,7 +25,7 @@ from registry.storage.safety.visibility import channels_with_own_name, name_for_
 from registry.storage.tables import channel, conversation, edit, edit_token, message_alias, remote_edit, remote_message
 
 DELETED, FORGOTTEN, TITLE, NICKNAME, PINNED, TAGGED = "deleted", "forgotten", "title", "nickname", "pinned", "tag:"
-SHARED = "shared"
+SHARED, SUPERSEDED = "shared", "superseded"
 GROWN = "text"
 """Field of an edit: a message was stored while its client was still writing it, and its text has changed since.
 
@@ -83,10 +83,21 @@ def record_edits(
 
 
 def record_grown_messages(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
+    _record_of_messages(tx, rows, GROWN, None)
+
+
+def record_superseded(tx: WriteTransaction, rows: Sequence[MessageRow], is_superseded: bool) -> None:
+    """Record that messages were undone or replaced in their client, or are valid again."""
+    _record_of_messages(tx, rows, SUPERSEDED, is_superseded)
+
+
+def _record_of_messages(tx: WriteTransaction, rows: Sequence[MessageRow], field: str, value: Any) -> None:
+    if not rows:
+        return
     lock_edits(tx)
     numbers = [row.number for row in rows]
-    tx.execute(delete(edit).where(is_one_of(edit.c.message_number, numbers), edit.c.field == GROWN))
-    values = {"field": GROWN, "value": None, "done_at": now()}
+    tx.execute(delete(edit).where(is_one_of(edit.c.message_number, numbers), edit.c.field == field))
+    values = {"field": field, "value": value, "done_at": now()}
     targets = [{"channel_number": row.channel_number, "message_number": row.number} for row in rows]
     tx.execute(insert(edit), [values | target for target in targets])
 

@@ -14,7 +14,7 @@ from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction, WriteTransaction, acquire_lock, upsert
 from registry.storage.exchange.change_feed import SELECT_SIZES, read_batch
 from registry.storage.exchange.counterparts import client_id_of, digest_without_marks, masked_messages
-from registry.storage.exchange.edits import GROWN, MAX_IDS, is_edit_to_send
+from registry.storage.exchange.edits import GROWN, MAX_IDS, SUPERSEDED, is_edit_to_send
 from registry.storage.safety.masking import key_of
 from registry.storage.tables import channel, conversation, edit, remote, remote_edit, remote_message
 from registry.text.privacy.masking import mask_value
@@ -29,7 +29,7 @@ MAX_CONTEXT = 10  # messages sent before the first new one, to locate it in the 
 class Unsent:
     """Messages of one channel to send. The first `known` are there already; `ids`: the ids there, by number.
 
-    `grown`: numbers of edits that need not be sent, because these messages have the latest text.
+    `grown`: numbers of edits that need not be sent, because these messages have the latest text and state.
     `key`: masks secrets before they are sent.
     """
 
@@ -41,6 +41,7 @@ class Unsent:
     key: bytes = b""
 
 
+_OF_MESSAGES = GROWN, SUPERSEDED  # edits that a message has with it when it is sent
 _UNDELETED = conversation.c.deleted.is_(False), conversation.c.forgotten.is_(False)
 _OWN = conversation.c.of_other_person.is_(False)
 
@@ -71,7 +72,8 @@ def next_unsent(tx: ReadTransaction, url: str, most: int, after: int = 0) -> Uns
     row = tx.execute(select(channel).where(channel.c.number == first.channel_number)).one()
     called = select(remote_message.c.number, remote_message.c.id).where(remote_message.c.url == url)
     ids = tx.execute(called.where(remote_message.c.number.in_([one.number for one in before])))
-    grown = select(edit.c.number).where(edit.c.field == GROWN, edit.c.message_number.in_([one.number for one in new]))
+    is_included = edit.c.field.in_(_OF_MESSAGES), edit.c.message_number.in_([one.number for one in new])
+    grown = select(edit.c.number).where(*is_included)
     return Unsent(row, [*before, *new], len(before), dict(ids.all()), tx.execute(grown).scalars().all())
 
 
@@ -299,8 +301,10 @@ def exchange_counts(tx: ReadTransaction, url: str) -> dict[str, Any]:
     sent = tx.execute(noted.where(remote_message.c.id.is_not(None))).scalar_one()
     refused = tx.execute(noted.where(remote_message.c.id.is_(None))).scalar_one()
     waiting = tx.execute(select(func.count()).select_from(conversation).where(_is_unsent(url))).scalar_one()
-    # an unsent message is sent with its latest text
-    is_separate = or_(edit.c.field != GROWN, _is_noted(url, edit.c.message_number, remote_message.c.id.is_not(None)))
+    # an unsent message is sent with its latest text and state
+    is_separate = or_(
+        edit.c.field.not_in(_OF_MESSAGES), _is_noted(url, edit.c.message_number, remote_message.c.id.is_not(None))
+    )
     edits = tx.execute(select(func.count()).select_from(edit).where(is_edit_to_send(url), is_separate)).scalar_one()
     whys = select(remote_edit.c.why).where(remote_edit.c.url == url, remote_edit.c.why.is_not(None))
     answered_at = sync_progress(tx, url).answered_at

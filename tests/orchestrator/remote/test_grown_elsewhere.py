@@ -51,6 +51,33 @@ async def test_an_answer_sent_half_written_is_whole_on_all_machines(
     assert [path for path in one.line.requests[before:] if path.startswith("POST")] == []
 
 
+async def test_a_turn_that_was_undone_after_it_was_sent_is_marked_on_all_machines(
+    laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path
+) -> None:
+    one, two = laptops
+    talk = Dialogue(session_id(1))
+    talk.user("What about the basket?")
+    begun = talk.says("It is lost.", "m1")
+    talk.user("Delete it, please.")
+    asked = list(talk.records)
+    again = Dialogue(session_id(1), records=list(asked), parent=begun, at=talk.at)
+    again.user("Keep it, please.")
+    for records, undone in ((asked, []), (again.records, ["Delete it, please."]), (asked, [])):
+        write(tmp_path / "account" / ".claude", Dialogue(session_id(1), records=records))
+        await sync(one.orchestrator, READERS, Paths(tmp_path / "account", {}))
+        await one.push()
+        await two.pull()
+        for machine in (one.orchestrator, elsewhere, two.orchestrator):
+            [channel] = await texts_by_channel(machine)
+            messages = await machine.registry.get_conversations(channel)
+            assert [one["text"] for one in messages if one["payload"].get("superseded")][:1] == undone
+    one.line.requests.clear()
+    await exchange_twice(*laptops)
+    before = len(one.line.requests)
+    await exchange_twice(*laptops)
+    assert [path for path in one.line.requests[before:] if path.startswith("POST")] == []
+
+
 async def test_an_answer_sent_in_the_middle_of_a_secret_is_whole_on_all_machines(
     laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path
 ) -> None:
