@@ -92,7 +92,10 @@ def read_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> ChatsOf
     start = datetime.combine(request.query.date, time(), zone)
     # at most the last 1000 messages of a channel
     rows = messages_between(tx, start, start + timedelta(days=1, milliseconds=-1), 1000)
-    wanted = {number: [message_dict(row) for row in some if _is_wanted(row, request)] for number, some in rows.items()}
+    day_rows = _without_copies(
+        {number: [row for row in some if _is_wanted(row, request)] for number, some in rows.items()}
+    )
+    wanted = {number: list(map(message_dict, some)) for number, some in day_rows.items()}
     by_channel = {number: messages for number, messages in wanted.items() if messages}
     count = sum(map(len, rows.values()))
     run.recorder.explain(channels=len(by_channel), messages=count, day=str(request.query.date))
@@ -110,6 +113,16 @@ def read_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> ChatsOf
     ]
     day = ChatsOfDay(sorted(chats, key=lambda chat: (chat.project == "General", chat.project)))
     return replace(day, earlier=find_briefing(tx, _channel(request), day.ids))
+
+
+def _without_copies(rows: Mapping[int, Sequence[MessageRow]]) -> dict[int, list[MessageRow]]:
+    """Leave out messages that are in an earlier channel, too: a fork has copies of what was said before it."""
+    new: dict[int, list[MessageRow]] = {}
+    earlier = set[tuple[datetime, bytes]]()
+    for number, some in rows.items():
+        new[number] = [row for row in some if (row.timestamp, bytes(row.digest)) not in earlier]
+        earlier.update((row.timestamp, bytes(row.digest)) for row in some)
+    return new
 
 
 def _is_wanted(row: MessageRow, request: BriefingRequest) -> bool:

@@ -98,6 +98,15 @@ async def test_a_briefing_has_decisions_then_open_points_then_work_by_project(or
     assert places == sorted(places)
 
 
+async def test_what_a_fork_copied_is_told_once(orchestrator: Orchestrator) -> None:
+    said = "How do we send invoices?", "Let's go with RabbitMQ."
+    await log(orchestrator, "mail", *said)
+    await log(orchestrator, "fork", *said, "And the dead letters?", "Let's keep them for a week.")
+    text = (await orchestrator.run(RUN))["briefing"]["text"]
+    assert text.count("RabbitMQ") == 1
+    assert text.count("dead letters") == 1
+
+
 async def test_a_decision_that_was_changed_later_in_the_day_is_left_out(orchestrator: Orchestrator) -> None:
     for channel, hour, minutes in (("first", 8, 15), ("second", 9, 45)):
         said = ("user", "How long now?"), ("assistant", f"We decided that refresh tokens live {minutes} minutes.")
