@@ -114,7 +114,7 @@ async def export_owner(client: CurrentClient, query: Annotated[queries.OwnerQuer
 
 @router.get("/edits", response_model=schemas.EditsPage, response_model_exclude_unset=True)
 async def show_edits(client: CurrentClient, query: Annotated[queries.ChangesQuery, Query()]) -> dict[str, Any]:
-    """List edits of names and tags, deletions and forgetting, in the order of arrival here."""
+    """List edits of names and tags, undone turns, deletions and forgetting, in the order of arrival here."""
     return await client.view(list_edits, query.after)
 
 
