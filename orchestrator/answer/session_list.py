@@ -15,6 +15,7 @@ from registry.domain import format_time
 from registry.search.retrieval import SearchResult
 from registry.search.sessions import read_messages_around
 from registry.storage.conversations.channels import channel_item, channels_by_number, tags_of
+from registry.storage.conversations.messages import superseded_among
 from registry.storage.database import ReadTransaction
 from registry.text.ranking.snippets import passage, snippet
 from registry.text.request.query import ParsedQuery
@@ -76,7 +77,7 @@ def _best_sessions(
     # The first sessions show their best message even if it is not a hit.
     first = [number for number, _ in page[:MAX_MATCHES]]
     of_first = (one for one in found.verdicts if one.ranked.candidate.channel_id in first)
-    by_channel = _by_channel(of_first, 1) | _by_channel(found.hits)
+    by_channel = _by_channel(of_first, 1) | _by_channel(_valid_first(tx, found.hits))
     best = {number: [one.ranked.candidate.seq for one in some[: query.matches]] for number, some in by_channel.items()}
     seqs = {number: best[number] for number, _ in page if best.get(number)}
     rows = read_messages_around(tx, seqs, query.context_window, query.context_window)
@@ -91,6 +92,12 @@ def _best_sessions(
         if number in items
     ]
     return shown, len(scores)
+
+
+def _valid_first(tx: ReadTransaction, hits: Sequence[JudgedMessage]) -> list[JudgedMessage]:
+    """Put messages that were undone or replaced in their client behind the others."""
+    superseded = superseded_among(tx, [one.ranked.candidate.number for one in hits])
+    return sorted(hits, key=lambda one: one.ranked.candidate.number in superseded)
 
 
 def _by_channel(verdicts: Iterable[JudgedMessage], most: int | None = None) -> dict[int, list[JudgedMessage]]:
