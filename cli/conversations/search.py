@@ -9,6 +9,7 @@ from cli.conversations.log_and_extract import also_option, explain_option, from_
 from cli.conversations.transcript import WORDS_RELAXED, elsewhere_note, next_page_line, session_entry
 from cli.operations import project_option, run_operation, source_option
 from cli.output import as_json_option, dim, line_width, one_line, show, with_bold_hits, wrap
+from orchestrator.answer.delivery import UNDONE
 from orchestrator.requests.calls import utc_offset_minutes
 from registry.errors import NotFound
 
@@ -78,7 +79,8 @@ def _lines(found: Mapping[str, Any], numbers: Mapping[str, int]) -> Iterator[str
     for session in found["sessions"]:
         yield from session_entry(session, numbers.get(session["channel"]))
         for match in session["matches"]:
-            lines = wrap(f"[{match['role'].upper()}] {one_line(match['snippet'])}", line_width() - 6)
+            undone = f" ({UNDONE})" if match.get("superseded") else ""
+            lines = wrap(f"[{match['role'].upper()}] {one_line(match['snippet'])}{undone}", line_width() - 6)
             yield with_bold_hits("\n".join(" " * 6 + line for line in lines))
         yield ""
     yield from next_page_line(found)
