@@ -70,6 +70,7 @@ class Passage(BaseModel):
     role: str | None = None
     sequence: int | None = None
     timestamp: str | None = None
+    superseded: bool | None = Field(None, description="true if it was undone or replaced in its client")
 
 
 class FoundChannel(ChannelItem):
@@ -114,6 +115,7 @@ class FoundMessage(SpokenMessage):
         " a time or a place: then messages are listed by time"
     )
     words: list[str] = Field(description="the words of the query that it contains")
+    superseded: bool | None = Field(None, description="true if it was undone or replaced in its client")
 
 
 class MessageItem(SpokenMessage):

@@ -242,3 +242,11 @@ async def test_a_message_without_a_text_is_refused_with_its_position(http: httpx
     assert answer.status_code == 400
     assert "messages.1.text" in answer.json()["error"]["details"]
     assert (await http.get("/bo/channels")).json()["total"] == 0
+
+
+async def test_a_search_marks_messages_that_were_undone(http: httpx.AsyncClient) -> None:
+    undone = {"role": "user", "text": "Is rent deducted at 17 %?", "superseded": True}
+    await http.post("/bo/conversations", json={"channel": "rent", "messages": [undone]})
+    [found] = (await http.get("/bo/search?q=rent+deducted")).json()["items"]
+    [channel] = (await http.get("/bo/channels?q=rent+deducted")).json()["items"]
+    assert found["superseded"] is channel["passages"][0]["superseded"] is True
