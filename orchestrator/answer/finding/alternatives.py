@@ -64,7 +64,9 @@ def alternatives_in_time(
     """Return other channels of the time that the user named, each with its last messages of that time."""
     found = []
     for row in further[:4]:
-        messages = messages_of(tx, row.number, limit=2, roles=list(roles), from_=scope.from_, to=scope.to)
+        messages = messages_of(
+            tx, row.number, limit=2, roles=list(roles), from_=scope.from_, to=scope.to, only_valid=True
+        )
         found.append(alternative(row, [one._asdict() for one in messages]))
     return found
 

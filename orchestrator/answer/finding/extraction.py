@@ -147,12 +147,13 @@ def read_last_messages(
     lookup.run.recorder.explain(channel=row.name, by="the channel's last messages", candidates=len(rows))
     shown = [message_dict(one) for one in rows[-query.limit :]]
     recent = [message_dict(one) for one in messages_of(tx, row.number, limit=MAX_END)]
+    undone = {message["seq"] for message in recent if message["superseded"]}
     return Extraction(
         channel=row,
         parsed=lookup.parsed,
         end=_group_turns(shown),
         recent=recent,
-        seqs=seqs_of(tx, row.number, query.roles),
+        seqs=[seq for seq in seqs_of(tx, row.number, query.roles) if seq not in undone],
         relaxed=relaxed,
         note=other_time_note(other_time, scope, query.utc_offset_minutes) if relaxed and names_time else "",
         has_older=len(rows) > query.limit,

@@ -136,6 +136,7 @@ async def undone_of(orchestrator: Orchestrator) -> list[str]:
     for query in ({"text": "continue the conversation about the basket"}, {}, {"text": "delete basket", "limit": 2}):
         found = await orchestrator.run({"operation": "extract", "channel": channel["channel"], "query": query})
         assert not {message["text"] for message in found["messages"]}.intersection(undone)
+        assert query or "left_out" not in found["metadata"]
         assert not any(text in str(found["stands_at"]) for text in undone if "stands_at" in found)
     return undone
 
