@@ -1,7 +1,7 @@
 """Fit messages, texts and lists of sessions into the tokens of an answer. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from functools import partial
 from typing import Any
 
 from orchestrator.answer.delivery import largest_fitting, shorten, tokens_in, tokens_of
@@ -72,7 +72,7 @@ def fit_sessions(sessions: Sequence[SessionDict], max_tokens: int) -> list[Sessi
             session["matches"].append(piece)
         elif session["matches"]:
             first = session["matches"][0]
-            first["context"] = sorted([*first.get("context", []), piece], key=_order)
+            first["context"] = sorted([*first.get("context", []), piece], key=lambda line: line["sequence"])
         left -= cost
     for session, given in zip(shown, sessions, strict=True):
         rest = {name: given[name] for name in given if name in _OPTIONAL and given[name]}
@@ -93,20 +93,15 @@ def _in_display_order(sessions: Sequence[SessionDict]) -> Iterator[tuple[int, Se
     yield from ((index, piece) for rank, index, piece in matches if rank == 0)
     for index, session in enumerate(sessions):
         for match in session["matches"][:1]:
-            yield from ((index, line) for line in _nearest_first(match))
+            lines = sorted(match.get("context", ()), key=partial(_distance, match))
+            yield from ((index, line) for line in lines)
     yield from ((index, piece) for rank, index, piece in sorted(matches, key=lambda one: one[:2]) if rank)
 
 
-def _nearest_first(match: SessionDict) -> Iterator[SessionDict]:
-    """Yield the lines around a match; of two that are equally near, the one after it, which may answer it."""
-    lines = match.get("context", ())
-    before = [line for line in lines if _order(line) < _order(match)]
-    pairs = zip_longest(lines[len(before) :], reversed(before))
-    return (line for pair in pairs for line in pair if line)
-
-
-def _order(line: SessionDict) -> tuple[str, int]:
-    return line["timestamp"], line["sequence"]
+def _distance(match: SessionDict, line: SessionDict) -> tuple[int, int]:
+    """Return a sort key: the nearest line first; a line after the match, which may answer it, before the other."""
+    step = line["sequence"] - match["sequence"]
+    return abs(step), -step
 
 
 def _is_shown(session: SessionDict, sequence: int) -> bool:

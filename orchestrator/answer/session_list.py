@@ -115,12 +115,13 @@ def _session_items(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, dic
 
 def _matches(found: JudgedSearch, seqs: Sequence[int], rows: Sequence[Any], window: int) -> list[dict[str, Any]]:
     """Return a channel's best messages; the first one with its neighbours."""
-    places = {row.seq: place for place, row in enumerate(rows)}
-    best = [places[seq] for seq in seqs if seq in places]
+    at = {row.seq: row for row in rows}
+    best = [at[seq] for seq in seqs if seq in at]
     around = [
         {**_line(row), "text": passage(row.text, _best_wording(found.result, row.number), NEIGHBOUR_WIDTH)}
-        for place, row in enumerate(rows)
-        if best and 0 < abs(place - best[0]) <= window
+        for row in rows
+        for one in best[:1]
+        if 0 < abs(row.seq - one.seq) <= window
     ]
     return [
         {
@@ -129,7 +130,7 @@ def _matches(found: JudgedSearch, seqs: Sequence[int], rows: Sequence[Any], wind
             "snippet": snippet(row.text, _best_wording(found.result, row.number)),
             "context": [] if nth else around,
         }
-        for nth, row in enumerate(map(rows.__getitem__, best))
+        for nth, row in enumerate(best)
     ]
 
 

@@ -1,10 +1,10 @@
 """Read the latest sessions in scope, and the messages around matches."""
 
-from collections.abc import Callable, Collection, Mapping
-from operator import attrgetter, eq, ge, le
+from collections.abc import Collection, Mapping
+from operator import attrgetter, eq
 from typing import Any
 
-from sqlalchemy import FromClause, Row, ScalarSelect, Tuple, and_, asc, desc, func, or_, select, tuple_
+from sqlalchemy import Row, func, select
 
 from registry.search.scope import Scope, channel_conditions, message_conditions
 from registry.storage.conditions import given_conditions, is_pair_of
@@ -23,42 +23,20 @@ def read_messages_around(
 ) -> dict[int, list[Row[Any]]]:
     """Return the messages at these positions (seq) of each channel, and some before and after each, in order of time.
 
-    A position is one of arrival: messages of a chat that went on in two clients arrive in another order.
+    Positions are of arrival: in a chat that went on in two clients, some neighbours in time may be missing.
     """
-    pairs = sorted((number, seq) for number, seqs in positions.items() for seq in seqs)
-    at, first, last = (conversation.alias() for _ in range(3))
-    within = _order(conversation).between(_order(first), _order(last))
-    query = (
-        select(*_COLUMNS)
-        .join_from(at, first, first.c.number == _last_neighbour(at, before, le))
-        .join(last, last.c.number == _last_neighbour(at, after, ge))
-        .join(conversation, and_(conversation.c.channel_number == at.c.channel_number, within))
-        .where(is_pair_of(at.c.channel_number, at.c.seq, pairs), conversation.c.deleted.is_(False))
-    )
-    rows: dict[int, dict[int, Row[Any]]] = {number: {} for number in positions}
+    pairs = {
+        (number, near)
+        for number, seqs in positions.items()
+        for seq in seqs
+        for near in range(max(seq - before, 0), seq + after + 1)
+    }
+    these = is_pair_of(conversation.c.channel_number, conversation.c.seq, sorted(pairs))
+    query = select(*_COLUMNS).where(these, conversation.c.deleted.is_(False))
+    rows: dict[int, list[Row[Any]]] = {number: [] for number in positions}
     for row in tx.execute(query) if pairs else ():
-        rows[row.channel_number][row.number] = row
-    return {number: sorted(some.values(), key=attrgetter("timestamp", "number")) for number, some in rows.items()}
-
-
-def _order(table: FromClause) -> Tuple:
-    return tuple_(table.c.timestamp, table.c.number)
-
-
-def _last_neighbour(at: FromClause, count: int, is_on_side: Callable[[Any, Any], Any]) -> ScalarSelect[int]:
-    """Return the number of the message that is `count` messages away, or of the last one on that side (le or ge)."""
-    near = conversation.alias()
-    order, back = (desc, asc) if is_on_side is le else (asc, desc)
-    some = (
-        select(near.c.timestamp, near.c.number)
-        .where(near.c.channel_number == at.c.channel_number, is_on_side(_order(near), _order(at)))
-        .where(or_(near.c.deleted.is_(False), near.c.number == at.c.number))
-        .order_by(order(near.c.timestamp), order(near.c.number))
-        .limit(count + 1)
-        .correlate(at)
-        .subquery()
-    )
-    return select(some.c.number).order_by(back(some.c.timestamp), back(some.c.number)).limit(1).scalar_subquery()
+        rows[row.channel_number].append(row)
+    return {number: sorted(some, key=attrgetter("timestamp", "number")) for number, some in rows.items()}
 
 
 def list_latest_sessions(

@@ -9,7 +9,6 @@ import pytest
 
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
-from tests.orchestrator.logged import log_texts
 from tests.orchestrator.logged import log_turns as log
 from tests.seeded import Seeded
 
@@ -74,17 +73,6 @@ async def test_a_match_shows_its_snippet_and_the_messages_around_it(three: Orche
     assert (match["role"], match["sequence"], match["timestamp"]) == ("user", 1, "2026-01-05T12:00:00.000Z")
     assert [line["sequence"] for line in match["context"]] == [2]
     assert match["context"][0]["text"].startswith("재귀 피보나치는")
-
-
-async def test_the_messages_around_a_match_are_those_before_and_after_it_in_time(orchestrator: Orchestrator) -> None:
-    await log_texts(orchestrator, "zoo", "2026-01-05", "Where does the zebra service run?", "In Falkenstein.")
-    await log_texts(orchestrator, "zoo", "2026-01-07", "How many zebra replicas?", "Five replicas.")
-    await log_texts(orchestrator, "zoo", "2026-01-06", "What memory do pods get?", "512 MiB each.")
-    [session] = (await search(orchestrator, "zebra replicas"))["sessions"]
-    match = session["matches"][0]
-    assert match["snippet"] == "How many **zebra** **replicas**?"
-    texts = [line["text"] for line in match["context"]]
-    assert texts == ["What memory do pods get?", "512 MiB each.", "Five replicas."]
 
 
 WRITTEN = [

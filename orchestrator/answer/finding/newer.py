@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, dropwhile
 from typing import Any, NamedTuple
 
 from orchestrator.answer.finding.choosing import MAX_CHOICES, Choice, past_ends
@@ -141,9 +141,11 @@ def _compare(tx: ReadTransaction, found: SearchResult, earlier: MessageRow, late
 
 
 def _exchange_from(tx: ReadTransaction, channel_number: int, seq: int, length: int = EXCHANGE) -> list[Any]:
-    """Return the valid messages of user and assistant of the exchange that begins at a position."""
+    """Return the valid messages of user and assistant of the exchange that begins at a position, without earlier
+    messages that arrived after it."""
     rows = read_messages_around(tx, {channel_number: [seq]}, after=length - 1)[channel_number]
-    return [row for row in rows if row.role in _CONVERSATION_ROLES and not row.superseded]
+    later = dropwhile(lambda row: row.seq != seq, rows)
+    return [row for row in later if row.role in _CONVERSATION_ROLES and not row.superseded]
 
 
 def _as_result(hit: MessageRow, exchange: Sequence[Any], words: ParsedQuery) -> dict[str, Any]:

@@ -92,16 +92,6 @@ def test_if_no_message_shares_a_word_with_the_task_a_hint_quotes_what_follows_it
     assert "Stew" not in hint
 
 
-def test_a_hint_quotes_what_followed_in_time_not_what_arrived_next(ctxr: Ctxr) -> None:
-    lunch = [f"2026-01-02T12:0{minute}:00Z" for minute in range(8)]
-    arrived = [("2026-01-05T12:00:00Z", TASK), *((at, "what is for lunch?") for at in lunch)]
-    for at, text in [*arrived, ("2026-01-05T12:01:00Z", "Two short ones, and the outcome afterwards.")]:
-        said = {"role": "user", "text": text, "timestamp": at}
-        assert ctxr("log", "-", given={"channel": "claude_session_refund", "messages": [said]}).exit_code == 0
-    hint = ctxr("note", "--prompt", TASK.removeprefix("fix: ")).output
-    assert "Two short ones, and the outcome afterwards." in hint
-
-
 def test_a_hint_quotes_messages_near_the_best_one(past: Ctxr) -> None:
     for number in range(4):
         log(past, "claude_session_refund", f"step {number}", f"Done {number} times.")

@@ -153,7 +153,6 @@ async def test_words_with_an_excluded_prefix_are_not_found(registry: Registry) -
     assert sorted(found) == [1, 2, 3]
 
 
-@pytest.mark.both_databases
 async def test_a_deleted_message_is_neither_found_nor_shown_around_a_hit(registry: Registry) -> None:
     [first, second, _] = [message["id"] for message in await registry.get_conversations("shop")]
     await registry.delete_conversation(second)
