@@ -54,6 +54,24 @@ async def test_a_change_that_is_only_carried_out_is_shown_with_its_outcome_and_n
     assert replaced(answer) == []
 
 
+async def test_the_line_of_a_later_statement_has_the_question_of_its_last_answer(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "old", "2026-01-05", *MAIL)
+    talk = ["Resend asks for a DNS record.", "ok, and what does it cost?", "Twenty dollars a month."]
+    await log(orchestrator, "later", "2026-03-05", MOVED[0], *talk)
+    answer = await ask(orchestrator, "what do the order mails go through again")
+    assert answer["newer"]["line"] == " → ".join([MOVED[0], *talk[1:]])
+
+
+async def test_prompts_without_an_answer_are_no_outcome_of_a_later_statement(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "old", "2026-01-05", *MAIL)
+    said = [("2026-03-05T08:00:00Z", MOVED[0]), ("2026-03-05T08:01:00Z", "Sort the imports.")]
+    messages = [{"role": "user", "text": text, "timestamp": at} for at, text in said]
+    talk = {"operation": "save", "channel": "later", "messages": messages, "source": "cursor"}
+    assert (await orchestrator.run(talk))["success"]
+    answer = await ask(orchestrator, "what do the order mails go through again")
+    assert answer["newer"]["line"] == MOVED[0]
+
+
 async def test_a_rejection_with_a_reason_for_a_change_or_on_another_subject_does_not_keep_the_old_value(
     orchestrator: Orchestrator,
 ) -> None:

@@ -150,7 +150,7 @@ def _exchange_from(tx: ReadTransaction, channel_number: int, seq: int, length: i
 
 def _as_result(hit: MessageRow, exchange: Sequence[Any], words: ParsedQuery) -> dict[str, Any]:
     """Return the statement and its outcome as the answer shows them."""
-    shown = [hit, *_reply_and_answer([row for row in exchange if row.seq > hit.seq])]
+    shown = [hit, *_outcome([row for row in exchange if row.seq > hit.seq])]
     line = " → ".join(passage(row.text, words, LINE_WIDTH // len(shown)) for row in shown)
     return {
         "when": format_time(shown[-1].timestamp),
@@ -161,11 +161,16 @@ def _as_result(hit: MessageRow, exchange: Sequence[Any], words: ParsedQuery) -> 
     }
 
 
-def _reply_and_answer(following: Sequence[Any]) -> list[Any]:
-    """Return the user's reply, if the assistant asks next, and the last answer, which may carry it out."""
-    is_asked = bool(following) and following[0].role == Role.ASSISTANT and bool(_ASKS.search(following[0].text))
-    replies = [row for row in following[1:2] if is_asked and row.role == Role.USER]
-    return [*replies, *[row for row in following if row.role == Role.ASSISTANT and not _ASKS.search(row.text)][-1:]]
+def _outcome(following: Sequence[Any]) -> list[Any]:
+    """Return the last answer, which may carry the statement out, after the user's last message before it.
+
+    A question of the assistant is no answer; the user's reply to it is returned alone.
+    """
+    if all(row.role == Role.USER for row in following):
+        return []
+    answers = [row for row in following if row.role == Role.ASSISTANT and not _ASKS.search(row.text)][-1:]
+    asked = [row for row in following if row.role == Role.USER and not (answers and row.seq > answers[0].seq)]
+    return [*asked[-1:], *answers]
 
 
 def _is_rejected(exchange: Sequence[Any]) -> bool:
