@@ -130,6 +130,10 @@ async def test_only_the_named_project_is_searched(orchestrator: Orchestrator) ->
 
     for project, channel in (("/home/me/shop", "shop"), ("Blog", "blog"), ("/home/me/blog", "blog")):
         assert (await asked(project))["channel"] == channel
+        for text in ("", "what did we do?", "continue where we left off"):
+            latest = await asked(project, text)
+            assert (latest["channel"], "candidates" in latest) == (channel, False)
+    assert (await asked("/home/me/none", ""))["error"]["code"] == "NOT_FOUND"
     nothing = (await asked("/home/me/none"))["error"]
     assert nothing["code"] == "NOT_FOUND"
     assert nothing["details"].endswith("; only the project /home/me/none was searched, not all")

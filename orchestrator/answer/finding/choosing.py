@@ -100,7 +100,7 @@ def past_ends(parsed: ParsedRequest) -> list[datetime]:
 def latest_channels(lookup: Lookup[ExtractQuery], *, relaxed: str) -> list[ChannelRow]:
     """Return the channels in scope, the latest first; raise NotFound if there are none."""
     tx, text, scope = lookup.tx, lookup.query.text, lookup.scope
-    if lookup.parsed.is_narrowed or scope.from_ or scope.to:
+    if lookup.parsed.is_narrowed or scope.from_ or scope.to or scope.project is not None:
         active, _ = list_latest_sessions(tx, scope, MAX_CHOICES, 0)
         known = channels_by_number(tx, [number for number, _ in active])
         if rows := [known[number] for number, _ in active if number in known]:
