@@ -61,6 +61,13 @@ async def test_the_asking_chat_is_no_candidate(earlier: Orchestrator, case: str,
     assert await found(earlier) == ["fib"]
 
 
+@pytest.mark.parametrize("text", ["continue", "이어서 하자", "what did we do last?"])
+async def test_the_asking_chat_is_not_the_latest_one(earlier: Orchestrator, text: str) -> None:
+    await log(earlier, "asking", timedelta(seconds=20), ("user", text))
+    asked = {"operation": "extract", "query": {"text": text}, "source": "claude-code"}
+    assert (await earlier.run(asked, CLIENT))["channel"] == "fib"
+
+
 @pytest.mark.parametrize(
     "question",
     [

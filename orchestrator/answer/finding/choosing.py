@@ -107,7 +107,8 @@ def latest_channels(lookup: Lookup[ExtractQuery], *, relaxed: str) -> list[Chann
             return rows
         raise empty_scope_error(lookup)
     asks_nothing = text and not any(map(str.isalnum, text))  # a sign or an emoji
-    rows = [] if relaxed or asks_nothing else recent_channels(tx, MAX_CHOICES)
+    latest = [] if relaxed or asks_nothing else recent_channels(tx, MAX_CHOICES + len(scope.exclude_numbers))
+    rows = [row for row in latest if row.number not in scope.exclude_numbers]
     if not rows:
         raise no_match_error(text)
     return rows
