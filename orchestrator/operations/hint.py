@@ -108,6 +108,9 @@ def _with_prompt(tx: ReadTransaction, run: Run, query: HintQuery, excluded: list
     positions = {channel.number: {best.turn, best.seq}}
     rows = read_messages_around(tx, positions, MAX_CURE_DISTANCE, MAX_CURE_DISTANCE)[channel.number]
     around = list(map(message_dict, by_numbers(tx, [row.number for row in rows if not row.superseded])))
+    if all(one["role"] == Role.USER for one in around):
+        recorder.explain(reason="nobody answered there")
+        return NO_HINT
     scores = {one.ranked.candidate.number: one.score for one in choice.verdicts}
     later = find_later_statement(lookup, choice)
     text, quoted_ids = hint_of(channel, around, scores, found.query, later.newer if later.replaced_on else None)

@@ -119,6 +119,13 @@ def test_a_hint_from_a_long_run_of_tool_calls_has_the_question(
     assert quoted in ctxr("note", "--prompt", TASK).output
 
 
+def test_a_prompt_that_nobody_answered_is_no_hint(ctxr: Ctxr) -> None:
+    messages = [{"role": "user", "text": TASK}, {"role": "user", "text": "then update the README"}]
+    talk = {"channel": "claude_session_stopped", "messages": messages, "meta": {"source": "claude"}}
+    assert ctxr("log", "-", given=talk).exit_code == 0
+    assert ctxr("note", "--prompt", TASK).output == ""
+
+
 @pytest.mark.parametrize("prompt", ["write a poem about the sea and the harbour", "go on with step 3 please"])
 def test_a_task_that_no_conversation_answers_gets_no_hint(past: Ctxr, prompt: str) -> None:
     done = past("note", "--prompt", prompt)
