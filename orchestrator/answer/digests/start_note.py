@@ -100,11 +100,12 @@ def _line(one: SessionState) -> str:
 
 def _state_parts(at: Mapping[str, Any]) -> Iterator[str]:
     """Yield the parts of a state by importance, because the end of the line may be cut."""
-    if open_question := at.get("open_question"):
+    open_question = at.get("open_question")
+    if open_question:
         yield f"open: {preview_of(open_question, 90)}"
     elif question := at.get("last_question"):
         yield f"last asked: {preview_of(question, 80)}"
-    if answer := at.get("last_answer"):
+    if (answer := at.get("last_answer")) and answer != open_question:
         yield f"answered: {preview_of(answer, 110)}"
     if error := at.get("last_error"):
         yield f"error: {preview_of(error, 60)}"

@@ -76,6 +76,15 @@ def test_there_is_no_note_without_conversations_or_if_it_is_switched_off(
     assert ctxr("note", str(empty_home / "shop")).output == ""
 
 
+def test_an_open_question_is_not_named_as_the_answer_too(empty_home: Path, ctxr: Ctxr) -> None:
+    messages = [{"role": "user", "text": "push it"}, {"role": "assistant", "text": "Pushed. Shall I open a request?"}]
+    talk = {"channel": "cursor_session_1", "messages": messages, "meta": {"project": str(empty_home / "shop")}}
+    assert ctxr("log", "-", given=talk).exit_code == 0
+    note = note_for(ctxr, str(empty_home / "shop"))["note"]
+    assert "open: Pushed. Shall I open a request?" in note
+    assert note.count("Shall I") == 1
+
+
 def test_long_titles_leave_room_for_the_state_of_the_latest_conversations(empty_home: Path, ctxr: Ctxr) -> None:
     for number in range(9):
         log(ctxr, f"cursor_session_{'가나다라마' * 6}_{number}", empty_home / "shop")
