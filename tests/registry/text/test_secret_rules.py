@@ -273,6 +273,8 @@ def test_a_code_at_any_distance_after_its_name_is_masked_completely() -> None:
 
 def test_texts_about_passwords_and_codes_are_not_masked() -> None:
     cases: list[str] = [
+        "컬럼 추가라 테이블 잠금이 짧습니다. 롤백하면 0047은 그대로 둬도 됩니다.",
+        "행 잠금 순서가 다릅니다. 가맹점 1042 행을 먼저 갱신하세요",
         "The password is weak.",
         "the password_age was changed to Tomato22 for all of them",
         "the password is stored as argon2id since Python3",
