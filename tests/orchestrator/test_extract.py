@@ -130,7 +130,13 @@ async def test_only_the_named_project_is_searched(orchestrator: Orchestrator) ->
 
     for project, channel in (("/home/me/shop", "shop"), ("Blog", "blog"), ("/home/me/blog", "blog")):
         assert (await asked(project))["channel"] == channel
-        for text in ("", "what did we do?", "continue where we left off"):
+        for text in (
+            "",
+            "what did we do?",
+            "continue where we left off",
+            "이 프로젝트에서 뭐 했지",
+            "continue this project",
+        ):
             latest = await asked(project, text)
             assert (latest["channel"], "candidates" in latest) == (channel, False)
     assert (await asked("/home/me/none", ""))["error"]["code"] == "NOT_FOUND"

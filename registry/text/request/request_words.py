@@ -55,7 +55,8 @@ _JAPANESE = """
 
 _AMBIGUOUS_WORDS = """
 work works worked working session sessions chat chats week weeks list lists summary summaries summarize summarise recap
-overview progress all 작업 일 세션 채팅 목록 내역 현황 적 부분 作業 仕事
+overview progress all project repo repository folder 작업 일 세션 채팅 목록 내역 현황 적 부분 프로젝트 레포 저장소 폴더
+作業 仕事
 """
 
 _GENERIC_ENGLISH = """
