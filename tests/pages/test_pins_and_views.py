@@ -70,7 +70,7 @@ async def test_a_hint_rated_not_useful_is_not_given_again_in_that_project(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
     cause = "HikariPool: connection is not available, RefundService.refund calls the PG cancel api"
-    said = [{"role": "user", "text": cause}]
+    said = [{"role": "user", "text": cause}, {"role": "assistant", "text": "Move the call out of the transaction."}]
     talk = {"channel": "refunds", "messages": said, "meta": {"project": "/home/me/shop"}}
     await orchestrator.run({"operation": "conversation_log", **talk})
     prompt = {"text": "fix: HikariPool connection is not available, RefundService.refund calls the PG cancel api"}
