@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain, dropwhile
+from itertools import chain
 from typing import Any, NamedTuple
 
 from orchestrator.answer.finding.choosing import MAX_CHOICES, Choice, past_ends
@@ -130,13 +130,13 @@ def _compare(tx: ReadTransaction, found: SearchResult, earlier: MessageRow, late
     statement = [row for row in _exchange_from(tx, earlier.channel_number, earlier.turn) if row.number != later.number]
     # twice as long, because a proposal may be rejected further on
     further = _exchange_from(tx, later.channel_number, later.turn, 2 * EXCHANGE)
-    exchange = _exchange_from(tx, later.channel_number, later.turn)
+    exchange = [row for row in further if row.seq < later.turn + EXCHANGE]
     turn = None
     if later.channel_number == earlier.channel_number:
         turn = later.turn
         statement = [row for row in statement if row.turn != later.turn]
     replaced = [] if _is_rejected(further) else _replaced_by(tx, statement, exchange, found)
-    when = format_time(exchange[0].timestamp)
+    when = format_time((exchange or [later])[0].timestamp)
     return LaterStatement(_as_result(later, exchange, found.query), {row.id: when for row in replaced}, turn)
 
 
@@ -144,7 +144,8 @@ def _exchange_from(tx: ReadTransaction, channel_number: int, seq: int, length: i
     """Return the valid messages of user and assistant of the exchange that begins at a position, without earlier
     messages that arrived after it."""
     rows = read_messages_around(tx, {channel_number: [seq]}, after=length - 1)[channel_number]
-    later = dropwhile(lambda row: row.seq != seq, rows)
+    begin = min((row.seq, row.timestamp) for row in rows)[1] if rows else None
+    later = [row for row in rows if row.timestamp >= begin]
     return [row for row in later if row.role in _CONVERSATION_ROLES and not row.superseded]
 
 
