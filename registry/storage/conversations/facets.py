@@ -61,7 +61,7 @@ def projects_by_activity(tx: ReadTransaction, limit: int, source: str | None = N
 
 @cache_briefly
 def repositories_by_activity(tx: ReadTransaction, limit: int) -> list[tuple[str, str, int]]:
-    """Return the same with all clones of a repository as one project, with the path of the latest activity."""
+    """Return name, path and number of channels of projects, latest first; clones of a repository count as one."""
     path, repository = channel.c.project_path, func.max(channel.c.repository)
     there = path.is_not(None), channel.c.deleted.is_(False)
     query = select(func.max(channel.c.project_name), path, repository, func.count()).where(*there).group_by(path)
