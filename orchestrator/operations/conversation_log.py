@@ -92,7 +92,7 @@ def conversation_log(
 ) -> dict[str, Any]:
     """Store the new messages of a conversation. Raises Unauthorized for a chat that the token cannot see."""
     if request.channel:
-        check_writable_name(tx, name_for_owner(tx, request.channel), is_log=True)
+        check_writable_name(tx, _locked_name(tx, request.channel), is_log=True)
     result = _ingest(tx, run, request)
     if "not_kept" not in result:
         check_visible(tx, run.recorder.channel or "")
@@ -107,10 +107,7 @@ def _ingest(tx: WriteTransaction, run: Run, request: LogRequest | HookRequest) -
     if isinstance(request, PulledRequest):
         return _ingest_pulled(tx, run, request)
     resolved, other = _channel_for(tx, request)
-    name = name_for_owner(tx, resolved)
-    if find_channel(tx, name) is None:  # another person may be giving it to a chat right now
-        acquire_lock(tx, f"name {name}")
-        name = name_for_owner(tx, resolved)
+    name = _locked_name(tx, resolved)
     if request.channel is None:
         note = "This is the chat's channel: pass it with every later call."
     elif name != request.channel:
@@ -127,6 +124,15 @@ def _ingest(tx: WriteTransaction, run: Run, request: LogRequest | HookRequest) -
     save = _save_exchanged if request.is_pushed else _save_messages
     channel, saved = save(tx, name, request, messages)
     return {**_log_result(run, channel, saved, len(messages)), "channel": name, **({"note": note} if note else {})}
+
+
+def _locked_name(tx: WriteTransaction, name: str) -> str:
+    """Return the name of the channel for the person's messages; nobody else begins a channel of that name meanwhile."""
+    own = name_for_owner(tx, name)
+    if find_channel(tx, own) is not None:
+        return own
+    acquire_lock(tx, f"name {own}")
+    return name_for_owner(tx, name)  # another person may have begun it before the lock
 
 
 def _refuse_remembered(request: LogRequest) -> None:
