@@ -70,6 +70,17 @@ def _on_day(now: datetime, match: Match) -> Span:
     return _latest(now, _year(now, match), lambda year: day_of(now.replace(year=year, month=month, day=day)))
 
 
+def _week_of_day(now: datetime, match: Match) -> Span:
+    """Resolve "the week of November 9"."""
+    return week_of(_on_day(now, match).start or now)
+
+
+def _days(now: datetime, match: Match) -> Span:
+    """Resolve days of one month: "3 to 7 November", 11월 3일부터 7일까지."""
+    first, month, last_day = _on_day(now, match), _month(match), int(match["last_day"])
+    return Span(first.start, day_of((first.start or now).replace(month=month, day=last_day)).end)
+
+
 def _in_month(now: datetime, match: Match) -> Span:
     month, named = _month(match), match.groupdict()
     whole = _latest(now, _year(now, match), lambda year: months_of(year, month, 1, now))
@@ -143,6 +154,10 @@ def _ago(now: datetime, match: Match) -> Span:
         return Span(min(filter(None, (week.start, day_of(now, 7 * most + 2).start))), max(filter(None, ends)))
     span = Span(SPANS[unit](now, most).start, SPANS[unit](now, least).end)
     return with_margin(span) if unit == "day" and least >= 7 else span
+
+
+def _half_year_ago(now: datetime, _: Match) -> Span:
+    return Span(month_of(now, 7).start, month_of(now, 5).end)
 
 
 def _last_units(now: datetime, match: Match) -> Span:
@@ -245,6 +260,8 @@ _KOREAN_END = (
 _ENDS = {"en": _ENGLISH_END, "ko": _KOREAN_END}
 _MONTH = rf"(?P<month>{alternatives({*WORDS['months'], *(month[:3] for month in WORDS['months']), 'sept'})})\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_LAST_DAY = r"(?P<last_day>\d{1,2})(?:st|nd|rd|th)?"
+_BETWEEN, _TO = "(?:from |between )?(?:the )?", " ?(?:[-–~]|and|to|until|through) ?(?:the )?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _COMMA_YEAR = rf"(?:,? {_YEAR}| (?:of )?(?P<said>{english('years_back')}))?"
 _PART = f"(?P<part>{english('parts')})"
@@ -252,7 +269,11 @@ _KOREAN_PART = f"(?: ?(?P<part>{korean('parts')}))?"
 _FEAST = f"(?P<feast>(?:{english('feasts')})(?: day)?)"
 _SAID_YEAR = f"(?P<said>{korean('years_back').replace('지난해', '지난 ?해')})"
 _KOREAN_YEAR = rf"(?:(?P<year>(?:19|20)?\d\d) ?년|{_SAID_YEAR})"
-_ON, _IN = r"(?:on |from |since |of )?(?:the )?", r"(?:in|during|from|since|of|back in|until|till|before|after) "
+_KOREAN_MONTH = rf"(?:{_KOREAN_YEAR} ?)?(?P<month>1[0-2]|[1-9])월"
+_ON, _IN = (
+    r"(?:on |from |since |of )?(?:the )?",
+    r"(?:in|during|from|since|of|back in|until|till|before|after|between) ",
+)
 _SEASON = f"(?P<season>{english('seasons')})"
 _COUNT = rf"(?:(?P<count>\d{{1,3}}|{english('counts')})|(?P<some>{english('some')}))"
 _UNIT = "(?P<unit>minute|hour|day|week|month|year)s?"
@@ -276,6 +297,7 @@ _RULES: tuple[tuple[str, Resolver, str], ...] = (
     (r"(?:earlier )?this(?= (?:morning|afternoon|evening))", _day(0), "en"),
     (r"last night", _day(1, "night"), "en"),
     (rf"(?:(?:about|around|roughly|some|a) )?{_COUNT} {_UNIT} (?:ago|back)", _ago, "en"),
+    (r"(?:about |around )?half a year (?:ago|back)", _half_year_ago, "en"),
     (rf"{_DURING}(?:the )?(?:last|past) {_COUNT} {_UNIT}", _last_units, "en"),
     (r"(?:in |during )?(?:the )?(?P<unit>week|weekend|month|year) before last", _before_last, "en"),
     (rf"(?:(?:around|at|in|from|over|on|earlier) )?(?:the )?(?:{_PART} (?:the )?)?(?P<which>this|last|previous|past) "
@@ -291,6 +313,7 @@ _RULES: tuple[tuple[str, Resolver, str], ...] = (
     (r"엊그(?:제|저께)", _days_ago, "ko"),
     (r"(?:어젯밤|간밤|지난밤)", _day(1, "밤"), "ko"),
     (rf"(?!(?<=. ){_HOW_LONG_BEFORE})(?:(?:약|대략|한) )?{_KOREAN_COUNT}(?: ?(?:쯤|정도))? ?전", _ago, "ko"),
+    (r"반 ?년(?: ?(?:쯤|정도))? ?전", _half_year_ago, "ko"),
     (rf"(?:최근|지난|요) ?{_KOREAN_COUNT}(?: ?(?:동안|간|사이))?", _last_units, "ko"),
     (_SAID_YEAR + _KOREAN_PART, _in_year, "ko"),
 )  # fmt: skip
@@ -306,6 +329,9 @@ _DATE_RULES: tuple[tuple[str, Resolver, str], ...] = (
     (rf"(?<!다음 주 )(?<!다음주 )(?<!담주 ){_KOREAN_WEEKDAY}", _korean_weekday, "ko"),
     (r"(?:over|at|on|during) the weekend", _latest_weekend, "en"),
     (r"주말", _latest_weekend, "ko"),
+    (rf"(?:in |during )?(?:the )?week of {_MONTH} {_DAY}{_COMMA_YEAR}", _week_of_day, "en"),
+    (rf"{_BETWEEN}{_MONTH} {_DAY}{_TO}{_LAST_DAY}{_COMMA_YEAR}", _days, "en"),
+    (rf"{_BETWEEN}{_DAY}{_TO}{_LAST_DAY} (?:of )?{_MONTH}{_COMMA_YEAR}", _days, "en"),
     (rf"{_ON}{_MONTH} {_DAY}{_COMMA_YEAR}", _on_day, "en"),
     (rf"{_ON}{_DAY} (?:of )?{_MONTH}{_COMMA_YEAR}", _on_day, "en"),
     (rf"(?:around |in |at |from |of )?(?:the )?{_PART} ?{_MONTH}{_COMMA_YEAR}", _in_month, "en"),
@@ -316,14 +342,16 @@ _DATE_RULES: tuple[tuple[str, Resolver, str], ...] = (
     (rf"(?:in )?(?:the )?(?P<which>last|this|past) {_MONTH}", _in_month, "en"),
     (rf"(?<!\d )(?P<month>{alternatives(m for m in WORDS['months'] if m not in ('march', 'may'))})"
      r"(?=\s*[.?!]*$|,? (?:we|i|you)\b)", _in_month, "en"),
-    (r"(?:on|since|until|from) the (?P<day>\d{1,2})(?:st|nd|rd|th)"
+    (r"(?:on|since|until|from|before|after|around) the (?P<day>\d{1,2})(?:st|nd|rd|th)"
      r"(?=\s*(?:[,.?!]|$|(?:we|i|you|about|with|in|when)\b))", _day_of_month, "en"),
     (rf"{_ON}(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)(?:-(?P<day>\d\d))?", _iso, "en"),
     (rf"{_YEAR}[./](?P<month>\d{{1,2}})[./](?P<day>\d{{1,2}})", _on_day, "ko"),
     (rf"(?:on |at |over )?(?:(?P<which>last|this past) )?{_FEAST}(?: {_YEAR})?", _feast, "en"),
     (f"(?:(?P<which>지난) ?)?(?P<feast>{korean('feasts')})", _feast, "ko"),
-    (rf"(?:{_KOREAN_YEAR} ?)?(?P<month>1[0-2]|[1-9])월 ?(?P<day>\d{{1,2}})일(?:날)?", _on_day, "ko"),
-    (rf"(?:{_KOREAN_YEAR} ?)?(?P<month>1[0-2]|[1-9])월(?! ?\d{{1,2}} ?일){_KOREAN_PART}(?:달)?", _in_month, "ko"),
+    (rf"{_KOREAN_MONTH} ?(?P<day>\d{{1,2}})일?(?: ?[-–~] ?|부터 ?)(?P<last_day>\d{{1,2}})일(?: ?사이)?",
+     _days, "ko"),
+    (rf"{_KOREAN_MONTH} ?(?P<day>\d{{1,2}})일(?:날)?", _on_day, "ko"),
+    (rf"{_KOREAN_MONTH}(?! ?\d{{1,2}} ?일){_KOREAN_PART}(?:달)?", _in_month, "ko"),
     (rf"{_YEAR} ?년(?:도)?{_KOREAN_PART}", _in_year, "ko"),
     (r"(?P<day>\d{1,2})일(?=에(?! ?한 ?번)|날)(?:날)?", _day_of_month, "ko"),
 )  # fmt: skip

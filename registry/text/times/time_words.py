@@ -4,6 +4,7 @@ Days are in the UTC offset of `now`; weeks begin on Monday; both ends of a span 
 """
 
 import re
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -24,22 +25,42 @@ class TimeExpression(NamedTuple):
 
 def find_times(text: str, now: datetime) -> list[TimeExpression]:
     """Return the time expressions of a text in order; the longest one if several begin at the same position."""
-    every = [
-        # A part of a month or year is almost always the time of the conversation, not its subject.
-        TimeExpression(span, match.start(), match.end(), is_date and not match.groupdict().get("part"))
-        for pattern, resolver, is_date in patterns()
-        for match in pattern.finditer(text)
-        if (span := _resolve(resolver, now, match)) is not None
-    ]
+    every: list[TimeExpression] = []
+    for pattern, resolver, is_date in patterns():
+        for match in pattern.finditer(text):
+            if (span := _resolve(resolver, now, match)) is not None:
+                # A part of a month or year is almost always the time of the conversation, not its subject.
+                is_subject = is_date and not match.groupdict().get("part")
+                word = TimeExpression(span, match.start(), match.end(), is_subject)
+                every.append(word if "last_day" in match.groupdict() else _apply_bound(text, word, now))
     found: list[TimeExpression] = []
-    bounded = [_apply_bound(text, one, now) for one in every]
-    for word in sorted(bounded, key=lambda one: (one.begin, -one.end)):
+    for word in sorted(every, key=lambda one: (one.begin, -one.end)):
         if not found or word.begin >= found[-1].end:
             found.append(word)
-    return found
+    return _join_ranges(text, found)
+
+
+_TO = re.compile(r" ?(?:[-–~]|and|to|until|through)(?: the)? ?")
+
+
+def _join_ranges(text: str, found: Sequence[TimeExpression]) -> list[TimeExpression]:
+    """Make one span of two times: "from November 3 to yesterday", 지난주 월요일부터 어제까지."""
+    joined: list[TimeExpression] = []
+    for word in found:
+        first = joined[-1] if joined else None
+        if first and first.span.start and word.span.end and first.span.start <= word.span.end:
+            between = text[first.end : word.begin]
+            if _TO.fullmatch(between) or (between in ("", " ") and word.span.start is None):
+                word = TimeExpression(
+                    Span(first.span.start, word.span.end), first.begin, word.end, first.is_date and word.is_date
+                )
+                joined.pop()
+        joined.append(word)
+    return joined
 
 
 _BOUND = re.compile(rf"(?:^|\s)(?P<word>{BOUNDED}) (?:the )?$", re.IGNORECASE)
+_EARLIER = re.compile(r"(?<![시에은는도엔]) ?전(?:에|까지)?(?!\w)")  # 크리스마스 전에, but not 어제 오후 3시 전에
 _NEARLY = re.compile(f"(?:{korean('nearly')})(?:에|의|은|는)?$")
 
 
@@ -59,8 +80,9 @@ def _apply_bound(text: str, word: TimeExpression, now: datetime) -> TimeExpressi
         return word._replace(span=Span(end + TICK if named == "after" and end else start, max(now, start)), begin=begin)
     if has_kind("up_to"):
         return word._replace(span=Span(None, end), begin=begin)
-    if has_kind("earlier") and start:
-        return word._replace(span=Span(None, start - TICK), begin=begin)
+    follows = _EARLIER.match(text, word.end)
+    if (follows or has_kind("earlier")) and start:
+        return word._replace(span=Span(None, start - TICK), begin=begin, end=follows.end() if follows else word.end)
     is_approximate = named in WORDS["nearly"] or bool(_NEARLY.search(expression))
     if is_approximate and start and end and timedelta(hours=23) < end - start < timedelta(days=1):
         return word._replace(span=with_margin(word.span), begin=begin)
