@@ -60,7 +60,7 @@ NO_KNOWN_NAMES = KnownNames()
 # names of clients in requests, and the sources of their conversations
 CLIENTS: dict[str, tuple[str, ...]] = {
     "claude code": ("claude-code",), "claude-code": ("claude-code",), "클로드 코드": ("claude-code",),
-    "클로드코드": ("claude-code",), "claude desktop": ("claude",), "claude.ai": ("claude",),
+    "클로드코드": ("claude-code",), "클코": ("claude-code",), "claude desktop": ("claude",), "claude.ai": ("claude",),
     "클로드 데스크톱": ("claude",), "claude": ("claude", "claude-code"), "클로드": ("claude", "claude-code"),
     "cursor agent": ("cursor-agent",), "cursor": ("cursor", "cursor-agent"), "커서": ("cursor", "cursor-agent"),
     "codex": ("codex",), "코덱스": ("codex",),
@@ -71,6 +71,8 @@ CLIENTS: dict[str, tuple[str, ...]] = {
     "copilot": ("copilot-vscode", "copilot-cli"), "코파일럿": ("copilot-vscode", "copilot-cli"),
     "opencode": ("opencode",), "오픈코드": ("opencode",),
     "qwen code": ("qwen-code",), "cline": ("cline",), "roo code": ("roo-code",), "zed": ("zed",), "aider": ("aider",),
+    "windsurf": ("windsurf",), "윈드서프": ("windsurf",), "antigravity": ("antigravity",), "kilo code": ("kilo",),
+    "kimi code": ("kimi-code",), "grok cli": ("grok-cli",), "openclaw": ("openclaw",),
 }  # fmt: skip
 
 # words after a "cursor" that is not the client

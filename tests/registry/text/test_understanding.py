@@ -9,7 +9,7 @@ from registry.text.times.spans import EVER
 SEOUL = timezone(timedelta(hours=9))
 NOW = datetime(2026, 3, 18, 15, 30, tzinfo=SEOUL)  # a Wednesday
 KNOWN = KnownNames(
-    {"cursor", "claude", "claude-code", "chatgpt", "gemini-cli"},
+    {"cursor", "claude", "claude-code", "chatgpt", "gemini-cli", "windsurf"},
     {("shop", "/home/me/shop"), ("blog", "/home/me/blog"), ("shop api", "/home/me/shop api")},
 )
 
@@ -329,6 +329,8 @@ def test_a_client_narrows_the_search() -> None:
         ("what Claude said about taxes", ("claude", "claude-code"), "what said about taxes"),
         ("챗지피티가 추천한 책", ("chatgpt",), "추천한 책"),
         ("커서 대화에서 redis", ("cursor",), "대화에서 redis"),
+        ("the bug we fixed in Windsurf", ("windsurf",), "the bug we fixed"),
+        ("클코에서 고친 버그", ("claude-code",), "고친 버그"),
     ]
     for text, sources, words in cases:
         found = read(text)
