@@ -11,28 +11,22 @@ from typing import Any
 import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Inspector, MetaData, create_engine, insert, inspect, text
+from sqlalchemy import Connection, Inspector, create_engine, inspect, text
 from sqlalchemy.engine.interfaces import ReflectedIndex
 from sqlalchemy.exc import DBAPIError
 
 import registry.storage.migrations
-from registry.domain import now
 from registry.errors import StorageError
 from registry.registry import Registry
 from registry.storage import connections
 from registry.storage.connections import create_database_engine
-from registry.storage.conversations.channels import list_channels
-from registry.storage.exchange.remote import known_address, sync_progress
 from registry.storage.migrate import current_revision, migrate
 from registry.storage.migrations import HEAD
-from registry.storage.paging import Page
-from registry.storage.safety.tokens import get_token
 from registry.storage.tables import metadata
 from registry.storage.upkeep.table_export import import_into_file
 
 pytestmark = pytest.mark.both_databases
 
-URL = "http://127.0.0.1:8765"
 INDEX_TABLES = {
     "message_index",
     "message_term",
@@ -149,29 +143,6 @@ def test_a_database_of_another_version_is_refused_and_left_alone(
 def test_a_backup_of_another_version_is_refused(tmp_path: Path, revision: str, refusal: str) -> None:
     with pytest.raises(StorageError, match=refusal):
         import_into_file(tmp_path / "restored.db", revision, lambda _table: [])
-
-
-@pytest.mark.anyio
-async def test_a_registry_from_before_owners_opens_and_its_chats_stay_visible(
-    empty_database_url: str,
-) -> None:
-    migrate(empty_database_url, "0023")
-    with connected(empty_database_url) as connection:
-        before = MetaData()
-        before.reflect(connection, only=["channel", "token", "remote"])
-        row = {"source": "cursor", "meta": {}, "message_count": 0, "seq_count": 0, "token_count": 0, "deleted": False}
-        connection.execute(insert(before.tables["channel"]).values(name="c", **row, created_at=now(), updated_at=now()))
-        made = {"id": "tok_1", "digest": b"1", "scope": "read", "channels": [], "projects": [], "created_at": now()}
-        connection.execute(insert(before.tables["token"]).values(name="kim", **made))
-        connection.execute(insert(before.tables["remote"]).values(url=URL, place=7, sent=5, answered_at=now()))
-    opened = Registry(empty_database_url)
-    shown = await opened.read(lambda tx: get_token(tx, 1))
-    assert shown is not None
-    assert (shown.access.owner, shown.access.per_minute) == ("kim", None)
-    assert (await opened.read(lambda tx: sync_progress(tx, known_address(tx, URL))))[:2] == (7, 5)
-    seen = await opened.seen_by(shown.access).read(lambda tx: list_channels(tx, {}, Page()))
-    assert [one["channel"] for one in seen["items"]] == ["c"]
-    opened.close()
 
 
 @pytest.mark.anyio

@@ -22,11 +22,15 @@ CREATE TABLE channel (
     access_count INTEGER DEFAULT '0' NOT NULL,
     tokens_delivered BIGINT DEFAULT '0' NOT NULL,
     deleted BOOLEAN NOT NULL,
+    owner TEXT,
+    shared_with VARCHAR(16),
+    shared_until {time},
+    repository TEXT,
     UNIQUE (name),
     UNIQUE (nickname)
 );
 
-CREATE INDEX ix_channel_project_path ON channel (project_path);
+CREATE INDEX ix_channel_project ON channel (project_path, deleted, source, updated_at, project_name, message_count, token_count, repository);
 
 CREATE INDEX ix_channel_session_id ON channel (session_id);
 
@@ -66,17 +70,13 @@ CREATE TABLE execution (
     UNIQUE (id)
 );
 
-CREATE INDEX ix_execution_asked ON execution (started_at, number, asked, client);
-
 CREATE INDEX ix_execution_channel ON execution (channel, started_at, number, operation, source, status, error_code, duration_ms);
-
-CREATE INDEX ix_execution_figures ON execution (operation, source, error_code, duration_rounded, started_at);
 
 CREATE INDEX ix_execution_operation ON execution (operation, started_at, number, source, status, channel);
 
-CREATE INDEX ix_execution_started_at ON execution (started_at, number, operation, source, status, error_code, duration_ms, channel);
+CREATE INDEX ix_execution_started_at ON execution (started_at, number, operation, source, status, error_code, duration_ms, channel, asked, client);
 
-CREATE INDEX ix_execution_token ON execution (token, started_at);
+CREATE INDEX ix_execution_token ON execution (token, started_at) WHERE token IS NOT NULL;
 
 CREATE TABLE execution_rollup (
     hour {time} NOT NULL,
@@ -143,7 +143,18 @@ CREATE TABLE remote (
     sent {number} NOT NULL,
     answered_at {time} NOT NULL,
     edit_place {number} DEFAULT '0' NOT NULL,
+    registry TEXT,
+    known_as TEXT,
     PRIMARY KEY (url)
+);
+
+CREATE TABLE page_session (
+    digest {bytes} NOT NULL,
+    token_number {number},
+    person TEXT,
+    access {json},
+    until {time} NOT NULL,
+    PRIMARY KEY (digest)
 );
 
 CREATE TABLE saved_view (
@@ -179,6 +190,8 @@ CREATE TABLE token (
     expires_at {time},
     revoked_at {time},
     used_at {time},
+    owner TEXT,
+    per_minute INTEGER,
     UNIQUE (id),
     UNIQUE (name),
     UNIQUE (digest)
@@ -226,6 +239,7 @@ CREATE TABLE conversation (
     analyzer_version INTEGER NOT NULL,
     with_channel BOOLEAN DEFAULT {false} NOT NULL,
     forgotten BOOLEAN DEFAULT {false} NOT NULL,
+    of_other_person BOOLEAN DEFAULT {false} NOT NULL,
     UNIQUE (channel_number, seq),
     UNIQUE (id),
     FOREIGN KEY(channel_number) REFERENCES channel (number) ON DELETE CASCADE
@@ -239,7 +253,7 @@ CREATE INDEX ix_conversation_place ON conversation (channel_number, place);
 
 CREATE INDEX ix_conversation_places ON conversation (channel_number, timestamp, number, seq, role, deleted);
 
-CREATE INDEX ix_conversation_timestamp ON conversation (timestamp, number);
+CREATE INDEX ix_conversation_time ON conversation (timestamp, number, deleted);
 
 CREATE INDEX ix_conversation_turn ON conversation (channel_number, turn);
 
@@ -276,6 +290,7 @@ CREATE TABLE edit (
     field VARCHAR(80) NOT NULL,
     value {json} NOT NULL,
     done_at {time} NOT NULL,
+    of_other_person BOOLEAN DEFAULT {false} NOT NULL,
     FOREIGN KEY(channel_number) REFERENCES channel (number) ON DELETE CASCADE,
     FOREIGN KEY(message_number) REFERENCES conversation (number) ON DELETE CASCADE
 );

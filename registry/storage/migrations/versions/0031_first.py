@@ -9,7 +9,7 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0023"  # continues the numbers of the development before 0.1.0
+revision = "0031"  # continues the numbers of the development before 0.1.0
 down_revision = None
 
 _WORDS = {
