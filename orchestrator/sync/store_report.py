@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from orchestrator.sync.spool import registry_home, waiting
+from registry.domain import storable
 from registry.errors import RegistryError
 from registry.storage.file_probe import RegistryFile, embedded_file, open_registry_file
 from sources.base import FoundSession, Paths, Skipped, Source
@@ -26,11 +27,16 @@ class StoreReport:
     is_complete: bool = True  # False if the whole store must be read again next time
     has_news: bool = False  # the store has changed since the last sync
 
+    @classmethod
+    def of(cls, reader: Source, store: Path) -> Self:
+        """Return an empty report. A path that is not UTF-8 cannot be stored as it is."""
+        return cls(reader.name, storable(str(store)))
+
     def skip(self, skipped: Iterable[Skipped]) -> None:
         for one in skipped:
             self.skipped_count += 1
             if len(self.skipped) < 200:  # all are counted, 200 are listed
-                self.skipped.append(one)
+                self.skipped.append(Skipped(*map(storable, (one.what, one.why, one.session))))
 
     def keep(self, last_skipped: Iterable[Mapping[str, str]], read_again: Collection[str]) -> None:
         """Add what the last sync skipped in sessions that were not read again."""
@@ -66,7 +72,7 @@ def nothing_new(readers: Sequence[Source], paths: Paths) -> list[StoreReport] | 
 
 
 def _report_if_unchanged(registry: RegistryFile, reader: Source, store: Path) -> StoreReport | None:
-    report = StoreReport(reader.name, str(store))
+    report = StoreReport.of(reader, store)
     last_sync = registry.store(report.source, report.path)
     if last_sync is None:
         return None

@@ -75,7 +75,7 @@ async def sync(
     async with orchestrator.syncing:
         reports = []
         for reader, store in await asyncio.to_thread(_stores, readers, paths):
-            report = StoreReport(reader.name, str(store))
+            report = StoreReport.of(reader, store)
             reports.append(report)
             try:
                 await _sync_store(orchestrator, reader, store, report, progress, access)
@@ -267,7 +267,7 @@ class Freshness:
         """Return the progress of the first import; None if every store has been read once."""
         if self._stores is None:
             found = await asyncio.to_thread(_stores, self._readers, self._paths)
-            self._stores = {(reader.name, str(store)) for reader, store in found}
+            self._stores = {(reader.name, StoreReport.of(reader, store).path) for reader, store in found}
         if not self._stores:
             return None
         read = await self._orchestrator.registry.read(list_stores)

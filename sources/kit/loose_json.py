@@ -2,11 +2,25 @@
 
 import json
 import math
+import re
 from typing import Any
+
+from registry import domain
 
 Record = dict[str, Any]
 
-DECODER = json.JSONDecoder(parse_constant=lambda _: None)  # NaN and Infinity are not valid JSON
+_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+class _Decoder(json.JSONDecoder):
+    """Decodes JSON. Lone surrogates, which clients make by cutting an emoji in half, become U+FFFD."""
+
+    def raw_decode(self, s: str, idx: int = 0) -> tuple[Any, int]:
+        value, end = super().raw_decode(s, idx)
+        return domain.storable(value) if _ESCAPED_SURROGATE.search(s, idx, end) else value, end
+
+
+DECODER = _Decoder(parse_constant=lambda _: None)  # NaN and Infinity are not valid JSON
 
 
 def read_json(raw: object) -> Any:

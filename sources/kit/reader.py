@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from registry.domain import Session
+from registry.domain import Session, storable
 from sources.base import FoundSession, Paths, Skipped, Source
 from sources.client import Client
 from sources.kit import drafts
@@ -133,6 +133,8 @@ class FileReader(Source):
         best, refused = dict[str, SessionFile](), set[Skipped]()
         for found in (file for pattern in self.patterns for file in files_below(str(store), pattern)):
             file = self.session_file(found) if isinstance(found, File) else None
+            if file and not file.path.isprintable():  # names that are not UTF-8 cannot be stored
+                file = replace(file, key=storable(file.key), session_id=storable(file.session_id))
             if file and (file.key not in best or self.is_better(file, best[file.key])):
                 best[file.key] = file
             elif isinstance(found, Skipped) and found not in refused:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from registry.domain import Message, Role, Session
+from registry.domain import Message, Role, Session, storable
 from sources.base import FoundSession, Paths
 from sources.clients import CLAUDE_CODE, CODEX, MEMORY_FILES, WINDSURF
 from sources.kit.drafts import project_of
@@ -42,7 +42,7 @@ def _parse(file: SessionFile, store: Path) -> FoundSession:
     folders = _working_folders(path.parent.parent) if path.parent.name == "memory" else ()
     name_parts = path.relative_to(store).with_suffix("").parts
     session = Session(
-        ".".join([store.name.lstrip("."), *name_parts]),
+        storable(".".join([store.name.lstrip("."), *name_parts])),
         (Message(Role.ASSISTANT, text, more={"native_id": "note"}),) if text else (),
         title=f"{path.name} ({store.name.lstrip('.')})",
         project=project_of(folders),
