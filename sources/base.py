@@ -37,6 +37,9 @@ class Skipped:
     session: str = field(default="", compare=False)
 
 
+EMPTY = "no conversation in it"  # the reason of a skipped session that was only opened
+
+
 def is_drift(why: str) -> bool:
     """Return True if a reader skipped an unknown part, because the client's format has changed."""
     return "unknown" in why

@@ -11,7 +11,7 @@ import click
 from cli.output import as_json_option, counted, print_json, progress, show
 from cli.terminal import SERVED, NotHere
 from orchestrator.sync.store_report import StoreReport, nothing_new
-from sources.base import Paths, Skipped, Source
+from sources.base import EMPTY, Paths, Skipped, Source
 from sources.readers import READERS
 
 NAMES = [reader.name for reader in READERS]
@@ -182,7 +182,7 @@ class SkipReporter:
     def lines(self, reports: Sequence[StoreReport]) -> Iterator[str]:
         for report in reports:
             for one in report.skipped:
-                if one.why != "no conversation in it" and (report.path, one.why) not in self._reported:
+                if one.why != EMPTY and (report.path, one.why) not in self._reported:
                     self._reported.add((report.path, one.why))
                     yield f"{report.source}: {_skipped_line(one)} ({report.path})"
 

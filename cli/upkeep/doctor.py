@@ -7,7 +7,7 @@ import platform
 import sys
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
@@ -28,7 +28,7 @@ from orchestrator.semantic.embedders import Embedder
 from registry.errors import RegistryError
 from registry.extras import install_command
 from registry.settings import ActionSettings, McpServerSettings, Settings, read_settings
-from sources.base import Paths
+from sources.base import EMPTY, Paths, is_drift
 from sources.client import Client
 from sources.clients import CLIENTS
 from sources.purging import LONG_ENOUGH_DAYS
@@ -206,6 +206,26 @@ def check_database(settings: Settings) -> Iterator[Result]:
 SALVAGE = "ctxr db salvage NEW_FILE writes what can be read to a new registry"
 
 
+def check_histories(settings: Settings) -> Iterator[Result]:
+    """Report what the last sync could not read, or did not understand; `ctxr sync` also lists damage in a file."""
+    from registry.storage.upkeep.inspection import inspect_database
+
+    stores: Sequence[Mapping[str, Any]] = ()
+    with suppress(RegistryError):  # reported as the database's
+        stores = inspect_database(settings.url).stores
+    for store in stores:
+        failures = [one for one in store["skipped"] if _is_failure(store["path"], one["what"], one["why"])]
+        if failures and Path(store["path"]).exists():
+            others = f", and {len(failures) - 1} more" if len(failures) > 1 else ""
+            found = f"{store['source']}: {failures[0]['what']} was not read: {failures[0]['why']}{others}"
+            yield Result("note", found, "ctxr sync tries again and lists all")
+
+
+def _is_failure(store: str, what: str, why: str) -> bool:
+    """Return True if a store or a file could not be read, or its client is newer than our reader."""
+    return is_drift(why) or (what.startswith(store) and why != EMPTY)
+
+
 def check_replica(settings: Settings) -> Iterator[Result]:
     """Check whether the replica that answers questions is reachable, and how far behind it is."""
     if not settings.database_read_url:
@@ -339,6 +359,7 @@ CHECKS: dict[str, Callable[[Settings], Iterator[Result]]] = {
     "setting": check_names,
     "secrets": check_secrets,
     "database": check_database,
+    "histories": check_histories,
     "replica": check_replica,
     "elsewhere": check_remote,
     "meaning": check_meaning,

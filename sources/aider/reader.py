@@ -14,7 +14,7 @@ from pathlib import Path
 
 from registry.domain import Role
 from registry.errors import StorageError
-from sources.base import FoundSession, Paths, Skipped, Source
+from sources.base import EMPTY, FoundSession, Paths, Skipped, Source
 from sources.clients import AIDER
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
@@ -114,7 +114,7 @@ def _session_of(store: Path, key: str, chat: AiderChat) -> FoundSession:
     skipped: tuple[Skipped, ...] = ()
     if not any(draft.role in (Role.USER, Role.ASSISTANT) for draft in parser.drafts):
         parser.drafts.clear()
-        skipped = (Skipped(f"chat of {key}", "no conversation in it"),)
+        skipped = (Skipped(f"chat of {key}", EMPTY),)
     return FoundSession(key, chat.fingerprint, parser.build(folders=[str(store.parent)], began=chat.began), skipped)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from registry.domain import Session, storable
-from sources.base import FoundSession, Paths, Skipped, Source
+from sources.base import EMPTY, FoundSession, Paths, Skipped, Source
 from sources.client import Client
 from sources.kit import drafts
 from sources.kit.files import File, file_at, files_below, read_document, store_entries, system_reason
@@ -197,7 +197,7 @@ def found_session(
 ) -> FoundSession:
     """Return a session. An empty one is returned too, with the reason `why`, so that it is not read again."""
     if not session.messages:
-        skipped += (Skipped(where, why or "no conversation in it"),)
+        skipped += (Skipped(where, why or EMPTY),)
     return FoundSession(key, fingerprint, session, skipped)
 
 

@@ -3,7 +3,7 @@ message digests, counts, and the index.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
@@ -14,9 +14,10 @@ from sqlalchemy import Connection, Row, Select, TextClause, func, select, text
 
 from registry.domain import Role, digest_of
 from registry.errors import InvalidRequest, StorageError
+from registry.storage.client_stores import list_stores
 from registry.storage.connections import open_engine
 from registry.storage.conversations.channels import title_entry
-from registry.storage.database import Database, storage_errors
+from registry.storage.database import Database, ReadTransaction, storage_errors
 from registry.storage.index.message_index import Entry, message_entry, searched_tokens
 from registry.storage.migrate import current_revision
 from registry.storage.migrations import HEAD
@@ -28,7 +29,7 @@ from registry.text.analysis.analyzer import ANALYZER_VERSION
 class Inspection:
     """The state of a database. `revision` None: there are no tables yet; then the counts are 0.
 
-    `embedded`: by model, the number of messages with vectors, and the bytes of these.
+    `embedded`: by model, the number of messages with vectors, and the bytes of these. `stores`: as `list_stores`.
     """
 
     server: str
@@ -37,6 +38,7 @@ class Inspection:
     messages: int = 0
     embeddable: int = 0
     embedded: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    stores: Sequence[Mapping[str, Any]] = ()
 
 
 def inspect_database(url: str) -> Inspection:
@@ -74,7 +76,8 @@ def _inspect(connection: Connection) -> Inspection:
     if revision < HEAD:
         return Inspection(server, revision, channels, messages)
     embeddable = connection.execute(select(func.count()).select_from(conversation).where(*EMBEDDABLE)).scalar_one()
-    return Inspection(server, revision, channels, messages, embeddable, _embedded(connection))
+    stores = list_stores(ReadTransaction(connection))
+    return Inspection(server, revision, channels, messages, embeddable, _embedded(connection), stores)
 
 
 def _embedded(connection: Connection) -> dict[str, tuple[int, int]]:

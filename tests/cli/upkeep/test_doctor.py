@@ -13,6 +13,7 @@ from cli.upkeep.doctor import check_folder
 from registry.settings import Settings
 from registry.storage.migrations import HEAD
 from tests.cli.conftest import FIBONACCI, Ctxr, bare_ctxr
+from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 
 
 def report(**expected: Any) -> dict[str, Any]:
@@ -40,6 +41,26 @@ def test_doctor_counts_the_messages_of_a_registry(ctxr: Ctxr) -> None:
     seen = report()
     assert seen["database"]["state"] == "ok"
     assert seen["database"]["found"].endswith(f"revision {HEAD}, channels: 1, messages: 2")
+
+
+def test_a_history_that_cannot_be_read_is_reported_until_it_can(ctxr: Ctxr, empty_home: Path) -> None:
+    talk = Dialogue(session_id(1))
+    talk.user("Why does the basket lose its items?")
+    talk.aside("brand-new")
+    write(empty_home / ".claude", talk)
+    write(empty_home / ".claude", Dialogue(session_id(2)))  # only opened
+    database = empty_home / "data" / "zed" / "threads" / "threads.db"
+    database.parent.mkdir(parents=True)
+    database.write_bytes(b"not a database" * 100)
+    assert ctxr("sync").exit_code == 1
+    claude, zed = (one for one in report()["findings"] if one["what"] == "histories")
+    assert claude["found"] == "claude-code: 1 x record brand-new was not read: unknown to this reader"
+    assert zed["found"].startswith(f"zed: {database} was not read: ")
+    talk.records.pop()
+    write(empty_home / ".claude", talk)
+    database.unlink()
+    ctxr("sync")
+    assert "histories" not in report()
 
 
 def test_doctor_checks_a_registry_on_postgresql(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
