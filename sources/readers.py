@@ -5,7 +5,7 @@ from sources.antigravity.reader import Antigravity
 from sources.base import Source
 from sources.claude_code.reader import ClaudeCode
 from sources.clients import KILO
-from sources.cline.reader import Cline, RooCode
+from sources.cline.reader import Cline, KiloTasks, RooCode
 from sources.codex.reader import Codex
 from sources.continue_dev.reader import Continue
 from sources.copilot.cli import CopilotCli
@@ -18,7 +18,8 @@ from sources.goose.reader import Goose
 from sources.grok.reader import GrokCli
 from sources.kimi.reader import KimiCode
 from sources.memory_files.reader import MemoryFiles
-from sources.openclaw.reader import OpenClaw
+from sources.openclaw.reader import OpenClaw, OpenClawFiles
+from sources.opencode.files import OpenCodeFiles
 from sources.opencode.reader import OpenCode
 from sources.pi.reader import Pi
 from sources.qwen.reader import QwenCode
@@ -27,5 +28,5 @@ from sources.zed.reader import Zed
 READERS: tuple[Source, ...] = (
     *(ClaudeCode(), CursorIde(), CursorAgent(), Codex(), GeminiCli(), Antigravity(), CopilotCli(), CopilotVscode()),
     *(OpenCode(), OpenCode(KILO.source), QwenCode(), GrokCli(), KimiCode(), Droid(), OpenClaw(), Cline(), RooCode()),
-    *(Zed(), Continue(), Goose(), Pi(), Aider(), MemoryFiles()),
+    *(OpenCodeFiles(), OpenClawFiles(), KiloTasks(), Zed(), Continue(), Goose(), Pi(), Aider(), MemoryFiles()),
 )

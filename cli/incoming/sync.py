@@ -14,7 +14,7 @@ from orchestrator.sync.store_report import StoreReport, nothing_new
 from sources.base import EMPTY, Paths, Skipped, Source
 from sources.readers import READERS
 
-NAMES = [reader.name for reader in READERS]
+NAMES = list(dict.fromkeys(reader.name for reader in READERS))
 
 
 @click.command()

@@ -304,11 +304,11 @@ def add_stores(
     writer: ArchiveWriter, readers: Sequence[Source], paths: Paths, report_progress: Callable[[PartDone], None]
 ) -> list[dict[str, Any]]:
     """Add every file of every store; return for each store its counts and the files that could not be read."""
-    added = []
+    added: list[dict[str, Any]] = []
     for done, reader in enumerate(readers):
         report_progress(PartDone(done, len(readers), f"histories of {reader.name}"))
-        for number, store in enumerate(stores_of(reader, paths)):
-            folder = f"stores/{reader.name}/{number}"
+        for store in stores_of(reader, paths):
+            folder = f"stores/{reader.name}/{sum(one['source'] == reader.name for one in added)}"
             about = {"source": reader.name, "path": str(store), "folder": folder}
             added.append({**about, **_add_store(writer, reader, store, folder)})
     return added

@@ -1,4 +1,4 @@
-"""Read the tasks of the extensions Cline and Roo Code, and the sessions of Cline's command line."""
+"""Read the tasks of the extensions Cline, Roo Code and Kilo Code, and the sessions of Cline's command line."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from registry.domain import Role
 from sources.base import FoundSession, Paths, Skipped
-from sources.clients import CLINE, ROO_CODE
+from sources.clients import CLINE, KILO, ROO_CODE
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.files import File, fingerprint_at, read_document, read_small_text
@@ -81,6 +81,17 @@ class RooCode(Cline):
 
     def roots(self, paths: Paths) -> Iterable[Path]:
         return paths.named("CTXR_ROO_CODE_DIR") or self.in_editors(paths)
+
+
+class KiloTasks(Cline):
+    """Reads `tasks/` of Kilo Code's extension before it became a fork of OpenCode."""
+
+    client = KILO
+    is_rare = True
+    extension = "kilocode.kilo-code"
+
+    def roots(self, paths: Paths) -> Iterable[Path]:
+        return paths.named("CTXR_KILO_DIR") or self.in_editors(paths)
 
 
 def _parse(file: SessionFile, about: Record) -> FoundSession:

@@ -29,6 +29,7 @@ class CopilotVscode(FileReader):
     patterns = (
         *(f"workspaceStorage/*/chatSessions/*{end}" for end in (".jsonl", ".json")),
         *(f"globalStorage/emptyWindowChatSessions/*{end}" for end in (".jsonl", ".json")),
+        *(f"globalStorage/transferredChatSessions/*{end}" for end in (".jsonl", ".json")),  # to another window
         "workspaceStorage/*/GitHub.copilot-chat/transcripts/*.jsonl",
         "globalStorage/GitHub.copilot-chat/transcripts/*.jsonl",
     )
@@ -50,9 +51,11 @@ class CopilotVscode(FileReader):
         """
         path, is_transcript = Path(file.path), _TRANSCRIPTS in file.path
         folder = path.parents[2 if is_transcript else 1]
+        if not is_transcript:
+            return SessionFile(file, str(path.with_suffix("")), path.stem, folder=str(folder))
         sessions = "emptyWindowChatSessions" if folder.name == "globalStorage" else "chatSessions"
-        note = "+transcript" if is_transcript else ""
-        return SessionFile(file, str(folder / sessions / path.stem), path.stem, folder=str(folder), note_status=note)
+        key = str(folder / sessions / path.stem)
+        return SessionFile(file, key, path.stem, folder=str(folder), note_status="+transcript")
 
     def has_changed(self, file: SessionFile, seen: Mapping[str, str]) -> bool:
         """Return False for a transcript whose session was read, even if the client has deleted that since."""

@@ -80,6 +80,8 @@ class FileReader(Source):
     client: ClassVar[Client]
     patterns: ClassVar[tuple[str, ...]]
     backup_extras: ClassVar[tuple[str, ...]] = ()  # patterns of other files that a backup needs
+    # True for files that most users of the client do not have: only folders with such a file are stores
+    is_rare: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         cls.name = cls.client.source
@@ -87,7 +89,8 @@ class FileReader(Source):
     def find(self, paths: Paths) -> Iterator[Path]:
         """Yield the client's folders that exist and contain sessions."""
         for root in dict.fromkeys(self.roots(paths)):
-            if any(folder.is_dir() for folder in self.watched(root)):
+            matching = (file for pattern in self.patterns for file in files_below(str(root), pattern))
+            if any(folder.is_dir() for folder in self.watched(root)) and (not self.is_rare or any(matching)):
                 yield root
 
     def roots(self, paths: Paths) -> Iterable[Path]:

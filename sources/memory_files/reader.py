@@ -12,7 +12,7 @@ from registry.domain import Message, Role, Session, storable
 from sources.base import FoundSession, Paths
 from sources.clients import CLAUDE_CODE, CODEX, MEMORY_FILES, WINDSURF
 from sources.kit.drafts import project_of
-from sources.kit.files import files_below, read_document
+from sources.kit.files import read_document
 from sources.kit.jsonl import Damage
 from sources.kit.loose_json import string
 from sources.kit.reader import FileReader, ParseFile, SessionFile, file_records
@@ -22,15 +22,11 @@ class MemoryFiles(FileReader):
     """Reads `projects/*/memory/` of Claude Code, `memories/` of Codex and Windsurf."""
 
     client = MEMORY_FILES
+    is_rare = True
     patterns = ("projects/*/memory/*.md", "memories/*.md")
 
     def roots(self, paths: Paths) -> Iterable[Path]:
         return [client.history_in(paths) for client in (CLAUDE_CODE, CODEX, WINDSURF)]
-
-    def find(self, paths: Paths) -> Iterator[Path]:
-        for root in FileReader.find(self, paths):
-            if any(True for pattern in self.patterns for _ in files_below(str(root), pattern)):
-                yield root
 
     def parser(self, store: Path) -> ParseFile:
         return lambda file: [_parse(file, store)]

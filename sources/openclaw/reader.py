@@ -1,7 +1,7 @@
-"""Read the sessions of OpenClaw: entries in Pi's format, as rows of each agent's database."""
+"""Read the sessions of OpenClaw: entries in Pi's format, as rows of each agent's database, before 2026.7.2 in files."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from sources.kit.loose_json import mapping, read_json
 from sources.kit.reader import DatabaseReader, found_session
 from sources.kit.sqlite_store import ClientDatabase
 from sources.kit.zst import DECOMPRESSION_ERRORS, decompress
-from sources.pi.reader import Tree
+from sources.pi.reader import Pi, Tree
 
 
 class OpenClaw(DatabaseReader):
@@ -48,3 +48,16 @@ class OpenClaw(DatabaseReader):
                 unreadable["cannot be decompressed"] += 1
         skipped = tuple(Skipped(f"{count} x entry of {name}", why) for why, count in unreadable.items())
         return found_session(key, fingerprint, tree.session(), skipped + tree.skipped(f" of {name}"), name)
+
+
+class OpenClawFiles(Pi):
+    """Reads `agents/<agent>/sessions/`, which a newer version moves away when it has imported them."""
+
+    client = OPENCLAW
+    is_rare = True
+    patterns = ("agents/*/sessions/*.jsonl",)
+
+    def roots(self, paths: Paths) -> Iterable[Path]:
+        """Return the folders of all names that the client had."""
+        usual = OPENCLAW.history_in(paths)
+        return [usual, *(usual.with_name(name) for name in (".clawdbot", ".moltbot") if usual.name == ".openclaw")]

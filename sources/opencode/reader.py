@@ -24,8 +24,7 @@ _DATED = frozenset(("id", "session_id", "time_created", "time_updated", "data"))
 class OpenCode(DatabaseReader):
     """Reads the databases of OpenCode, or of its fork `name`, each of which is a store.
 
-    Only four tables are read, because others have accounts; files next to the databases have secrets. The client has
-    imported the files of its older versions into the database.
+    Only four tables are read, because others have accounts; files next to the databases have secrets.
     """
 
     needed: ClassVar = {
@@ -39,8 +38,7 @@ class OpenCode(DatabaseReader):
 
     def find(self, paths: Paths) -> Iterator[Path]:
         """Yield the databases, the last written one last: each release channel has its own, perhaps with copies."""
-        usual = [paths.folder("XDG_DATA_HOME", ".local", "share") / self.name]
-        for root in paths.named(f"CTXR_{self.name.upper()}_DIR") or usual:
+        for root in roots_of(self.name, paths):
             files = (file for name in (f"{self.name}.db", f"{self.name}-*.db") for file in sorted(root.glob(name)))
             yield from sorted(filter(Path.is_file, files), key=last_change)
 
@@ -82,6 +80,12 @@ class OpenCode(DatabaseReader):
         name = f"session {dialogue.session_id}"
         damaged = (Skipped(f"{count} x message or part of {name}", why) for why, count in damage.items() if count)
         return found_session(key, fingerprint, dialogue.session(), (*damaged, *dialogue.skipped()), name)
+
+
+def roots_of(name: str, paths: Paths) -> list[Path]:
+    """Return the data folders of OpenCode, or of its fork `name`."""
+    usual = paths.folder("XDG_DATA_HOME", ".local", "share") / name
+    return paths.named(f"CTXR_{name.upper()}_DIR") or [usual]
 
 
 def _undone_in(database: ClientDatabase, session_id: str) -> list[tuple[datetime, datetime]]:

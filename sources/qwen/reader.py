@@ -1,17 +1,20 @@
 """Read the chats of Qwen Code and of its sub-agents: records in a tree, with contents in Gemini's format."""
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from registry.domain import Role, Session
+from sources.base import FoundSession
 from sources.clients import QWEN_CODE
 from sources.gemini.prompts import parts_text, prompt_of
+from sources.gemini.reader import GeminiChat
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.files import File
 from sources.kit.loose_json import Record, mapping, objects, string, text_at, value_at
-from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_records
+from sources.kit.reader import FileReader, SessionFile, parse_records
 
 _TYPED = ("", "mid_turn_user_message", "user_text_elements")  # subtypes of a user's record that were typed
 # subtypes of a system record that do not belong to the conversation
@@ -27,10 +30,10 @@ _BOOKKEEPING = (
 
 
 class QwenCode(FileReader):
-    """Reads `chats/` and `subagents/<session>/` of `projects/<folder>/`. Never open siblings of `projects`: secrets."""
+    """Reads `chats/` and `subagents/<session>/` of `projects/<folder>/`. Never open their siblings: secrets."""
 
     client = QWEN_CODE
-    patterns = ("projects/*/chats/*.jsonl", "projects/*/subagents/*/*.jsonl")
+    patterns = ("projects/*/chats/*.jsonl", "projects/*/subagents/*/*.jsonl", "tmp/*/chats/*.json")
 
     def session_file(self, file: File) -> SessionFile:
         """Return the chat; a sub-agent's folder is named after its parent session."""
@@ -38,8 +41,10 @@ class QwenCode(FileReader):
         agent_of = path.parent.name if path.parents[1].name == "subagents" else None
         return SessionFile(file, file.path, path.stem, agent_of, folder)
 
-    def parser(self, store: Path) -> ParseFile:
-        return lambda file: parse_records(file, QwenChat(file.session_id, agent_of=file.agent_of))
+    def parse(self, file: SessionFile) -> Iterator[FoundSession]:
+        if file.path.endswith(".json"):  # before version 0.5
+            return parse_records(file, GeminiChat(file.session_id))
+        return parse_records(file, QwenChat(file.session_id, agent_of=file.agent_of))
 
 
 @dataclass(slots=True)

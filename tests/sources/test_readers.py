@@ -10,10 +10,6 @@ from sources.clients import CLIENTS
 from sources.readers import READERS
 
 
-def test_client_names_are_unique() -> None:
-    assert len({reader.name for reader in READERS}) == len(READERS)
-
-
 def test_every_reader_belongs_to_a_client_and_is_in_the_table_of_histories() -> None:
     file = Path(__file__).parents[2] / "docs" / "clients.md"
     table = file.read_text(encoding="utf-8").partition("## Where histories")[2]

@@ -42,7 +42,8 @@ class Store:
     """A client's store: its usual folder below the home, and a function that writes a conversation into a folder.
 
     `variables`: environment variables that name another folder, each with the store's path below it. `secrets`: other
-    files of the client, below the store's folder, that must not be opened.
+    files of the client, below the store's folder, that must not be opened. `form`: the name of its reader's class, if
+    the client's versions have several.
     """
 
     source: str
@@ -50,11 +51,16 @@ class Store:
     write: Callable[[Path], object]
     variables: Mapping[str, str] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
+    form: str = ""
 
     @property
     def reader(self) -> Source:
         """Return the client's reader."""
-        return next(reader for reader in READERS if reader.name == self.source)
+        return next(each for each in READERS if each.name == self.source and self.form in ("", type(each).__name__))
+
+    @property
+    def label(self) -> str:
+        return self.form or self.source
 
 
 def write_goose(folder: Path) -> None:
@@ -109,6 +115,14 @@ STORES = (
         {"XDG_DATA_HOME": "opencode", "CTXR_OPENCODE_DIR": ""},
     ),
     Store(
+        "opencode",
+        ".local/share/opencode",
+        lambda root: opencode.write_files(root, opencode.working_dialogue()),
+        {"XDG_DATA_HOME": "opencode", "CTXR_OPENCODE_DIR": ""},
+        ("storage/session_share/ses_1.json",),
+        form="OpenCodeFiles",
+    ),
+    Store(
         "kilo",
         ".local/share/kilo",
         lambda root: opencode.write_database(root, opencode.working_dialogue(), name="kilo.db"),
@@ -127,6 +141,12 @@ STORES = (
         {"OPENCLAW_STATE_DIR": "", "CTXR_OPENCLAW_DIR": ""},
     ),
     Store(
+        *("openclaw", ".openclaw", lambda root: openclaw.write_files(root, pi.working_session())),
+        {"OPENCLAW_STATE_DIR": "", "CTXR_OPENCLAW_DIR": ""},
+        ("agents/main/agent/auth-profiles.json",),
+        form="OpenClawFiles",
+    ),
+    Store(
         *("qwen-code", ".qwen", lambda root: qwen.write(root, qwen.working_chat())),
         {"QWEN_HOME": "", "CTXR_QWEN_CODE_DIR": ""},
     ),
@@ -139,6 +159,13 @@ STORES = (
         ".config/Code/User/globalStorage/rooveterinaryinc.roo-cline",
         lambda root: cline.write_task(root, cline.working_view()),
         {"CTXR_ROO_CODE_DIR": ""},
+    ),
+    Store(
+        "kilo",
+        ".config/Code/User/globalStorage/kilocode.kilo-code",
+        lambda root: cline.write_task(root, cline.working_view()),
+        {"CTXR_KILO_DIR": ""},
+        form="KiloTasks",
     ),
     Store(
         *("zed", ".local/share/zed", lambda root: zed.write(root, zed.THREAD, zed.thread(zed.working_messages()))),
@@ -177,7 +204,7 @@ STORES = (
     Store("aider", "src/shop", lambda root: aider.write(root, aider.FIRST), {"CTXR_AIDER_DIRS": ""}),
 )
 
-every_store = pytest.mark.parametrize("client", STORES, ids=lambda each: each.source)
+every_store = pytest.mark.parametrize("client", STORES, ids=lambda each: each.label)
 
 
 @every_store

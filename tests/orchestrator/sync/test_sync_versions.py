@@ -292,3 +292,64 @@ async def test_entries_that_a_newer_version_of_openclaw_compresses_are_read(
         database.execute("UPDATE transcript_events SET event_json = NULL, event_zstd = ? WHERE seq = 2", (entry,))
     await run_sync(orchestrator, empty_home)
     assert await texts_in(orchestrator) == ["Why is the basket empty?", "It makes a new list."]
+
+
+ASKED = ("Why is the basket empty?", "It makes a new list.")
+
+
+def opencode_dialogue(*more: str) -> opencode.Dialogue:
+    dialogue = opencode.Dialogue()
+    for text in (*ASKED, *more):
+        dialogue.message("assistant" if text == ASKED[1] else "user", opencode.text(text))
+    return dialogue
+
+
+def pi_dialogue(*more: str) -> pi.Dialogue:
+    talk = pi.Dialogue()
+    for text in (*ASKED, *more):
+        talk.says("assistant" if text == ASKED[1] else "user", pi.text(text))
+    return talk
+
+
+OPENCODE, OPENCLAW = ".local/share/opencode", ".openclaw"
+
+
+@pytest.mark.parametrize(
+    ("write_old", "write_new"),
+    [
+        (
+            lambda home: opencode.write_files(home / OPENCODE, opencode_dialogue()),
+            lambda home: opencode.write_database(home / OPENCODE, opencode_dialogue("Fix it")),
+        ),
+        (
+            lambda home: openclaw.write_files(home / OPENCLAW, pi_dialogue()),
+            lambda home: openclaw.write(home / OPENCLAW, pi_dialogue("Fix it")),
+        ),
+    ],
+    ids=["opencode", "openclaw"],
+)
+async def test_files_of_an_older_version_are_read_and_joined_by_the_database_that_imports_them(
+    orchestrator: Orchestrator, empty_home: Path, write_old: Callable[[Path], Any], write_new: Callable[[Path], Any]
+) -> None:
+    write_old(empty_home)
+    await run_sync(orchestrator, empty_home)
+    assert await texts_in(orchestrator) == list(ASKED)
+    write_new(empty_home)
+    await run_sync(orchestrator, empty_home)
+    assert await texts_in(orchestrator) == [*ASKED, "Fix it"]
+
+
+async def test_a_document_of_qwens_first_versions_is_read(orchestrator: Orchestrator, empty_home: Path) -> None:
+    gemini.write(empty_home / ".qwen", resumed_chat(), form="json")
+    await run_sync(orchestrator, empty_home)
+    assert ((await only_channel(orchestrator))["source"], await texts_in(orchestrator)) == ("qwen-code", list(ASKED))
+
+
+async def test_a_vs_code_chat_that_moves_to_another_window_is_read(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    user = empty_home / ".config" / "Code" / "User"
+    file = copilot.write_chat(user, copilot.chat(1, OLD), workspace="")
+    file.parent.rename(file.parent.with_name("transferredChatSessions"))
+    await run_sync(orchestrator, empty_home)
+    assert await texts_in(orchestrator) == list(ASKED)

@@ -31,6 +31,14 @@ def write(root: Path, talk: Dialogue) -> Path:
     return file
 
 
+def write_files(root: Path, talk: Dialogue) -> Path:
+    """Write a session as versions before 2026.7.2 did."""
+    file = root / "agents" / "main" / "sessions" / f"{SESSION}.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(json.dumps(line) + "\n" for line in talk.lines), encoding="utf-8")
+    return file
+
+
 def test_a_session_is_read_in_order_and_again_after_it_is_continued(tmp_path: Path) -> None:
     talk = working_session()
     store = write(tmp_path, talk)

@@ -158,6 +158,20 @@ def write_database(root: Path, *dialogues: Dialogue, name: str = "opencode.db", 
     return file
 
 
+def write_files(root: Path, *dialogues: Dialogue) -> Path:
+    """Write sessions as versions before 1.2 did: a file for each session, message and part."""
+    for dialogue in dialogues:
+        documents: dict[str, Record] = {f"session/global/{dialogue.session}": dialogue.info()}
+        for message, parts in dialogue.messages:
+            documents[f"message/{dialogue.session}/{message['id']}"] = message
+            documents |= {f"part/{message['id']}/{part['id']}": part for part in parts}
+        for name, document in documents.items():
+            file = root / "storage" / f"{name}.json"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(document), encoding="utf-8")
+    return root
+
+
 def row_of(dialogue: Dialogue) -> Record:
     """Return a session's row."""
     info = dialogue.info()
