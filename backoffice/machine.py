@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from backoffice.connections import Connection, ConnectionPlan, Connections
 from orchestrator.service import Orchestrator
 from orchestrator.sync.store_report import StoreReport
-from orchestrator.sync.sync import SingleTask, sync
+from orchestrator.sync.sync import SingleTask, stores_of, sync
 from orchestrator.views.figures import stores
 from registry.access import Access
 from registry.domain import format_time, now
@@ -62,7 +62,7 @@ class Machine:
 
     def _inspect_clients(self, projects: Sequence[str]) -> tuple[list[tuple[str, str]], Sequence[Connection]]:
         paths = Paths(Path.home(), os.environ)
-        found = [(reader.name, str(store)) for reader in READERS for store in reader.find(paths)]
+        found = [(reader.name, str(store)) for reader in READERS for store in stores_of(reader, paths)]
         folders = [folder for folder in map(Path, projects) if folder.is_dir()]
         return found, self._connections.inspect(folders) if self._connections else ()
 

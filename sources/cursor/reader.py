@@ -19,7 +19,7 @@ from sources.cursor.conversations import SETTLED_AFTER, Composer, counted, heade
 from sources.cursor.projects import WorkspaceProjects, listed_project
 from sources.cursor.store import DATABASE, GlobalStore, read_workspace, workspace_conversations, workspace_folders
 from sources.cursor.times import bubble_time
-from sources.kit.files import digest
+from sources.kit.files import digest, is_there
 from sources.kit.loose_json import mapping, read_json
 from sources.kit.sqlite_store import ClientDatabase, DamagedDatabase, last_change, stamp
 from sources.kit.workspace_files import user_folders
@@ -52,7 +52,7 @@ class CursorIde(Source):
         In WSL the IDE runs on Windows: `CTXR_CURSOR_DIR` must name its `User` folder on the mounted drive.
         """
         for user_folder in dict.fromkeys(paths.named("CTXR_CURSOR_DIR") or user_folders(paths, _BUILDS)):
-            if any((user_folder / name).is_dir() for name in ("globalStorage", "workspaceStorage")):
+            if any(is_there(user_folder / name) for name in ("globalStorage", "workspaceStorage")):
                 yield user_folder / "globalStorage" / DATABASE
 
     def stamp(self, store: Path) -> str:

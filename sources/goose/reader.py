@@ -10,6 +10,7 @@ from sources.base import FoundSession, Paths, Skipped
 from sources.clients import GOOSE
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
+from sources.kit.files import is_there
 from sources.kit.loose_json import Record, mapping, objects, read_json, string, text_at, value_at
 from sources.kit.reader import DatabaseReader, found_session
 from sources.kit.sqlite_store import ClientDatabase
@@ -37,7 +38,7 @@ class Goose(DatabaseReader):
                 paths.folder("XDG_DATA_HOME", ".local", "share") / "goose" / "sessions",
                 paths.folder("APPDATA", "AppData", "Roaming") / "Block" / "goose" / "data" / "sessions",
             ]
-        yield from (store for folder in folders if (store := folder / "sessions.db").is_file())
+        yield from filter(is_there, (folder / "sessions.db" for folder in folders))
 
     def rows(self, database: ClientDatabase, seen: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
         described = {str(row["id"]): row for row in database.records("SELECT * FROM sessions")}

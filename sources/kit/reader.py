@@ -10,7 +10,7 @@ from registry.domain import Session, storable
 from sources.base import EMPTY, FoundSession, Paths, Skipped, Source
 from sources.client import Client
 from sources.kit import drafts
-from sources.kit.files import File, file_at, files_below, read_document, store_entries, system_reason
+from sources.kit.files import File, file_at, files_below, is_there, read_document, store_entries, system_reason
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record, read_json
 from sources.kit.sqlite_store import ClientDatabase, DamagedDatabase, stamp
@@ -90,7 +90,7 @@ class FileReader(Source):
         """Yield the client's folders that exist and contain sessions."""
         for root in dict.fromkeys(self.roots(paths)):
             matching = (file for pattern in self.patterns for file in files_below(str(root), pattern))
-            if any(folder.is_dir() for folder in self.watched(root)) and (not self.is_rare or any(matching)):
+            if any(map(is_there, self.watched(root))) and (not self.is_rare or any(matching)):
                 yield root
 
     def roots(self, paths: Paths) -> Iterable[Path]:

@@ -11,7 +11,7 @@ from sources.base import FoundSession, Paths
 from sources.clients import ZED
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
-from sources.kit.files import MAX_DOCUMENT_BYTES
+from sources.kit.files import MAX_DOCUMENT_BYTES, is_there
 from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string, text_at, value_at
 from sources.kit.reader import DatabaseReader, found_session
 from sources.kit.sqlite_store import ClientDatabase
@@ -28,7 +28,7 @@ class Zed(DatabaseReader):
 
     def find(self, paths: Paths) -> Iterator[Path]:
         for root in paths.named("CTXR_ZED_DIR") or _roots(paths):
-            if (database := root / "threads" / "threads.db").is_file():
+            if is_there(database := root / "threads" / "threads.db"):
                 yield database
 
     def rows(self, database: ClientDatabase, seen: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,3 +99,30 @@ async def test_names_that_are_not_valid_text_stop_nothing(orchestrator: Orchestr
     ]
     again = await sync(orchestrator, READERS, Paths(empty_home, {}))
     assert [(one.is_complete, one.parsed, one.has_news) for one in again] == [(True, 0, False)] * 2
+
+
+async def test_a_folder_of_another_user_and_a_link_without_target_are_reported(
+    orchestrator: Orchestrator, empty_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = empty_home / ".grok" / "sessions" / "shop" / session_id(1)
+    session.mkdir(parents=True)
+    (session / "updates.jsonl").symlink_to("/mnt/drive/updates.jsonl")
+
+    def guarded(really: Any) -> Any:
+        def call(path: Any, **more: Any) -> Any:
+            if str(path).startswith(f"{empty_home}/.claude/"):
+                raise PermissionError(13, "Permission denied", str(path))
+            return really(path, **more)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for name in ("stat", "scandir"):
+            patch.setattr(os, name, guarded(getattr(os, name)))
+        reports = await sync(orchestrator, READERS, Paths(empty_home, {}))
+    assert [(one.source, one.skipped[0].why.split(".")[-1].strip()) for one in reports] == [
+        *(("claude-code", "permission denied"), ("grok-cli", "no such file or directory")),
+        ("memory-files", "permission denied"),
+    ]
+    reports = await sync(orchestrator, READERS, Paths(empty_home, {}))
+    assert [(one.source, one.new_messages) for one in reports] == [("claude-code", 6), ("grok-cli", 0)]
