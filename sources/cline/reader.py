@@ -221,6 +221,9 @@ class Task(Conversation):
 
     def _add_result(self, text: str) -> None:
         """Append output to the last call's result, because it is written in several messages."""
+        seen = mapping(object_in(text))
+        if "screenshot" in seen:  # in Base64
+            text = "\n".join(filter(None, (string(seen.get("currentUrl")), string(seen.get("logs")), "[screenshot]")))
         last = self.drafts[-1] if self.drafts else None
         if last is None or last.role is not Role.TOOL:
             self.inject(text)

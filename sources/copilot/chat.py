@@ -240,9 +240,16 @@ def _result(part: Record) -> str:
     """Return the displayed result: its details, the terminal's output, or else the completion message."""
     details, data = mapping(part.get("resultDetails")), mapping(part.get("toolSpecificData"))
     output = details.get("output")
-    text = string(output) or "\n".join(filter(None, (string(each.get("value")) for each in objects(output))))
+    text = string(output) or "\n".join(filter(None, map(_output_text, objects(output))))
     shown = (text, mapping(data.get("terminalCommandOutput")).get("text"), data.get("result"), data.get("output"))
     return next(filter(None, map(string, shown)), "") or words_of(part.get("pastTenseMessage"))
+
+
+def _output_text(output: Record) -> str:
+    """Return a part of an output: its text, or the media type of a picture, whose value is Base64."""
+    media_type = string(output.get("mimeType"))
+    is_text = output.get("isText") is not False and not media_type.startswith("image/")
+    return string(output.get("value")) if is_text else f"[{media_type or 'file'}]"
 
 
 def _status(part: Record) -> str:

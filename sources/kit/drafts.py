@@ -172,18 +172,24 @@ def _block_text(block: object) -> str:
     given = mapping(block)
     if isinstance(given.get("text"), str):
         return string(given["text"])
-    name = attachment_name(given)
+    resource = mapping(given.get("resource"))  # of an MCP server
+    if text := string(resource.get("text")):
+        return text
+    name = attachment_name(given) or string(resource.get("uri"))
     return f"[{name}]" if name else content_text(block if isinstance(block, str) else given or None)
 
 
+_MEDIA_KIND = re.compile("(?:input_|local_)?(image|audio|video|document|file)(?:_url|Url)?")
+
+
 def attachment_name(block: Mapping[str, Any]) -> str:
-    """Return the name of an image or document, else its media type; empty if the block is neither."""
-    kind = string(block.get("type")).removeprefix("input_").removeprefix("local_")
-    if kind not in ("image", "document", "file"):
+    """Return the name of an image, a recording or a document, else its media type; empty if the block is none."""
+    kind = _MEDIA_KIND.fullmatch(string(block.get("type")))
+    if kind is None:
         return ""
     source = mapping(block.get("source"))
     names = (block.get(key) for key in ("title", "filename", "name", "path"))
-    return next(filter(None, map(string, chain(names, (source.get("media_type"),)))), kind)
+    return next(filter(None, map(string, chain(names, (source.get("media_type"),)))), kind[1])
 
 
 _WORKTREE = re.compile(r"[\\/]\.(?:claude|codex)[\\/]worktrees(?:[\\/].*)?$", re.DOTALL)
