@@ -23,10 +23,12 @@ from sources.opencode.files import OpenCodeFiles
 from sources.opencode.reader import OpenCode
 from sources.pi.reader import Pi
 from sources.qwen.reader import QwenCode
+from sources.windsurf.reader import Windsurf
 from sources.zed.reader import Zed
 
 READERS: tuple[Source, ...] = (
     *(ClaudeCode(), CursorIde(), CursorAgent(), Codex(), GeminiCli(), Antigravity(), CopilotCli(), CopilotVscode()),
     *(OpenCode(), OpenCode(KILO.source), QwenCode(), GrokCli(), KimiCode(), Droid(), OpenClaw(), Cline(), RooCode()),
-    *(OpenCodeFiles(), OpenClawFiles(), KiloTasks(), Zed(), Continue(), Goose(), Pi(), Aider(), MemoryFiles()),
+    *(OpenCodeFiles(), OpenClawFiles(), KiloTasks(), Zed(), Continue(), Goose(), Pi(), Aider(), Windsurf()),
+    MemoryFiles(),
 )

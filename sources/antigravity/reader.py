@@ -50,6 +50,8 @@ class Antigravity(FileReader):
         for name in ("transcript_full.jsonl", "transcript.jsonl", "overview.txt")
     )
 
+    unreadable = dict.fromkeys(("conversations/*.pb", "conversations/*.db"), "only Antigravity can read it")
+
     def roots(self, paths: Paths) -> Iterable[Path]:
         return paths.named("CTXR_ANTIGRAVITY_DIR") or [paths.home / ".gemini" / folder for folder in _FOLDERS]
 

@@ -80,6 +80,8 @@ class FileReader(Source):
     client: ClassVar[Client]
     patterns: ClassVar[tuple[str, ...]]
     backup_extras: ClassVar[tuple[str, ...]] = ()  # patterns of other files that a backup needs
+    # by pattern: files named like sessions that cannot be read, and why; reported unless another file has the session
+    unreadable: ClassVar[Mapping[str, str]] = {}
     # True for files that most users of the client do not have: only folders with such a file are stores
     is_rare: ClassVar[bool] = False
 
@@ -89,7 +91,8 @@ class FileReader(Source):
     def find(self, paths: Paths) -> Iterator[Path]:
         """Yield the client's folders that exist and contain sessions."""
         for root in dict.fromkeys(self.roots(paths)):
-            matching = (file for pattern in self.patterns for file in files_below(str(root), pattern))
+            patterns = (*self.patterns, *self.unreadable)
+            matching = (file for pattern in patterns for file in files_below(str(root), pattern))
             if any(map(is_there, self.watched(root))) and (not self.is_rare or any(matching)):
                 yield root
 
@@ -104,7 +107,7 @@ class FileReader(Source):
 
     def watched(self, store: Path) -> list[Path]:
         """Return only the folders of sessions, not their siblings with caches, logs and secrets."""
-        literal = (pattern.partition("*")[0].rpartition("/")[0] for pattern in self.patterns)
+        literal = (pattern.partition("*")[0].rpartition("/")[0] for pattern in (*self.patterns, *self.unreadable))
         return [store / folder for folder in dict.fromkeys(literal)]
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
@@ -144,6 +147,11 @@ class FileReader(Source):
                 refused.add(found)
                 yield found
         yield from best.values()
+        known = {file.session_id for file in best.values()}
+        for pattern, why in self.unreadable.items():
+            names = (Path(file.path).stem for file in files_below(str(store), pattern) if isinstance(file, File))
+            if count := sum(name not in known for name in names):
+                yield Skipped(f"{store / pattern} ({count})", why)
 
     def is_better(self, file: SessionFile, than: SessionFile) -> bool:
         """Return True if the session must be read from this file instead of an earlier one with the same key."""

@@ -16,6 +16,7 @@ from registry.domain import Message
 from registry.ingest.own_calls import replace_own_call
 from sources.base import Paths
 from sources.readers import READERS
+from tests.sources.antigravity import antigravity_files as antigravity
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 from tests.sources.gemini import gemini_files
 
@@ -126,3 +127,20 @@ async def test_a_folder_of_another_user_and_a_link_without_target_are_reported(
     ]
     reports = await sync(orchestrator, READERS, Paths(empty_home, {}))
     assert [(one.source, one.new_messages) for one in reports] == [("claude-code", 6), ("grok-cli", 0)]
+
+
+async def test_conversations_that_only_their_client_can_read_are_counted(
+    orchestrator: Orchestrator, empty_home: Path
+) -> None:
+    root = empty_home / ".gemini" / "antigravity"
+    antigravity.write(root, antigravity.working_steps())
+    cascade = empty_home / ".codeium" / "windsurf" / "cascade"
+    for file in (root / "conversations" / antigravity.SESSION, root / "conversations" / "other", cascade / "a"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.with_name(f"{file.name}.pb").write_bytes(b"\x9a\x01")
+    reports = {one.source: one for one in await sync(orchestrator, READERS, Paths(empty_home, {}))}
+    assert reports["antigravity"].new_messages > 0
+    assert [(one.what, one.why) for name in ("antigravity", "windsurf") for one in reports[name].skipped] == [
+        (f"{root}/conversations/*.pb (1)", "only Antigravity can read it"),
+        (f"{cascade}/*.pb (1)", "encrypted by Windsurf"),
+    ]
