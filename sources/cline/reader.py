@@ -151,6 +151,7 @@ _ANSWERED = ("text", "completion_result", "followup", "plan_mode_respond", "act_
 _CALLED = {"tool": "tool", "command": "execute_command", "use_mcp_server": "use_mcp_server"} | dict.fromkeys(
     ("browser_action_launch", "browser_action", "use_subagents", "codebase_search"), ""
 )
+_HAS_CHANGES = "HAS_CHANGES"  # the client's mark at the end of an answer, for a button
 _RESULTS = ("command_output", "mcp_server_response", "browser_action_result", "subtask_result")
 _FAILED = ("error", "diff_error", "rooignore_error", "clineignore_error", "api_req_failed", "mistake_limit_reached")
 _BOOKKEEPING = (
@@ -202,7 +203,7 @@ class Task(Conversation):
 
     def _add_answer(self, text: str) -> None:
         """Add an answer; the text of a question or a plan is in a JSON object."""
-        text = first_text(object_in(text), "question", "response", "context") or text
+        text = (first_text(object_in(text), "question", "response", "context") or text).removesuffix(_HAS_CHANGES)
         if not (self.drafts and self.drafts[-1].role is Role.ASSISTANT and self.drafts[-1].parts == [text]):
             self.say(Role.ASSISTANT, text)  # a completion is repeated as a question
 

@@ -37,7 +37,7 @@ def working_view() -> list[Record]:
         shown("followup", json.dumps({"question": "Shall I mend it?", "options": ["Yes"]}), 9, ask=True),
         shown("user_feedback", "Yes", 10),
         shown("error", "quota", 11),
-        shown("completion_result", "It makes a new list.", 12),
+        shown("completion_result", "It makes a new list.HAS_CHANGES", 12),
         shown("completion_result", "", 13, ask=True),
     ]
 
