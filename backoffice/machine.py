@@ -62,7 +62,8 @@ class Machine:
 
     def _inspect_clients(self, projects: Sequence[str]) -> tuple[list[tuple[str, str]], Sequence[Connection]]:
         paths = Paths(Path.home(), os.environ)
-        found = [(reader.name, str(store)) for reader in READERS for store in stores_of(reader, paths)]
+        reports = [StoreReport.of(reader, store) for reader in READERS for store in stores_of(reader, paths)]
+        found = [(report.source, report.path) for report in reports]
         folders = [folder for folder in map(Path, projects) if folder.is_dir()]
         return found, self._connections.inspect(folders) if self._connections else ()
 

@@ -21,6 +21,7 @@ from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
 
 from orchestrator.state import PartDone
 from orchestrator.sync.sync import stores_of
+from registry.domain import storable
 from registry.errors import InvalidRequest, StorageError
 from sources.base import Paths, Source
 from sources.files_to_back_up import copy_database, files_to_back_up, is_database
@@ -309,7 +310,7 @@ def add_stores(
         report_progress(PartDone(done, len(readers), f"histories of {reader.name}"))
         for store in stores_of(reader, paths):
             folder = f"stores/{reader.name}/{sum(one['source'] == reader.name for one in added)}"
-            about = {"source": reader.name, "path": str(store), "folder": folder}
+            about = {"source": reader.name, "path": storable(str(store)), "folder": folder}
             added.append({**about, **_add_store(writer, reader, store, folder)})
     return added
 
@@ -318,7 +319,8 @@ def _add_store(writer: ArchiveWriter, reader: Source, store: Path, folder: str) 
     files = size = 0
     skipped: list[str] = []
     try:
-        for path, name in files_to_back_up(reader, store):
+        for path, found_name in files_to_back_up(reader, store):
+            name = os.fsencode(found_name).decode(errors="backslashreplace")  # a name that is not UTF-8
             try:
                 size += _add_file(writer, path, f"{folder}/{name}")
                 files += 1
@@ -326,7 +328,7 @@ def _add_store(writer: ArchiveWriter, reader: Source, store: Path, folder: str) 
                 skipped.append(f"{name}: {exc}")
     except OSError as exc:
         skipped.append(f"{store}: {exc}")
-    return {"files": files, "size": size, **({"skipped": skipped} if skipped else {})}
+    return {"files": files, "size": size, **({"skipped": storable(skipped)} if skipped else {})}
 
 
 def _add_file(writer: ArchiveWriter, path: Path, name: str) -> int:

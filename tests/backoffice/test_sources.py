@@ -76,6 +76,16 @@ async def test_a_store_is_listed_before_it_is_read_and_reported_after(
     assert (await http.get("/bo/channels")).json()["total"] == 1
 
 
+async def test_a_folder_with_a_name_in_another_encoding_is_shown(
+    http: httpx.AsyncClient, app: FastAPI, empty_home: Path
+) -> None:
+    history = empty_home / os.fsdecode(b"\xc7\xd1") / ".aider.chat.history.md"
+    history.parent.mkdir()
+    history.write_text("# aider chat started at 2026-11-22 07:11:16\n\n#### Hi  \n\nHello\n", encoding="utf-8")
+    [store] = (await sync_on_page(http, app))["stores"]
+    assert (store["path"], store["seen"]) == (f"{empty_home}/\ufffd\ufffd/.aider.chat.history.md", 1)
+
+
 async def test_a_sync_without_news_updates_the_time_of_the_check(
     http: httpx.AsyncClient, app: FastAPI, claude: Path
 ) -> None:

@@ -111,6 +111,20 @@ def fill_cursor(path: Path) -> None:
         database.execute("INSERT INTO cursorDiskKV VALUES ('composerData:1', '{}')")
 
 
+def test_a_name_in_another_encoding_is_escaped_in_a_backup(ctxr: Ctxr, empty_home: Path) -> None:
+    project = empty_home / os.fsdecode(b"\xc7\xd1")
+    project.mkdir()
+    (project / ".aider.chat.history.md").write_text("# aider chat started at 2026-11-22 07:11:16\n", encoding="utf-8")
+    memory = empty_home / ".claude" / "projects" / "shop" / "memory"
+    memory.mkdir(parents=True)
+    (memory / os.fsdecode(b"\xc7\xd1.md")).write_text("A note.", encoding="utf-8")
+    path = made(ctxr)["path"]
+    restored = ctxr("backup", "restore", path, "--stores", str(empty_home / "restored"))
+    assert restored.exit_code == 0, restored.output
+    files = {file.name for file in (empty_home / "restored").rglob("*") if file.is_file()}
+    assert files == {".aider.chat.history.md", r"\xc7\xd1.md"}
+
+
 def test_a_store_that_its_client_is_writing_is_copied_in_its_committed_state(tmp_path: Path) -> None:
     path = tmp_path / "state.vscdb"
     fill_cursor(path)
