@@ -9,15 +9,15 @@ from registry import domain
 
 Record = dict[str, Any]
 
-_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_UNSTORABLE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
 
 class _Decoder(json.JSONDecoder):
-    """Decodes JSON. Lone surrogates, which clients make by cutting an emoji in half, become U+FFFD."""
+    """Decodes JSON. NUL, and lone surrogates, which clients make by cutting an emoji in half, become U+FFFD."""
 
     def raw_decode(self, s: str, idx: int = 0) -> tuple[Any, int]:
         value, end = super().raw_decode(s, idx)
-        return domain.storable(value) if _ESCAPED_SURROGATE.search(s, idx, end) else value, end
+        return domain.storable(value) if _UNSTORABLE.search(s, idx, end) else value, end
 
 
 DECODER = _Decoder(parse_constant=lambda _: None)  # NaN and Infinity are not valid JSON

@@ -84,6 +84,7 @@ async def test_an_unexpected_error_in_one_store_does_not_stop_others(
     assert (first.new_messages + again.new_messages, again.is_complete) == (5, True)
 
 
+@pytest.mark.both_databases
 async def test_names_that_are_not_valid_text_stop_nothing(orchestrator: Orchestrator, empty_home: Path) -> None:
     korean = Path(os.fsdecode(b"\xc7\xd1\xb1\xdb"))  # a folder made on a system with another encoding
     history = empty_home / korean / ".aider.chat.history.md"
@@ -92,11 +93,12 @@ async def test_names_that_are_not_valid_text_stop_nothing(orchestrator: Orchestr
     talk = Dialogue(session_id(4))
     talk.user("Hello")
     file = write(empty_home / ".claude", talk, stem=str(korean))
-    cut_emoji = json.dumps({"type": "\ud83d", "uuid": "\ud83d"})
-    file.write_bytes(file.read_bytes() + cut_emoji.encode() + b"\n")
+    with file.open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps({"type": "\ud83d", "uuid": "\ud83d"}) + "\n")  # half of an emoji
+        lines.write(json.dumps(talk.records[0] | {"uuid": "a\0"}) + "\n")
     first = await sync(orchestrator, READERS, Paths(empty_home, {}))
     assert [(one.source, one.is_complete, one.new_messages) for one in first] == [
-        *(("claude-code", True, 7), ("aider", True, 2)),
+        *(("claude-code", True, 8), ("aider", True, 2)),
     ]
     again = await sync(orchestrator, READERS, Paths(empty_home, {}))
     assert [(one.is_complete, one.parsed, one.has_news) for one in again] == [(True, 0, False)] * 2
