@@ -31,6 +31,11 @@ def http(http: httpx.AsyncClient) -> httpx.AsyncClient:
     return http
 
 
+async def test_a_day_at_the_end_of_the_calendar_is_refused(http: httpx.AsyncClient) -> None:
+    for day in ("0001-01-01", "9999-12-31", "someday"):
+        assert (await http.get(f"/today?date={day}")).status_code == 400, day
+
+
 async def say(orchestrator: Orchestrator, channel: str, days_ago: int, **meta: Any) -> None:
     at = (now() - timedelta(days=days_ago)).isoformat()
     messages = [{"role": "user", "text": f"About {channel}", "timestamp": at}]

@@ -80,7 +80,7 @@ async def today_page(
     request: Request,
     client: CurrentClient,
     briefing: Annotated[Word | None, Query()] = None,
-    asked: Annotated[date | None, Query(alias="date")] = None,
+    asked: Annotated[date | None, Query(alias="date", gt=date.min, lt=date.max)] = None,
 ) -> HTMLResponse:
     """Show the conversations of a day and its briefing: of the day asked for, else of today."""
     found = await client.view(conversations.latest_briefings, 60)
