@@ -136,7 +136,12 @@ def conversation(tx: ReadTransaction, name: str, wanted: MessageRange, *, has_ou
         "is_deleted": row.deleted,
         "is_pinned": has_pin(tx, row.number),
         "questions": [
-            {"id": one.id, "preview": preview_of(one.text), "timestamp": format_time(one.timestamp)}
+            {
+                "id": one.id,
+                "preview": preview_of(one.text),
+                "timestamp": format_time(one.timestamp),
+                "is_undone": one.superseded is not None,
+            }
             for one in questions
         ],
         "messages": [message_item(message) for message in window.rows],
@@ -164,7 +169,13 @@ def hits_in(tx: ReadTransaction, channel: str, ids: Sequence[str], words: str, m
     rows = {row.number: row for row in [*by_ids(tx, ids), *by_numbers(tx, containing)]}
     found = sorted(rows.values(), key=lambda row: (row.timestamp, row.number))[:most]
     return [
-        {"id": row.id, "role": row.role, "timestamp": format_time(row.timestamp), "text": row.text} for row in found
+        {
+            "id": row.id,
+            "timestamp": format_time(row.timestamp),
+            "text": row.text,
+            "is_undone": "superseded" in row.payload,
+        }
+        for row in found
     ]
 
 

@@ -210,6 +210,25 @@ async def test_a_message_has_its_own_address(http: httpx.AsyncClient) -> None:
     await text_of(http, "/messages/conv_nothing", 404)
 
 
+async def test_an_undone_message_is_marked_wherever_it_is_shown(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    mark = 'aria-label="undone or replaced"'
+    addresses = {
+        "outline": f"/channels/{LONG}?at=latest",
+        "find": f'/channels/{LONG}?q="step 298:"',
+        "list": '/?q="step 298:"',
+        "palette": '/palette?q="step 298:"',
+    }
+    marks = {name: (await text_of(http, address)).count(mark) for name, address in addresses.items()}
+    assert not any(marks.values()), marks
+    [undone] = (await http.get("/bo/conversations", params={"channel": LONG, "q": '"step 298:"'})).json()["items"]
+    assert (await orchestrator.run({"operation": "supersede", "query": {"id": undone["id"]}}))["success"]
+    for name, address in addresses.items():
+        assert mark in await text_of(http, address), name
+    assert "undone or replaced</span>" in await text_of(http, f"/channels/{LONG}?at={undone['id']}")
+
+
 async def test_a_message_shows_its_origin(http: httpx.AsyncClient) -> None:
     first = (await ids_of(http, FIBONACCI))[0]
     facts = await text_of(http, f"/messages/{first}/facts")

@@ -123,6 +123,7 @@ class Hit(NamedTuple):
     message_id: str
     parts: Sequence[Part]
     messages: int | None
+    is_undone: bool
 
 
 def chips(text: str, understood: Mapping[str, Any]) -> list[Chip]:
@@ -163,7 +164,9 @@ def best_hits(found: Mapping[str, Any]) -> dict[str, Hit]:
     """Return for each channel of a search its best message, and how many match."""
     words = found.get("understood", {}).get("words", [])
     return {
-        item["channel"]: Hit(best["id"], marked(best["snippet"], words), item["match_count"])
+        item["channel"]: Hit(
+            best["id"], marked(best["snippet"], words), item["match_count"], bool(best.get("superseded"))
+        )
         for item in found["items"]
         for best in item.get("passages", ())[:1]
     }

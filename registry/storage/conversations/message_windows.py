@@ -74,9 +74,10 @@ def first_questions(tx: ReadTransaction, channels: Sequence[str]) -> dict[str, s
 
 
 def questions_of(tx: ReadTransaction, channel_number: int, *, deleted: bool = False) -> Sequence[Any]:
-    """Return id, beginning and timestamp of the user's messages in order, without text injected by clients."""
+    """Return the user's messages in order, without text injected by clients: id, beginning, timestamp, superseded."""
     # enough text to identify a question
-    columns = conversation.c.id, func.substr(conversation.c.text, 1, 500).label("text"), conversation.c.timestamp
+    beginning, superseded = func.substr(conversation.c.text, 1, 500), conversation.c.payload["superseded"].as_string()
+    columns = conversation.c.id, beginning.label("text"), conversation.c.timestamp, superseded.label("superseded")
     conditions = conversation.c.role == Role.USER, conversation.c.deleted.is_(deleted)
     query = select(*columns).where(conversation.c.channel_number == channel_number, *conditions)
     query = query.where(conversation.c.payload["injected"].as_string().is_(None))
