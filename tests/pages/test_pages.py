@@ -210,6 +210,14 @@ async def test_a_message_has_its_own_address(http: httpx.AsyncClient) -> None:
     await text_of(http, "/messages/conv_nothing", 404)
 
 
+async def test_a_found_row_shows_its_passage_in_place_of_tags(http: httpx.AsyncClient) -> None:
+    row = re.compile(rf'data-id="{FIBONACCI}".*?</article>', re.DOTALL)
+    [listed], [found] = [row.findall(await text_of(http, address)) for address in ("/", "/?q=메모이제이션")]
+    assert "#성능" in listed
+    assert "#성능" not in found
+    assert "<mark>메모이제이션</mark>" in found
+
+
 async def test_an_undone_message_is_marked_wherever_it_is_shown(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
