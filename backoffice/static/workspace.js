@@ -55,6 +55,9 @@ function showPlace(id) {
   outline.scrollTop = currentQuestion.offsetTop - outline.offsetTop - 60;
 }
 
+// On narrow screens the outline is hidden until it is opened.
+document.addEventListener("toggle", (event) => event.target.id === "margin" && showPlace(currentQuestion?.dataset.question), true);
+
 // --- Open an item of a list next to it, without reloading the list.
 
 let shownPage = location.pathname + location.search;
@@ -73,6 +76,7 @@ async function openBeside(address, isNew = true) {
   document.title = page.title;
   document.querySelector("main h1.visually-hidden")?.remove(); // the opened page has its own heading
   document.body.dataset.pane = "detail";
+  document.querySelector(".skip").href = "#detail";
   all(".list [data-main][aria-current]").forEach((link) => link.removeAttribute("aria-current"));
   htmx.process(detail);
   prepare();

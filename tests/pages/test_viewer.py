@@ -146,6 +146,7 @@ async def test_a_long_conversation_is_scrolled_from_end_to_end(server_to_read: s
 
 
 async def test_the_outline_shows_nearby_questions_and_the_present_one(server_to_read: str, page: Page) -> None:
+    await page.set_viewport_size({"width": 1440, "height": 800})
     await page.goto(f"{server_to_read}/channels/{LONG}")
     questions, current = page.locator("[data-question]"), page.locator("[data-question][aria-current]")
     await expect(questions).to_have_count(100)  # of 150
@@ -158,6 +159,42 @@ async def test_the_outline_shows_nearby_questions_and_the_present_one(server_to_
     await page.locator(".outline nav").evaluate("(outline) => outline.scrollTo(0, 0)")
     await questions.filter(has_text="step 4:").click()
     await expect(page.locator(".message:target")).to_contain_text("step 4:")
+
+
+async def test_the_outline_opens_over_a_narrow_page_at_the_present_question(server_to_read: str, page: Page) -> None:
+    await page.set_viewport_size({"width": 390, "height": 844})
+    await page.goto(f"{server_to_read}/channels/{LONG}?at=latest#end")
+    await expect(page.locator(".message", has_text="step 299")).to_be_in_viewport()
+    outline = page.locator("section.outline")
+    await expect(outline).to_be_hidden()
+    await page.get_by_role("button", name="Outline").click()
+    await expect(page.locator("[data-question][aria-current]")).to_be_in_viewport()
+    await page.keyboard.press("Escape")
+    await expect(outline).to_be_hidden()
+    await page.get_by_role("button", name="Outline").click()
+    await page.locator("[data-question]", has_text="step 290:").click()
+    await expect(page.locator(".message:target")).to_contain_text("step 290:")
+    await expect(outline).to_be_hidden()
+
+
+async def test_the_keyboard_passes_the_list_and_the_year_and_is_never_covered(server_to_read: str, page: Page) -> None:
+    focused = "document.activeElement.matches('%s, %s *')"
+    await page.goto(f"{server_to_read}/channels/{LOGIN}")
+    await expect(page.locator("#beside")).to_be_attached()
+    for key in ("Tab", "Enter", "Tab"):
+        await page.keyboard.press(key)
+    assert await page.evaluate(focused % ("#detail", "#detail")), "the first link leads past the list"
+    await page.goto(f"{server_to_read}/insights?last=all")
+    await page.locator(".year").focus()
+    await page.keyboard.press("Tab")
+    assert not await page.evaluate(focused % (".year", ".year")), "hundreds of days are no stops"
+    await page.set_viewport_size({"width": 390, "height": 844})
+    await page.goto(server_to_read)
+    for _ in range(30):
+        await page.keyboard.press("j")
+    ends = [await page.locator(one).bounding_box() for one in ("[data-main]:focus", ".rail")]
+    assert ends[0] and ends[1]
+    assert ends[0]["y"] + ends[0]["height"] <= ends[1]["y"], "the bar at the bottom covers no focused row"
 
 
 async def scroll_to(page: Page, key: str, message: Locator) -> None:
