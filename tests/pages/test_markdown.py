@@ -108,6 +108,7 @@ def test_markdown_is_rendered() -> None:
     html = html_of("# Title\n\nfirst\nsecond **bold** `code` ~~gone~~\n\n3. three\n\n| a |\n|---|\n| b |")
     assert "<h3>Title</h3>" in html, "below the headings of the page"
     assert "first<br>" in html, "line breaks are kept"
+    assert '<table tabindex="0">' in html, "the keyboard scrolls a wide one"
     for part in ("<strong>bold</strong>", "<code>code</code>", "<s>gone</s>", '<ol start="3">', "<td>b</td>"):
         assert part in html
 

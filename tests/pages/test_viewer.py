@@ -193,7 +193,8 @@ async def test_the_keyboard_passes_the_list_and_the_year_and_is_never_covered(se
     for _ in range(30):
         await page.keyboard.press("j")
     ends = [await page.locator(one).bounding_box() for one in ("[data-main]:focus", ".rail")]
-    assert ends[0] and ends[1]
+    assert ends[0]
+    assert ends[1]
     assert ends[0]["y"] + ends[0]["height"] <= ends[1]["y"], "the bar at the bottom covers no focused row"
 
 
@@ -237,6 +238,9 @@ async def test_a_message_is_deleted_and_restored_without_scripts(server: str, br
     context = await browser.new_context(java_script_enabled=False)
     page = await context.new_page()
     await page.goto(f"{server}/channels/{LOGIN}")
+    await expect(page.get_by_role("link", name="Latest")).to_be_visible()
+    for useless in ("Copy as context", "Unfold all", "Light or dark"):
+        await expect(page.get_by_role("button", name=useless)).to_be_hidden()
     await page.locator(".about > summary").nth(1).click()
     await page.locator("text=Delete message").nth(1).click()
     await expect(page.locator("#detail > h2")).to_have_text("Deleted messages")

@@ -44,7 +44,7 @@ _TAGS = {
 _CLEANER = nh3.Cleaner(
     tags=_TAGS,
     clean_content_tags={"script", "style"},
-    attributes={"*": set(), "a": {"href"}, "ol": {"start"}, "pre": {"tabindex"}},
+    attributes={"*": set(), "a": {"href"}, "ol": {"start"}, "pre": {"tabindex"}, "table": {"tabindex"}},
     allowed_classes={
         "span": {*_CLASSES, "written-in", _STORED},
         "div": {"code"},
@@ -143,6 +143,13 @@ def _lower_headings(state: Any) -> None:
             token.tag = f"h{min(int(token.tag[1:]) + 2, 6)}"
 
 
+def _let_tables_scroll(state: Any) -> None:
+    """Let a table have the focus: the keyboard scrolls one that is too wide."""
+    for token in state.tokens:
+        if token.type == "table_open":
+            token.attrs["tabindex"] = "0"
+
+
 def _mark_alignment(state: Any) -> None:
     """Mark a cell's alignment by a class; style attributes are removed."""
     for token in state.tokens:
@@ -203,7 +210,7 @@ def _tex(_renderer: object, tokens: Sequence[Token], index: int, _options: objec
 
 def _renderer() -> MarkdownIt:
     markdown = MarkdownIt("commonmark", {"html": False, "breaks": True}).enable(["table", "strikethrough"])
-    for rule in (_lower_headings, _mark_alignment, _add_checkboxes, _link_addresses):
+    for rule in (_lower_headings, _let_tables_scroll, _mark_alignment, _add_checkboxes, _link_addresses):
         markdown.core.ruler.push(rule.__name__, rule)
     markdown.inline.ruler.before("escape", "tex", _keep_tex)
     markdown.add_render_rule("tex", _tex)
