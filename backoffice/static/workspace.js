@@ -61,6 +61,10 @@ document.addEventListener("toggle", (event) => event.target.id === "margin" && s
 // --- Open an item of a list next to it, without reloading the list.
 
 let shownPage = location.pathname + location.search;
+const listHeading = document.querySelector(".split > h1.visually-hidden");
+let shownList = null; // the address of the list, if its items were opened next to it
+
+const isItem = () => /^\/(channels|flow)\/./.test(location.pathname);
 
 const isWide = () => matchMedia("(min-width: 901px)").matches;
 
@@ -70,14 +74,17 @@ async function openBeside(address, isNew = true) {
   const detail = page?.getElementById("detail");
   if (!detail) return location.assign(address);
   const { pathname, search, hash } = new URL(address, location.href);
+  if (isNew && !isItem()) shownList = location.pathname + location.search;
   if (isNew) history.pushState(null, "", pathname + search);
   shownPage = pathname + search;
   document.getElementById("detail").replaceWith(document.adoptNode(detail));
   document.title = page.title;
-  document.querySelector("main h1.visually-hidden")?.remove(); // the opened page has its own heading
-  document.body.dataset.pane = "detail";
-  document.querySelector(".skip").href = "#detail";
+  if (detail.querySelector("h1")) listHeading?.remove(); // the opened page has its own heading
+  else if (listHeading) document.querySelector(".split").prepend(listHeading);
+  document.body.dataset.pane = page.body.dataset.pane;
+  document.querySelector(".skip").href = page.querySelector(".skip").hash;
   all(".list [data-main][aria-current]").forEach((link) => link.removeAttribute("aria-current"));
+  all(".list [data-main]").find((link) => link.pathname === pathname)?.setAttribute("aria-current", "true");
   htmx.process(detail);
   prepare();
   if (hash && isNew) location.replace(hash); // a jump, so that the target is marked
@@ -91,14 +98,20 @@ document.addEventListener("click", (event) => {
   const isPlain = event.button === 0 && !(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey);
   if (!link || !isPlain || !isWide() || event.defaultPrevented || !document.getElementById("detail")) return;
   event.preventDefault();
-  openBeside(link.href).then(() => link.setAttribute("aria-current", "true"));
+  openBeside(link.href);
 });
 
 addEventListener("popstate", () => {
-  if (location.pathname + location.search === shownPage) return; // a jump within the page
-  if (/^\/(channels|flow)\/./.test(location.pathname) && document.getElementById("detail")) openBeside(location.href, false);
+  const here = location.pathname + location.search;
+  if (here === shownPage) return; // a jump within the page
+  if ((isItem() || here === shownList) && document.getElementById("detail")) openBeside(location.href, false);
   else location.reload();
 });
+
+document.addEventListener("htmx:before:history:restore", (event) => event.preventDefault()); // it would replace the list
+
+// Return to the list as it was left.
+addEventListener("pagehide", () => sessionStorage.setItem(location.pathname, location.search));
 
 // --- Selected rows, and the filters recognised in a search.
 

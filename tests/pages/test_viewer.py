@@ -40,6 +40,32 @@ async def test_the_list_loads_more_while_scrolling(server_to_read: str, page: Pa
     await expect(page.locator(".more")).to_have_count(0)
 
 
+async def test_back_returns_to_the_list_as_it_was_left(server_to_read: str, page: Page) -> None:
+    await page.goto(server_to_read)
+    await page.fill("[data-search]", "vectors")
+    await page.wait_for_url("**/?q=vectors*")
+    rows, current = page.locator("#rows [data-main]"), page.locator("#rows [aria-current]")
+    titles = await rows.locator(".title").all_inner_texts()
+    for row in (20, 22):
+        await rows.nth(row).click()
+        await expect(page.locator("#detail h1")).to_have_text(titles[row])
+        await expect(page.locator("#beside")).to_be_attached()
+    scrolled = await page.locator(".scroll").evaluate("(list) => list.scrollTop")
+    assert scrolled > 0
+    await page.go_back()
+    await expect(page.locator("#detail h1")).to_have_text(titles[20])
+    await expect(current).to_contain_text(titles[20])
+    await page.go_back()
+    await expect(page.locator("#overview")).to_be_visible()
+    await expect(current).to_have_count(0)
+    assert await page.input_value("[data-search]") == "vectors"
+    assert await page.locator(".scroll").evaluate("(list) => list.scrollTop") == scrolled
+    await page.set_viewport_size({"width": 390, "height": 844})
+    await rows.nth(20).click()
+    await page.click(".back")
+    await page.wait_for_url("**/?q=vectors*")
+
+
 async def test_a_conversation_is_opened_and_read_by_keys(server_to_read: str, page: Page) -> None:
     await page.goto(server_to_read)
     await page.keyboard.press("j")
