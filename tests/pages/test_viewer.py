@@ -110,8 +110,8 @@ async def test_the_prompt_for_another_ai_is_copied(server_to_read: str, page: Pa
     prompt = await copied(page, shown[:40])
     for part in ("`extract`", f'{{"channel": "{LOGIN}", "query": {{"limit": 50}}}}'):
         assert part in prompt
-    boxes = [await page.locator(f"text=Open {client}").bounding_box() for client in ("Cursor", "Claude Desktop")]
-    cursor, claude = (box for box in boxes if box)
+    boxes = "(links) => links.map((link) => link.getBoundingClientRect().toJSON())"  # at once: the labels change
+    cursor, claude, *_ = await page.locator(".panel[open] a.button").evaluate_all(boxes)
     assert claude["x"] >= cursor["x"] + cursor["width"] + 4 or claude["y"] >= cursor["y"] + cursor["height"]
     link = await page.get_attribute("text=Open Cursor", "href") or ""
     assert link.startswith("cursor://anysphere.cursor-deeplink/prompt?text=")
