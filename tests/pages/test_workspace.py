@@ -35,6 +35,22 @@ def test_every_icon_is_in_the_sprite_and_every_vendored_file_has_its_licence() -
         assert (folder / licence).stat().st_size > 300
 
 
+async def test_large_text_is_not_cut(server_to_read: str, page: Page) -> None:
+    client = await page.context.new_cdp_session(page)
+    await client.send("Page.enable")
+    await client.send("Page.setFontSizes", {"fontSizes": {"standard": 32}})
+    for width in (1440, 390):
+        await page.set_viewport_size({"width": width, "height": 844})
+        await page.goto(f"{server_to_read}/?q=cache")
+        lines = await page.locator("#rows [data-main]").first.evaluate(
+            "(row) => [...row.children, row].map((one) => one.getBoundingClientRect().height)"
+        )
+        assert lines[0] > 32
+        assert lines[0] + lines[1] <= lines[2], "a row grows with its text"
+        await page.locator(".rooms a").last.click()
+        await page.wait_for_url("**/settings")
+
+
 async def test_old_addresses_lead_to_the_new_pages(http: httpx.AsyncClient) -> None:
     cases: list[tuple[str, str]] = [
         ("/flow/statistics", "/insights"),
