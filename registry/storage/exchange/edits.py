@@ -96,8 +96,9 @@ def _record_of_messages(tx: WriteTransaction, rows: Sequence[MessageRow], field:
         return
     lock_edits(tx)
     numbers = [row.number for row in rows]
-    tx.execute(delete(edit).where(is_one_of(edit.c.message_number, numbers), edit.c.field == field))
-    values = {"field": field, "value": value, "done_at": now()}
+    of_messages = delete(edit).where(is_one_of(edit.c.message_number, numbers), edit.c.field == field)
+    old = tx.execute(of_messages.returning(edit.c.done_at)).scalars()
+    values = {"field": field, "value": value, "done_at": max([now(), *(done_at + _STEP for done_at in old)])}
     targets = [{"channel_number": row.channel_number, "message_number": row.number} for row in rows]
     tx.execute(insert(edit), [values | target for target in targets])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from orchestrator.remote.background_exchange import keep_exchanging
 from orchestrator.remote.client import RemoteRegistry
 from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import sync
+from registry.domain import now
 from registry.settings import Settings
+from registry.storage.exchange import edits
 from registry.storage.exchange.remote import exchange_counts
 from sources.base import Paths
 from sources.readers import READERS
@@ -51,8 +54,9 @@ async def test_an_answer_sent_half_written_is_whole_on_all_machines(
     assert [path for path in one.line.requests[before:] if path.startswith("POST")] == []
 
 
+@pytest.mark.parametrize("ahead", [timedelta(0), timedelta(days=1)], ids=["clock-right", "clock-a-day-ahead"])
 async def test_a_turn_that_was_undone_after_it_was_sent_is_marked_on_all_machines(
-    laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path
+    laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ahead: timedelta
 ) -> None:
     one, two = laptops
     talk = Dialogue(session_id(1))
@@ -64,7 +68,10 @@ async def test_a_turn_that_was_undone_after_it_was_sent_is_marked_on_all_machine
     again.user("Keep it, please.")
     for records, undone in ((asked, []), (again.records, ["Delete it, please."]), (asked, [])):
         write(tmp_path / "account" / ".claude", Dialogue(session_id(1), records=records))
-        await sync(one.orchestrator, READERS, Paths(tmp_path / "account", {}))
+        with monkeypatch.context() as patch:
+            if undone:
+                patch.setattr(edits, "now", lambda: now() + ahead)
+            await sync(one.orchestrator, READERS, Paths(tmp_path / "account", {}))
         await one.push()
         await two.pull()
         for machine in (one.orchestrator, elsewhere, two.orchestrator):
