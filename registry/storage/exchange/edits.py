@@ -156,7 +156,7 @@ def resolve_nickname_conflict(tx: WriteTransaction, nickname: str, row: ChannelR
         given_at = tx.execute(given).scalar()
         if given_at and given_at >= done_at:
             return None
-        record_edits(tx, other, {NICKNAME: None}, None)
+        record_edits(tx, other, {NICKNAME: None}, done_at)
         tx.execute(update(channel).where(channel.c.number == other).values(nickname=None))
     return nickname
 

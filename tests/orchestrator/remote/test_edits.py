@@ -92,6 +92,19 @@ async def test_a_title_given_later_stays_when_a_machine_that_does_not_know_it_se
         assert await names(orchestrator) == [("Late", None, [])]
 
 
+async def test_a_channel_that_gave_its_nickname_away_keeps_its_next_one(both: Laptops, elsewhere: Orchestrator) -> None:
+    one, two = both
+    await name(one, "basket", nickname="shop")
+    await exchange(one, two)
+    await two.log("phone", "Why is the phone silent?", "It is muted.")
+    for channel, nickname in (("basket", "old shop"), ("phone", "shop"), ("basket", "first shop")):
+        await name(two, channel, nickname=nickname)
+    await exchange(two, one)
+    for machine in (elsewhere, one.orchestrator, two.orchestrator):
+        sessions = (await ask(machine, "list"))["sessions"]
+        assert {one["channel"]: one["nickname"] for one in sessions} == {"basket": "first shop", "phone": "shop"}
+
+
 @pytest.mark.both_databases
 async def test_of_two_channels_with_one_nickname_the_later_has_it(laptops: Laptops, elsewhere: Orchestrator) -> None:
     one, two = laptops
