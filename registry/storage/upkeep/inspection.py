@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, TextClause, func, select, text
+from sqlalchemy import Connection, Row, Select, TextClause, func, inspect, select, text
 
 from registry.domain import Role, digest_of
 from registry.errors import InvalidRequest, StorageError
@@ -43,11 +43,15 @@ class Inspection:
 
 def inspect_database(url: str) -> Inspection:
     """Inspect the database at `url` without creating or migrating it; StorageError if it cannot be reached."""
-    file = url.removeprefix("sqlite:///")
-    if file != url and not Path(file).exists():
+    if _is_file_missing(url):
         return Inspection(f"SQLite {sqlite3.sqlite_version}")
     with storage_errors("open"), open_engine(url) as engine, engine.connect() as connection:
         return _inspect(connection)
+
+
+def _is_file_missing(url: str) -> bool:
+    file = url.removeprefix("sqlite:///")
+    return file != url and not Path(file).exists()
 
 
 def replication_lag(url: str, read_url: str) -> int:
@@ -108,9 +112,11 @@ _STRAY = """
 
 
 def damage_of(url: str) -> list[str]:
-    """Check the whole registry, read-only; return one line for each kind of damage."""
+    """Check the whole registry, read-only; return one line for each kind of damage. Without tables there is none."""
+    if _is_file_missing(url):  # opening it would create it
+        return []
     with open_engine(url) as engine, engine.connect() as connection:
-        return list(_damage(connection))
+        return list(_damage(connection)) if inspect(connection).get_table_names() else []
 
 
 async def is_sound(database: Database) -> bool:

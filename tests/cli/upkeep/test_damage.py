@@ -51,6 +51,16 @@ def test_an_undamaged_registry_passes_the_check_also_after_messages_were_forgott
     assert SOUND in output_of(ctxr("doctor", "--deep"))
 
 
+@pytest.mark.parametrize("exists", [False, True], ids=["no-file", "killed-before-its-tables"])
+def test_a_registry_without_tables_yet_is_not_damaged(ctxr: Ctxr, empty_home: Path, exists: bool) -> None:
+    file = empty_home / "ctxr" / "registry.db"
+    file.unlink()
+    if exists:
+        file.touch()
+    done = ctxr("doctor", "--deep")
+    assert (done.exit_code, SOUND in output_of(done), file.exists()) == (0, True, exists)
+
+
 def test_a_changed_letter_in_a_message_is_found(ctxr: Ctxr, registry: Path) -> None:
     flip_bits(registry, registry.read_bytes().index(b"lose item 7 of 1") + 2)
     done = ctxr("doctor", "--deep")
