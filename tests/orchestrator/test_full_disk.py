@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Never
 
 import pytest
 from sqlalchemy import event
 
 from orchestrator.service import Orchestrator
+from registry.errors import StorageError
 from registry.registry import Registry
+from registry.storage.database import Database
 
 pytestmark = pytest.mark.anyio
 
@@ -79,3 +81,16 @@ async def test_an_answer_that_could_not_be_noted_names_no_next_page(orchestrator
         answer = await orchestrator.run(asked)
     assert answer["messages"]
     assert "next_cursor" not in answer["metadata"]
+
+
+async def test_forgetting_succeeds_although_the_file_cannot_be_rewritten(
+    orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def refuse(_database: Database, statements: Sequence[str]) -> Never:
+        raise StorageError("Could not maintain the registry.", f"OperationalError: disk full: {statements[0]}")
+
+    monkeypatch.setattr(Database, "maintain", refuse)
+    done = await orchestrator.run({"operation": "delete", "channel": "c", "query": {"soft": False}})
+    assert done["success"], done
+    assert done["receipt"]["messages"] == 1
+    assert "Unused parts of the registry's files may still contain deleted text" in caplog.text

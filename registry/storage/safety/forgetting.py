@@ -289,14 +289,30 @@ async def wipe(database: Database) -> None:
 
     SQLite's secure_delete leaves copies of rows that moved between pages, so the file is rewritten: 12 s per GB.
     """
-    if database.dialect == "postgresql":
-        await database.maintain(_VACUUM)
-        return
+    failure = None
+    for step in (_vacuum_tables,) if database.dialect == "postgresql" else (_merge_index, _rewrite_file, _empty_log):
+        try:
+            await step(database)
+        except StorageError as exc:  # rewriting needs free space of the file's size; the deletion itself is committed
+            failure = exc
+    if failure:
+        left = "Unused parts of the registry's files may still contain deleted text: %s %s"
+        logger.warning(left, failure.message, failure.details)
+
+
+async def _vacuum_tables(database: Database) -> None:
+    await database.maintain(_VACUUM)
+
+
+async def _merge_index(database: Database) -> None:
     await database.write(lambda tx: tx.exec_driver_sql("INSERT INTO message_index(message_index) VALUES ('optimize')"))
-    try:
-        await database.maintain(("VACUUM",))
-    except StorageError as exc:  # VACUUM needs free space of the file's size
-        logger.warning("The messages are forgotten, but unused parts of the file may still contain their text: %s", exc)
+
+
+async def _rewrite_file(database: Database) -> None:
+    await database.maintain(("VACUUM",))
+
+
+async def _empty_log(database: Database) -> None:
     for _ in range(5):
         [(busy, *_rest)] = await database.maintain(("PRAGMA wal_checkpoint(TRUNCATE)",))
         if not busy:
