@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shutil import disk_usage
 from typing import Any
 from urllib.parse import unquote
 from weakref import WeakSet
@@ -27,6 +28,7 @@ KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count"
 """TCP settings to detect a dead server in half a minute instead of 15; the address may override them."""
 WRITER_REVISION = int(HEAD)  # set in each transaction; triggers refuse writers that are too old for the tables
 PAGE_BYTES = 1024  # of a new SQLite file: a logged message changes some 40 pages, and SQLite writes whole ones
+LOG_INDEX_BYTES = 32 * 1024  # smallest size of an SQLite `-shm` file
 READERS = 4  # threads, each with a connection
 WRITERS = {"sqlite": 1, "postgresql": 8}  # one thread in a queue is faster and fairer than many at SQLite's lock
 
@@ -167,7 +169,16 @@ def _sqlite_engine(url: str) -> Engine:
 
 def is_read_only(file: Path) -> bool:
     """Return True if the registry's file, or the folder with its write-ahead log, can be read but not written."""
-    return file.is_file() and not (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK))
+    if not file.is_file():
+        return False
+    return not (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)) or _is_disk_full(file)
+
+
+def _is_disk_full(file: Path) -> bool:
+    """Return True if there is neither the log's index, which every connection needs, nor room for it."""
+    index = Path(f"{file}-shm")
+    has_index = index.is_file() and index.stat().st_size >= LOG_INDEX_BYTES
+    return not has_index and disk_usage(file.parent).free < 2 * LOG_INDEX_BYTES
 
 
 def _read_only_engine(file: Path) -> Engine:

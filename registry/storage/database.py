@@ -280,7 +280,8 @@ class Database:
         if self.is_read_only:
             raise StorageError(
                 "The registry is read only.",
-                f"{self._file} or its folder cannot be written by this user; what is stored can be read",
+                f"{self._file} or its folder cannot be written by this user, or the disk is full;"
+                " what is stored can be read",
             )
 
     def seen_by(self, access: Access | None) -> Self:

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -53,6 +54,16 @@ def test_a_read_only_registry_lists_shows_searches_and_extracts(
     assert "No secrets" in read_only("scan").output
     assert "The registry is read only" in caplog.text
     assert {file.name: file.read_bytes() for file in (empty_home / "ctxr").glob("registry.db*")} == before
+
+
+def test_on_a_full_disk_commands_that_read_work(ctxr: Ctxr, empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ctxr("log", "-", given=FIBONACCI)
+    monkeypatch.setattr(connections, "disk_usage", lambda _: SimpleNamespace(free=0))
+    assert len(json_of(ctxr("list", "--json"))["sessions"]) == 1
+    assert len(json_of(ctxr("extract", "피보나치", "--json"))["messages"]) == 2
+    refused = ctxr("log", "-", given=FIBONACCI)
+    assert (refused.exit_code, "or the disk is full" in refused.stderr) == (1, True)
+    assert [file.name for file in (empty_home / "ctxr").glob("registry.db*")] == ["registry.db"]
 
 
 def test_a_command_that_writes_says_why_it_cannot(read_only: Ctxr) -> None:
