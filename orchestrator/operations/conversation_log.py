@@ -19,6 +19,7 @@ from registry.domain import Message, Role, Session, format_time, now
 from registry.errors import InvalidRequest
 from registry.ingest.from_hook import ingest_from_hook
 from registry.ingest.from_tool import ingest_from_tool
+from registry.ingest.intake import restore_original_time
 from registry.ingest.save import Saved
 from registry.ingest.stored_messages import STORED_ID
 from registry.ingest.unnamed_chat import find_unnamed_chat
@@ -189,7 +190,8 @@ def _ingest_pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> di
     if own and find_channel(tx, name) is None and not copied_channels(tx, [own.number]):
         add_alias(tx, name, own.number)
     edit = Edit("", None, now(), (name,), request.source, request.metadata.model_dump().get("session_id"))
-    messages = {there: _to_message(sent) for there, sent in zip(request.ids, request.messages, strict=True)}
+    sent = [restore_original_time(_to_message(message), now()) for message in request.messages]
+    messages = dict(zip(request.ids, sent, strict=True))
     new = note_here(tx, request.url, next(iter(matching_channels(tx, edit)), None), messages)
     if not new:
         return _log_result(run, name, Saved([], 0, now(), 0), 0)

@@ -9,11 +9,12 @@ Forgotten conversations are refused when they are sent again, under any name.
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from registry.domain import EARLIEST, IDENTITY, Message, Role, Session, format_time, now
+from registry.domain import EARLIEST, IDENTITY, Message, Role, Session, format_time, now, parse_time
 from registry.ingest.same_conversation import MAX_WIDTH, MIN_SHARED, MIN_WEIGHT, MIN_WEIGHT_ALONE, MIN_WIDTH, width_of
 from registry.storage.database import WriteTransaction
 from registry.storage.safety.derived import as_text
@@ -181,8 +182,7 @@ MAX_CLOCK_LEAD = timedelta(days=1)  # tolerated lead of a message's time, for wr
 
 def replace_impossible_times(messages: Sequence[Message], received_at: datetime) -> Sequence[Message]:
     """Replace impossible times by the previous message's time; store the original as `said_at`."""
-    latest = received_at + MAX_CLOCK_LEAD
-    is_sound = [message.timestamp is None or EARLIEST <= message.timestamp <= latest for message in messages]
+    is_sound = [message.timestamp is None or _is_possible(message.timestamp, received_at) for message in messages]
     if all(is_sound):
         return messages
     pairs = list(zip(messages, is_sound, strict=True))
@@ -196,6 +196,20 @@ def replace_impossible_times(messages: Sequence[Message], received_at: datetime)
             given = format_time(message.timestamp) if message.timestamp else None
             done.append(replace(message, timestamp=before, more={**message.more, "time": "inferred", "said_at": given}))
     return done
+
+
+def restore_original_time(message: Message, received_at: datetime) -> Message:
+    """Undo `replace_impossible_times` of another registry, whose clock was behind, if the time is possible here."""
+    given = message.more.get("said_at")
+    with suppress(ValueError):
+        if isinstance(given, str) and _is_possible(said_at := parse_time(given), received_at):
+            more = {name: value for name, value in message.more.items() if name not in ("time", "said_at")}
+            return replace(message, timestamp=said_at, more=more)
+    return message
+
+
+def _is_possible(moment: datetime, received_at: datetime) -> bool:
+    return EARLIEST <= moment <= received_at + MAX_CLOCK_LEAD
 
 
 FORGOTTEN = "it was forgotten"

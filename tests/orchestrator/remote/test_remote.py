@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import random
 import shutil
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,9 @@ from orchestrator.remote.client import RemoteRegistry, Unreachable
 from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import sync
 from orchestrator.views.conversations import rail
+from registry.domain import now
 from registry.errors import StorageError
+from registry.ingest import intake
 from registry.ingest.intake import StorageRules
 from registry.settings import Settings
 from registry.storage.exchange.remote import exchange_counts
@@ -363,3 +366,37 @@ async def test_messages_stored_unmasked_are_sent_masked_and_stored_once(
     assert texts[0].startswith("Log in. password: [secret:password:")
     assert texts[1:] == ["Done."]
     assert await texts_by_channel(two.orchestrator) == {"login": texts}
+
+
+async def test_a_server_whose_clock_is_days_behind_neither_doubles_messages_nor_changes_their_times(
+    laptops: Laptops, elsewhere: Orchestrator, line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle = line.handle_async_request
+
+    async def days_behind(request: httpx.Request) -> httpx.Response:
+        with monkeypatch.context() as patch:
+            patch.setattr(intake, "now", lambda: now() - timedelta(days=3))
+            return await handle(request)
+
+    monkeypatch.setattr(line, "handle_async_request", days_behind)
+    one, two = laptops
+    talk = Dialogue(session_id(1), at=now() - timedelta(hours=1))
+    texts = []
+    for turn in range(4):
+        talk.user(f"Question {turn}?")
+        talk.says(f"Answer {turn}.", f"m{turn}")
+        texts += [f"Question {turn}?", f"Answer {turn}."]
+        write(tmp_path / ".claude", talk)
+        if turn:  # the first turn comes from the other laptop only
+            await sync(two.orchestrator, READERS, Paths(tmp_path, {}))
+        await sync(one.orchestrator, READERS, Paths(tmp_path, {}))
+        for laptop in (one, two, one):
+            await laptop.exchange()
+    for machine in (elsewhere, one.orchestrator, two.orchestrator):
+        assert list((await texts_by_channel(machine)).values()) == [texts]
+    [channel] = await texts_by_channel(one.orchestrator)
+    times = [
+        [row["timestamp"] for row in await laptop.orchestrator.registry.get_conversations(channel)]
+        for laptop in laptops
+    ]
+    assert times[0] == times[1]
