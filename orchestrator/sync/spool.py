@@ -178,9 +178,14 @@ def share_masking(home: str, key: bytes, unmasked: Sequence[str]) -> None:
 def replace_private_file(path: str, text: str) -> None:
     """Replace a file that only this user can read, atomically. Raises OSError."""
     draft = f"{path}.{os.getpid()}"
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
-        file.write(text)
-    os.replace(draft, path)
+    try:
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
+            file.write(text)
+        os.replace(draft, path)
+    except OSError:  # on a full disk
+        if os.path.exists(draft):
+            os.remove(draft)
+        raise
 
 
 def without_secrets(home: str, payload: Mapping[str, Any]) -> dict[str, Any]:

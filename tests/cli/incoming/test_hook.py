@@ -1,5 +1,6 @@
 """Test `ctxr hook`: its answers to clients, its events, and that it never delays a chat."""
 
+import errno
 import importlib.util
 import json
 import os
@@ -234,6 +235,17 @@ def test_a_broken_cache_of_the_shared_rules_is_replaced_and_hides_no_secret(empt
     assert planted_in(spooled(empty_home)[0]["payload"]["prompt"]) == []
     share_masking(str(empty_home / "ctxr"), b"key", [])
     assert json.loads((empty_home / "ctxr" / "masking.json").read_text())["words"]
+
+
+def test_a_full_disk_leaves_no_half_of_the_shared_rules(
+    ctxr: Ctxr, empty_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_draft: str, path: str) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", path)
+
+    monkeypatch.setattr(os, "replace", refuse)
+    assert ctxr("list").exit_code == 0
+    assert not list((empty_home / "ctxr").glob("masking.json*"))
 
 
 def test_a_hook_masks_by_rules_newer_than_the_registrys_cache(empty_home: Path) -> None:
