@@ -1,8 +1,8 @@
-"""Remind a chat of facts that its compaction dropped: user statements, commands with their outcome, and files."""
+"""Remind a chat of facts that its compaction dropped: statements, commands with their outcome, and files."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from orchestrator.answer.conversation_state import COMMAND_KEYS, READ_ONLY_COMMAND, first_param, touched_files
 from orchestrator.answer.digests.summary import sentences_in
@@ -30,22 +30,34 @@ _WORD = re.compile(r"[\w./:-]{2,}")
 _NAME = re.compile(r"\d|\w[./_:-]\w")  # numbers, paths and settings, which a summary loses first
 
 
+class Statement(NamedTuple):
+    """A sentence of the user, or of an answer."""
+
+    sentence: str
+    is_answer: bool
+
+    @property
+    def line(self) -> str:
+        return f"- {'assistant: ' if self.is_answer else ''}{preview_of(self.sentence, LINE_WIDTH)}"
+
+
 def recap(messages: Sequence[Mapping[str, Any]], remembered: Sequence[str] = ()) -> str:
     """Return the block for a compacted chat, from all its messages in order; "" if nothing is missing.
 
-    `remembered`: sentences that the user asked to keep; they come first. Each message has `role`, `text`, `payload`
-    and, from a tool, `tool` {name, params, result, status}.
+    `remembered`: sentences that the user asked to keep; they come first. Each message has `number`, `turn`, `role`,
+    `text`, `payload` and, from a tool, `tool` {name, params, result, status}.
     """
     known = _words(" ".join(one["text"] for one in messages if "compaction" in one["payload"]))
     conversation = [one for one in messages if not {"compaction", "injected", "superseded"} & one["payload"].keys()]
     room = MAX_CHARACTERS - _size((HEAD, SAID_HEAD, DONE_HEAD, TAIL))
     to_remember = _missing_lines((f"- remember: {one}" for one in remembered), known, room)
     commands = _missing_lines(_commands_and_files(conversation), known, min(COMMANDS_SIZE, room - _size(to_remember)))
-    statements = list(dict.fromkeys(_user_statements(conversation)))
-    best = sorted(statements, key=lambda sentence: -_value(sentence, known))
+    statements = list(dict.fromkeys(_statements(conversation)))
+    # the user's own come first, answers fill what is left
+    best = sorted(statements, key=lambda one: (one.is_answer, -_value(one.sentence, known)))
     room -= _size((*to_remember, *commands))
-    fitting = set(_missing_lines((f"- {preview_of(one, LINE_WIDTH)}" for one in best), known, room))
-    said_lines = [line for one in statements if (line := f"- {preview_of(one, LINE_WIDTH)}") in fitting]
+    fitting = set(_missing_lines((one.line for one in best), known, room))
+    said_lines = [one.line for one in statements if one.line in fitting]
     if not (to_remember or said_lines or commands):
         return ""
     said_block = [SAID_HEAD, *said_lines] if said_lines else []
@@ -66,12 +78,20 @@ def _missing_lines(lines: Iterable[str], known: frozenset[str], room: int) -> li
     return missing
 
 
-def _user_statements(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the user's statements, without the first message, whose goal every summary has."""
-    for message in [one for one in messages if one["role"] == Role.USER][1:]:
-        for sentence in sentences_in(message["text"]):
-            if len(sentence) >= MIN_SENTENCE and not sentence.endswith(("?", "？")):
-                yield sentence
+def _statements(messages: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
+    """Yield the statements of the user and of the last answer of each turn, which reports the turn, in order.
+
+    The first message is left out, because every summary has its goal.
+    """
+    last = {one["turn"]: one["number"] for one in messages if one["role"] == Role.ASSISTANT}
+    answers = frozenset(last.values())
+    first = next((one["number"] for one in messages if one["role"] == Role.USER), None)
+    for message in messages:
+        is_answer = message["number"] in answers
+        if (is_answer or message["role"] == Role.USER) and message["number"] != first:
+            for sentence in sentences_in(message["text"]):
+                if len(sentence) >= MIN_SENTENCE and not sentence.endswith(("?", "？")):
+                    yield Statement(sentence, is_answer)
 
 
 def _value(sentence: str, known: frozenset[str]) -> float:

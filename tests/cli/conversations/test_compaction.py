@@ -85,6 +85,19 @@ def test_a_rule_that_the_user_repeated_is_in_the_note_once(ctxr: Ctxr, empty_hom
     assert note.count("Never touch the migrations") == 1
 
 
+def test_room_is_filled_with_the_last_answer_of_each_turn(ctxr: Ctxr, empty_home: Path) -> None:
+    talk = Dialogue(session_id(7))
+    talk.user("Work on the data platform.")
+    talk.user("Yes, switch.")
+    talk.says("Let me read the Helm values first.", "m1")
+    talk.says("Airflow runs with the KubernetesExecutor now.", "m2")
+    talk.user("The data platform was set up.", isCompactSummary=True)
+    write(empty_home / ".claude", talk)
+    note = ctxr("note", CWD, "--session", talk.session_id, "--compacted").output
+    assert "- assistant: Airflow runs with the KubernetesExecutor now." in note
+    assert "Helm values" not in note
+
+
 def test_rules_and_open_points_come_before_small_talk(ctxr: Ctxr, empty_home: Path) -> None:
     talk = Dialogue(session_id(4))
     talk.user("Work on the franchise's intake.")
