@@ -145,6 +145,7 @@ def _find_working_command(
     failed: ShellCommand, message: MessageDict, following: Sequence[MessageDict]
 ) -> ShellCommand | None:
     """Return the next similar command that worked, unless a file was changed before it."""
+    least = max(len(failed.words) / 2, min(len(failed.words), 2))  # more than the program's name
     for other in following:
         distance = other["seq"] - message["seq"]
         if other["channel_number"] != message["channel_number"] or not 0 < distance <= MAX_CURE_DISTANCE:
@@ -153,7 +154,7 @@ def _find_working_command(
         if act.file:
             return None
         for one in split_commands(act.command) if _status(other) == COMPLETED else ():
-            if 2 * len(one.words & failed.words) >= len(failed.words) and one.words != failed.words:
+            if len(one.words & failed.words) >= least and one.words != failed.words:
                 return one
     return None
 

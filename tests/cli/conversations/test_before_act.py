@@ -136,6 +136,12 @@ def test_a_command_of_another_kind_is_no_fix(hint_before: Told, past: Past) -> N
     assert hint_before({"command": "terraform apply -auto-approve prod"}) == ""
 
 
+def test_another_subcommand_is_no_fix(hint_before: Told, past: Past) -> None:
+    past.runs("terraform plan", "Error acquiring the state lock", fails=True)
+    past.runs("terraform force-unlock -force 6f1c2a0e")
+    assert hint_before({"command": "terraform plan"}) == ""
+
+
 def test_a_command_that_shares_only_the_option_that_failed_gets_no_hint(hint_before: Told, past: Past) -> None:
     past.runs("latexmk -pdf main.tex", "fontspec needs LuaTeX", fails=True)
     past.runs("latexmk -lualatex main.tex")
