@@ -72,6 +72,26 @@ async def test_prompts_without_an_answer_are_no_outcome_of_a_later_statement(orc
     assert answer["newer"]["line"] == MOVED[0]
 
 
+async def test_a_prompt_that_waits_for_its_answer_is_no_later_statement(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "old", "2026-01-05", *MAIL)
+    await log(orchestrator, "later", "2026-03-05", "Add the order mails that go through Postmark to the docs.")
+    assert "newer" not in await ask(orchestrator, "what do the order mails go through again")
+
+
+async def test_a_later_statement_is_shown_with_the_answer_on_the_same_subject(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "old", "2026-01-05", *MAIL)
+    turns = [("user", "switch them off Postmark"), ("assistant", "The order mails go through Resend now.")]
+    turns += [("tool", "pnpm test"), ("assistant", "Let me look at the relevant files.")]
+    messages = [
+        {"role": role, "text": text, "timestamp": f"2026-03-05T08:0{minute}:00Z"}
+        for minute, (role, text) in enumerate(turns)
+    ]
+    talk = {"operation": "save", "channel": "later", "messages": messages, "source": "cursor"}
+    assert (await orchestrator.run(talk))["success"]
+    answer = await ask(orchestrator, "what do the order mails go through again", "old")
+    assert answer["newer"]["line"] == "switch them off Postmark → The order mails go through Resend now."
+
+
 async def test_a_rejection_with_a_reason_for_a_change_or_on_another_subject_does_not_keep_the_old_value(
     orchestrator: Orchestrator,
 ) -> None:

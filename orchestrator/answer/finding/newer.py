@@ -25,7 +25,7 @@ from registry.text.ranking.snippets import passage
 from registry.text.ranking.term_weights import idf
 from registry.text.request.query import ParsedQuery
 
-EXCHANGE = 4  # messages in which a suggestion is made, accepted and carried out
+EXCHANGE_TURNS = 2  # turns in which a suggestion is made, accepted and carried out
 # weight of the repeated rare words, times the conversation's share of the request and of the best score, from which a
 # message is on the same subject: `benchmarks/RESULTS.md`
 MIN_REPEATED_WEIGHT = 1.0
@@ -59,7 +59,7 @@ def find_later_statement(lookup: Lookup[Any], choice: Choice) -> LaterStatement:
         return NO_LATER_STATEMENT
     hit, in_order = hits[0], sorted(hits, key=lambda row: (row.timestamp, row.number))
     first, last = in_order[0], in_order[-1]
-    later = _most_repeating(lookup, choice, hit) or (last if abs(last.seq - hit.seq) >= EXCHANGE else None)
+    later = _most_repeating(lookup, choice, hit) or (last if abs(last.seq - hit.seq) >= 2 * EXCHANGE_TURNS else None)
     if later:
         change = _compare(tx, choice.found, hit, later)
         is_shown = parsed.is_continuation and change.turn is not None  # with the conversation's end
@@ -129,29 +129,38 @@ def _compare(tx: ReadTransaction, found: SearchResult, earlier: MessageRow, late
     """Return the later statement, and the messages around the earlier one that it replaces."""
     statement = [row for row in _exchange_from(tx, earlier.channel_number, earlier.turn) if row.number != later.number]
     # twice as long, because a proposal may be rejected further on
-    further = _exchange_from(tx, later.channel_number, later.turn, 2 * EXCHANGE)
-    exchange = [row for row in further if row.seq < later.turn + EXCHANGE]
+    further = _exchange_from(tx, later.channel_number, later.turn, 2 * EXCHANGE_TURNS)
+    exchange = _first_turns(further, EXCHANGE_TURNS)
+    is_answered = any(row.role == Role.ASSISTANT for row in exchange)
+    if not is_answered and not any(_change_sentences(later.text)):
+        return NO_LATER_STATEMENT  # a prompt that waits for its answer
     turn = None
     if later.channel_number == earlier.channel_number:
         turn = later.turn
         statement = [row for row in statement if row.turn != later.turn]
     replaced = [] if _is_rejected(further) else _replaced_by(tx, statement, exchange, found)
     when = format_time((exchange or [later])[0].timestamp)
-    return LaterStatement(_as_result(later, exchange, found.query), {row.id: when for row in replaced}, turn)
+    subject = _request_tokens(found).union(*(analyze(row.text) for row in statement))
+    return LaterStatement(_as_result(later, exchange, found.query, subject), {row.id: when for row in replaced}, turn)
 
 
-def _exchange_from(tx: ReadTransaction, channel_number: int, seq: int, length: int = EXCHANGE) -> list[Any]:
-    """Return the valid messages of user and assistant of the exchange that begins at a position, without earlier
-    messages that arrived after it."""
-    rows = read_messages_around(tx, {channel_number: [seq]}, after=length - 1)[channel_number]
+def _exchange_from(tx: ReadTransaction, channel_number: int, seq: int, turns: int = EXCHANGE_TURNS) -> list[Any]:
+    """Return the valid messages of user and assistant of the turns that begin at a position, without earlier messages
+    that arrived after it."""
+    rows = read_messages_around(tx, {channel_number: [seq]}, after=MAX_READ)[channel_number]
     begin = min((row.seq, row.timestamp) for row in rows)[1] if rows else None
     later = [row for row in rows if row.timestamp >= begin]
-    return [row for row in later if row.role in _CONVERSATION_ROLES and not row.superseded]
+    return _first_turns([row for row in later if row.role in _CONVERSATION_ROLES and not row.superseded], turns)
 
 
-def _as_result(hit: MessageRow, exchange: Sequence[Any], words: ParsedQuery) -> dict[str, Any]:
+def _first_turns(rows: Sequence[Any], turns: int) -> list[Any]:
+    first = list(dict.fromkeys(row.turn for row in rows))[:turns]
+    return [row for row in rows if row.turn in first]
+
+
+def _as_result(hit: MessageRow, exchange: Sequence[Any], words: ParsedQuery, subject: set[str]) -> dict[str, Any]:
     """Return the statement and its outcome as the answer shows them."""
-    shown = [hit, *_outcome([row for row in exchange if row.seq > hit.seq])]
+    shown = [hit, *_outcome([row for row in exchange if row.seq > hit.seq], subject)]
     line = " → ".join(passage(row.text, words, LINE_WIDTH // len(shown)) for row in shown)
     return {
         "when": format_time(shown[-1].timestamp),
@@ -162,16 +171,18 @@ def _as_result(hit: MessageRow, exchange: Sequence[Any], words: ParsedQuery) -> 
     }
 
 
-def _outcome(following: Sequence[Any]) -> list[Any]:
-    """Return the last answer, which may carry the statement out, after the user's last message before it.
+def _outcome(following: Sequence[Any], subject: set[str]) -> list[Any]:
+    """Return the answer with most words of the subject, which may carry the statement out, and the user's last message
+    before it. Other answers tell what the assistant does next.
 
     A question of the assistant is no answer; the user's reply to it is returned alone.
     """
     if all(row.role == Role.USER for row in following):
         return []
-    answers = [row for row in following if row.role == Role.ASSISTANT and not _ASKS.search(row.text)][-1:]
-    asked = [row for row in following if row.role == Role.USER and not (answers and row.seq > answers[0].seq)]
-    return [*asked[-1:], *answers]
+    answers = [row for row in following if row.role == Role.ASSISTANT and not _ASKS.search(row.text)]
+    best = sorted(answers, key=lambda row: len(subject.intersection(analyze(row.text))))[-1:]
+    asked = [row for row in following if row.role == Role.USER and not (best and row.seq > best[0].seq)]
+    return [*asked[-1:], *best]
 
 
 def _is_rejected(exchange: Sequence[Any]) -> bool:
