@@ -47,7 +47,7 @@ def hint_of(
     title, day = preview_of(channel.title or channel.name, TITLE_WIDTH), local_day(best[0]["timestamp"])
     about = f'"{title}" ({channel.source}, {day}):'
     tail = f"More: `extract` of context-registry with channel {channel.name}."
-    if newer:
+    if newer and newer["message_id"] not in [one["id"] for one in messages]:  # else it may be among the quoted ones
         tail = f"Changed {local_day(newer['when'])}: {preview_of(newer['line'], LINE_WIDTH)}\n{tail}"
     left = MAX_HINT - len(f"{HEAD}\n{about}\n{tail}")
     lines: dict[str, str] = {}

@@ -83,6 +83,14 @@ def test_a_hint_says_what_replaced_the_fix_since(past: Ctxr) -> None:
     assert len(hint) <= 600
 
 
+def test_a_change_within_the_quoted_messages_is_not_repeated(past: Ctxr) -> None:
+    asked = "RefundService.refund: we replaced the second short transaction by an outbox row for the PG cancel"
+    log(past, "claude_session_refund", asked, "Done: the outbox row is written with the refund.")
+    hint = past("note", "--prompt", TASK).output
+    assert hint.count("an outbox row") == 1
+    assert "Changed" not in hint
+
+
 def test_if_no_message_shares_a_word_with_the_task_a_hint_quotes_what_follows_it(ctxr: Ctxr) -> None:
     for asked, answered in (("what is for lunch?", "Stew."), ("rename the logo file", "Done."), (TASK, "Looking.")):
         log(ctxr, "claude_session_refund", asked, answered)
