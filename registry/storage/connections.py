@@ -176,9 +176,12 @@ def is_read_only(file: Path) -> bool:
 
 def _is_disk_full(file: Path) -> bool:
     """Return True if there is neither the log's index, which every connection needs, nor room for it."""
-    index = Path(f"{file}-shm")
-    has_index = index.is_file() and index.stat().st_size >= LOG_INDEX_BYTES
-    return not has_index and disk_usage(file.parent).free < 2 * LOG_INDEX_BYTES
+    if disk_usage(file.parent).free >= 2 * LOG_INDEX_BYTES:
+        return False
+    try:
+        return os.path.getsize(f"{file}-shm") < LOG_INDEX_BYTES
+    except FileNotFoundError:  # the last process that closes the registry removes it
+        return True
 
 
 def _read_only_engine(file: Path) -> Engine:
