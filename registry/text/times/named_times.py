@@ -77,8 +77,10 @@ def _week_of_day(now: datetime, match: Match) -> Span:
 
 def _days(now: datetime, match: Match) -> Span:
     """Resolve days of one month: "3 to 7 November", 11월 3일부터 7일까지."""
-    first, month, last_day = _on_day(now, match), _month(match), int(match["last_day"])
-    return Span(first.start, day_of((first.start or now).replace(month=month, day=last_day)).end)
+    start, day, last_day = _on_day(now, match).start, int(match["day"]), int(match["last_day"])
+    if last_day < day:
+        raise ValueError("not a range")
+    return Span(start, day_of((start or now).replace(day=last_day)).end)
 
 
 def _in_month(now: datetime, match: Match) -> Span:

@@ -30,8 +30,8 @@ def find_times(text: str, now: datetime) -> list[TimeExpression]:
         for match in pattern.finditer(text):
             if (span := _resolve(resolver, now, match)) is not None:
                 # A part of a month or year is almost always the time of the conversation, not its subject.
-                is_subject = is_date and not match.groupdict().get("part")
-                word = TimeExpression(span, match.start(), match.end(), is_subject)
+                may_be_subject = is_date and not match.groupdict().get("part")
+                word = TimeExpression(span, match.start(), match.end(), may_be_subject)
                 every.append(word if "last_day" in match.groupdict() else _apply_bound(text, word, now))
     found: list[TimeExpression] = []
     for word in sorted(every, key=lambda one: (one.begin, -one.end)):
@@ -50,7 +50,7 @@ def _join_ranges(text: str, found: Sequence[TimeExpression]) -> list[TimeExpress
         first = joined[-1] if joined else None
         if first and first.span.start and word.span.end and first.span.start <= word.span.end:
             between = text[first.end : word.begin]
-            if _TO.fullmatch(between) or (between in ("", " ") and word.span.start is None):
+            if _TO.fullmatch(between) or (not between.strip() and word.span.start is None):
                 word = TimeExpression(
                     Span(first.span.start, word.span.end), first.begin, word.end, first.is_date and word.is_date
                 )

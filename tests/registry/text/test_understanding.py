@@ -157,6 +157,7 @@ def test_a_time_narrows_the_search() -> None:
         ("from March 3 to yesterday we talked", days("2026-03-03", "2026-03-17")),
         ("between 3 and 7 March we talked", days("2026-03-03", "2026-03-07")),
         ("Nov 3-7 we talked", days("2025-11-03", "2025-11-07")),
+        ("Nov 7 to 3 we talked", days("2025-11-07")),
         ("3월 3일부터 7일까지 한 일", days("2026-03-03", "2026-03-07")),
         ("3월 3~7일에 한 얘기", days("2026-03-03", "2026-03-07")),
         ("작년 5월부터 7월까지 한 일", days("2025-05-01", "2025-07-31")),
