@@ -9,7 +9,7 @@ that a tool may have named, and all sessions if anything was ever forgotten.
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -111,19 +111,21 @@ def _mark_undone(
 
 
 def _ingest_copy(tx: WriteTransaction, source: str, session: Session, known: ChannelRow | None) -> Saved:
-    messages: Sequence[Message] = session.messages
+    copied = [
+        replace(one, more={**one.more, "native_id": f"{COPY_PREFIX}{one.more['native_id']}"})
+        for one in session.messages
+    ]
     if known:
-        turns = _turns_not_in(_question_digests(tx, known.number, _IS_ORIGINAL), messages)
-        from_hooks = _digests(tx, known.number, _IS_FROM_HOOK)
-        messages = [message for message in turns if not _take_one(from_hooks, message)]
-        if not messages:
+        turns = _turns_not_in(_question_digests(tx, known.number, _IS_ORIGINAL), copied)
+        others = _digests(tx, known.number, or_(_IS_FROM_HOOK, _IS_COPIED), without={one.native_id for one in copied})
+        copied = [message for message in turns if not _take_one(others, message)]
+        if not copied:
             return Saved([], 0, now(), known.number)
         # metadata of the original takes precedence
         title = None if known.title else session.title
         session = replace(session, title=title, project=None if known.project_path else session.project)
     into = open_session(tx, source, session, known)
     metadata = metadata_of(session)
-    copied = [replace(one, more={**one.more, "native_id": f"{COPY_PREFIX}{one.more['native_id']}"}) for one in messages]
     return save_messages(tx, into, copied, source=source, metadata=metadata, actor=Actor.COPY, received_at=now())
 
 
@@ -180,9 +182,13 @@ def _question_digests(tx: ReadTransaction, channel_number: int, condition: Colum
     return _digests(tx, channel_number, condition & (conversation.c.role == Role.USER))
 
 
-def _digests(tx: ReadTransaction, channel_number: int, condition: ColumnElement[bool]) -> Counter[bytes]:
-    query = select(conversation.c.digest).where(conversation.c.channel_number == channel_number, condition)
-    return Counter(bytes(digest) for digest in tx.execute(query).scalars())
+def _digests(
+    tx: ReadTransaction, channel_number: int, condition: ColumnElement[bool], without: Container[str | None] = ()
+) -> Counter[bytes]:
+    """Return how often each digest is stored, except in messages with one of the ids `without`."""
+    columns = conversation.c.native_id, conversation.c.digest
+    rows = tx.execute(select(*columns).where(conversation.c.channel_number == channel_number, condition))
+    return Counter(bytes(digest) for native_id, digest in rows if native_id not in without)
 
 
 def _turns_not_in(known: Counter[bytes], messages: Iterable[Message]) -> list[Message]:

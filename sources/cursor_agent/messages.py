@@ -46,9 +46,9 @@ class AgentDialogue(Conversation):
         else:
             self.count_unknown("record", role or string(message.get("type")))
 
-    def read_line(self, number: int, record: Record) -> None:
-        """Add a line of a transcript, whose number identifies its messages, because the file only grows."""
-        name = f"transcript:{number}"
+    def read_line(self, name: str, record: Record) -> None:
+        """Add a record of a transcript, which has a unique name."""
+        name = f"transcript:{name}"
         if record.get("type") in ("turn_ended", "error"):
             error = record.get("error")
             if text := string(error) or text_at(error, "message"):

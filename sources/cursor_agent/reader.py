@@ -264,8 +264,8 @@ class _Pass:
             return
         damage, conversation = Damage(), AgentDialogue()
         try:
-            for number, record in enumerate(_records_in(transcript.path, damage), 1):
-                conversation.read_line(number, record)
+            for name, record in _records_in(transcript.path, damage):
+                conversation.read_line(name, record)
         except OSError as exc:
             yield Skipped(transcript.path, system_reason(exc))
             return
@@ -322,9 +322,19 @@ def _span(chat: SessionFile, about: Record, now: datetime) -> TimeFrame:
     return TimeFrame(min(created, default=None), updated, now)
 
 
-def _records_in(path: str, damage: Damage) -> Iterator[Record]:
-    if not path.endswith(".txt"):
-        yield from file_records(path, damage)
+def _records_in(path: str, damage: Damage) -> Iterator[tuple[str, Record]]:
+    """Yield each record of a transcript with a name that it keeps when the file grows.
+
+    A line of JSON is named by its content, and its number among equal ones: the file may also lose its first lines. The
+    last record of a text grows, so it is named by its position.
+    """
+    if path.endswith(".txt"):
+        with open(path, "rb") as file:
+            lines = (line.decode("utf-8", "replace") for line in read_lines(file) if line is not None)
+            yield from ((str(number), record) for number, record in enumerate(records_of_text(lines), 1))
         return
-    with open(path, "rb") as file:
-        yield from records_of_text(line.decode("utf-8", "replace") for line in read_lines(file) if line is not None)
+    equal = Counter[str]()
+    for record in file_records(path, damage):
+        content = digest(record)
+        equal[content] += 1
+        yield f"{content}.{equal[content]}", record

@@ -185,6 +185,13 @@ def test_a_message_that_only_a_copy_has_is_kept_until_the_original_has_it(tx: Wr
     assert sorted(texts(tx)) == sorted([*(each.text for each in STORED), GUESTS.text])
 
 
+def test_a_copy_whose_messages_have_other_ids_than_before_is_not_stored_twice(tx: WriteTransaction) -> None:
+    ingest_from_client(tx, "cursor", replace(of_client(STORED), is_copy=True))
+    session = of_client([*STORED, GUESTS])
+    renamed = [replace(each, more={"native_id": f"new {each.native_id}"}) for each in session.messages]
+    assert ingest_from_client(tx, "cursor", replace(session, messages=tuple(renamed), is_copy=True)).new == 1
+
+
 @pytest.mark.both_databases
 def test_an_answer_longer_than_the_stores_is_not_taken_for_a_shortened_one(tx: WriteTransaction) -> None:
     longer = [Message(Role.ASSISTANT, f"{ANSWER} {more}") for more in ("That is all.", "So keep the old one.")]

@@ -5,7 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
+from registry.ingest.from_client import ingest_from_client
+from registry.storage.connections import create_database_engine
+from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.tables import conversation
 from sources.base import FoundSession, Skipped
 from tests.sources.cursor_agent.cursor_agent_files import (
     CWD,
@@ -84,7 +89,20 @@ def test_errors_and_aborted_turns_are_kept(cursor: AgentFiles) -> None:
         ("error", "Still no network"),
         ("system", "[Turn ended: aborted]"),
     ]
-    assert [one.more["native_id"] for one in session.messages[1:]] == [f"transcript:{line}:0" for line in (2, 3, 4)]
+
+
+def test_a_transcript_that_loses_its_first_lines_loses_and_doubles_no_turn(cursor: AgentFiles, sqlite_url: str) -> None:
+    texts = [f"step {n}" for n in range(1, 5)] + ["again", "done", "again", "done", "and now?", "ready"]
+    lines = [entry("assistant" if n % 2 else "user", text(each)) for n, each in enumerate(texts)]
+    engine = create_database_engine(sqlite_url).execution_options(write=True)
+    with engine.begin() as connection:
+        tx = WriteTransaction(ReadTransaction(connection))
+        for part in (lines[:8], lines[4:]):
+            cursor.transcript(1, *part)
+            ingest_from_client(tx, "cursor", cursor.only_session())
+        stored = sorted(tx.execute(select(conversation.c.text)).scalars())
+    engine.dispose()
+    assert stored == sorted(texts)
 
 
 def test_text_around_a_redacted_thought_is_kept(cursor: AgentFiles) -> None:
