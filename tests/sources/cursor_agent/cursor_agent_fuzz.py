@@ -114,7 +114,7 @@ def read_lines_of_transcript(records: list[Record]) -> list[Session]:
     """Parse the lines of a transcript into a session."""
     conversation = AgentDialogue()
     for number, record in enumerate(records, 1):
-        conversation.read_line(number, record)
+        conversation.read_line(str(number), record)
     conversation.skipped()
     return [session_of(conversation.drafts)]
 
