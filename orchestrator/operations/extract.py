@@ -98,14 +98,18 @@ def _search(lookup: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | 
     )
     choice = Choice(found, judge_messages(found), row, found) if row else choose(lookup, found, folder)
     if choice is None or (row and not found.is_supported(row.number, is_narrowed=parsed.is_narrowed)):
+        if parsed.is_about_recent:
+            return read_last_messages(lookup, row)
         is_named = parsed.is_narrowed or (row is not None and parsed.is_continuation)
         if not is_named:
             raise nothing_similar_error(lookup, found)
         return replace(read_last_messages(lookup, row, relaxed="words"), confidence=Confidence.LOW)
-    recorder.explain(channel=choice.channel.name)
-    recorder.channel = choice.channel.name
     scores = [score for _, score in choice.candidates]
     confidence = confidence_in(choice.found, choice.channel.number, scores, parsed)
+    if parsed.is_about_recent and confidence is Confidence.LOW:
+        return read_last_messages(lookup, row)
+    recorder.explain(channel=choice.channel.name)
+    recorder.channel = choice.channel.name
     if choice.hits:
         return read_answer(lookup, choice, choice.hits, confidence)
     recorder.explain(**describe_verdicts(choice.verdicts))

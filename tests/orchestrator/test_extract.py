@@ -321,6 +321,32 @@ async def test_only_request_words_give_the_latest_conversation_and_a_tag_the_lat
         assert code(await extract(orchestrator, text=text)) == "NOT_FOUND", text
 
 
+async def test_a_request_for_what_was_done_last_gives_the_latest_conversation_whatever_its_other_wordings(
+    orchestrator: Orchestrator,
+) -> None:
+    texts = (
+        "Why does it fail?",
+        "the most recent session in these days",
+        "고친 파일 마지막으로 작업하던 세션",
+        "last time",
+    )
+    await log(orchestrator, "old", [(text, "Done.") for text in texts])
+    await log(orchestrator, "new", DOCKER, "2026-01-06")
+    for text, *also in [
+        ("what have we been working on lately", "the most recent session", "latest progress"),
+        ("continue our last conversation", "이전 대화 이어서"),
+        ("which files did we change last time", "recent work"),
+        ("마지막 세션에서 고친 파일", "most recent session"),
+        ("most recent session",),
+        ("what were we doing these days",),
+        ("what was I working on", "why the upload fails", "파일"),
+        ("catch me up",),
+        ("마지막 대화 불러와줘",),
+    ]:
+        answer = await extract(orchestrator, text=text, also=also)
+        assert answer.get("channel") == "new", (text, answer)
+
+
 async def test_pages_of_hits_cover_every_hit_once_while_messages_arrive(orchestrator: Orchestrator) -> None:
     turns = [(f"cache question {i}", f"cache answer {i}") for i in range(9)]
     await log(orchestrator, "c", turns)

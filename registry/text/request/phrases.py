@@ -14,7 +14,7 @@ CONTINUE = re.compile(
           |resume(?!\ (?:template|parser|parsing|builder|format|pdf|writing|review|for)\b)
           |carry\ on|pick(?:ing)?\ (?:(?:it|this|that)\ )?(?:back\ )?up(?!\ lines?)
           |go\ on(?!\ (?:vacation|holiday|a|an)\b)
-          |keep\ going|(?:(?:get|go)\ )?back\ (?:to|on)|take\ up)\b
+          |keep\ going|(?:(?:get|go)\ )?back\ (?:to|on)|take\ up|catch\ me\ up)\b
       | \bwhere\ (?:did\ )?(?:were\ )?(?:we|i)\ (?:left|leave|stopped|stop|ended|end)(?:\ off|\ up|\ it)?\b
       | \bwhere\ (?:(?:were|was)\ (?:we|i)|(?:we|i)\ (?:were|was))\b
       | (?:[;,.:]|\b(?:conversation|chat|session)\ and(?:\ then)?)\ (?:please\ |let['’]?s\ |i\ want\ to\ |can\ we\ )?
@@ -63,6 +63,18 @@ LOAD_PHRASE = re.compile(
     r"^(?:please |can you |could you )?(?:pull (?:in|up)|load|fetch|open|check|bring (?:in|up|back))"
     r" (?:the |my |our |that )?(?:context|sessions?|conversations?|chats?|discussions?)"
     r"(?: (?:from when|from|of|about|where|on|with)(?: we (?:worked|were working) on)?)?(?!\w)",
+    re.IGNORECASE,
+)
+# in a request without a subject: asks for the latest conversation
+ASKS_RECENT = re.compile(
+    r"\b(?:these days|recent(?:ly)?|lately|latest|newest|last|previous|working on)\b"
+    r"|최근|요즘|마지막|지난 ?번|저번|아까|방금|이전|하던|하다",
+    re.IGNORECASE,
+)
+RECENTLY = re.compile(r"\b(?:these days|last time)\b", re.IGNORECASE)
+LAST_SESSION = re.compile(
+    r"\b(?:last|previous|latest|most recent) (?:time|session|chat|conversation)\b"
+    r"|(?:마지막|지난번?|직전|최근) ?(?:세션|대화|채팅)",
     re.IGNORECASE,
 )
 OTHER_PROJECT = re.compile(

@@ -57,10 +57,19 @@ def parse_query(text: str) -> ParsedQuery:
     return ParsedQuery(tuple(found.values()))
 
 
-def has_no_subject(text: str) -> bool:
-    """Return True for a request without a subject: "my work", "a summary", "what happened", 뭐 고쳤어."""
+def has_no_subject(text: str, *, is_last_session: bool = False) -> bool:
+    """Return True for a request without a subject: "my work", "a summary", "what happened", 뭐 고쳤어.
+
+    In the last session, also words on any subject: "which files did we change in the last session".
+    """
     found = [word.text.lower() for word in parse_query(text).words]
-    return bool(found) and all(is_ambiguous_request_word(word) or is_past(word) or word in _EVENTS for word in found)
+    return bool(found) and all(
+        is_ambiguous_request_word(word)
+        or is_past(word)
+        or word in _EVENTS
+        or (is_last_session and is_generic_word(word))
+        for word in found
+    )
 
 
 _EVENTS = ("happened", "happening")

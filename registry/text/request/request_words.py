@@ -14,7 +14,7 @@ into of off on onto out over to up upon via with within without about regarding 
 around what when where which who whom whose why how there here some any something anything someone thing
 things stuff conversation conversations discuss discussed discussing discussion discussions talk talked
 talking mention mentioned say said saying tell told ask asked asking spoke continue continued continuing
-resume resuming last previous previously earlier ago before recent recently yesterday today
+resume resuming last previous previously earlier ago before most recent recently lately yesterday today
 find finds found finding show shows showed shown showing give gives gave given giving get gets got getting
 look looks looked looking retrieve recall remember remembered remind know knows knew known need needs needed
 want wants wanted like help continues discusses mentions says tells asks talks everything much many often
@@ -55,7 +55,8 @@ _JAPANESE = """
 
 _AMBIGUOUS_WORDS = """
 work works worked working session sessions chat chats week weeks list lists summary summaries summarize summarise recap
-overview progress all project repo repository folder 작업 일 세션 채팅 목록 내역 현황 적 부분 프로젝트 레포 저장소 폴더
+overview progress all latest newest project repo repository folder
+작업 일 마지막 세션 채팅 목록 내역 현황 적 부분 프로젝트 레포 저장소 폴더
 作業 仕事
 """
 

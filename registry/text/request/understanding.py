@@ -10,7 +10,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from registry.text.request.phrases import ASKS_LATEST, ASKS_PAST, CONTINUE, CONTINUE_PHRASE, LOAD_PHRASE, OTHER_PROJECT
+from registry.text.request.phrases import (
+    ASKS_LATEST,
+    ASKS_PAST,
+    ASKS_RECENT,
+    CONTINUE,
+    CONTINUE_PHRASE,
+    LAST_SESSION,
+    LOAD_PHRASE,
+    OTHER_PROJECT,
+    RECENTLY,
+)
 from registry.text.request.query import has_no_subject, parse_query
 from registry.text.request.syntax import Search, parse_search
 from registry.text.times.spans import EVER, Span
@@ -24,7 +34,7 @@ class ParsedRequest:
     `dates` add to the scores of messages of these times. `is_continuation`: the user wants to continue a conversation.
     `week_before`: the day a week before "last Tuesday" if that is in this week; the user may mean either.
     `is_about_other_project`: about any project except the current one. `is_about_latest`: asks for the last statement;
-    `is_about_past`: asks for the state before a change.
+    `is_about_past`: asks for the state before a change. `is_about_recent`: asks for what was done last.
     """
 
     search: Search
@@ -35,6 +45,7 @@ class ParsedRequest:
     is_about_other_project: bool = False
     is_about_latest: bool = False
     is_about_past: bool = False
+    is_about_recent: bool = False
 
     @property
     def has_words(self) -> bool:
@@ -113,10 +124,12 @@ def parse_request(text: str, now: datetime, known: KnownNames = NO_KNOWN_NAMES) 
     words, sources = _remove_clients(search.words, known.sources)
     words, project = _remove_project(words, known.projects)
     words, span, when_words, dates = _remove_times(words, text, now, is_placed=bool(sources or project))
-    for phrase in (LOAD_PHRASE, CONTINUE_PHRASE, OTHER_PROJECT):
+    for phrase in (LOAD_PHRASE, CONTINUE_PHRASE, RECENTLY, OTHER_PROJECT):
         words = " ".join(phrase.sub(" ", words).split())
     search = replace(search, words=words, when=span, when_words=when_words, project=search.project or project)
-    if (when_words or sources or project) and has_no_subject(search.words):
+    is_last_session = bool(LAST_SESSION.search(text))
+    is_placed = bool(when_words or sources or project or is_last_session)
+    if is_placed and has_no_subject(search.words, is_last_session=is_last_session):
         search = replace(search, words="")
     is_continuation = bool(CONTINUE.search(text))
     if is_continuation and search.project is None and (path := _project_named_alone(search.words, known.projects)):
@@ -124,7 +137,8 @@ def parse_request(text: str, now: datetime, known: KnownNames = NO_KNOWN_NAMES) 
     sources = (search.source,) if search.source else sources
     week_before, is_other = _week_before(search, now), bool(OTHER_PROJECT.search(text))
     is_last, is_past = bool(ASKS_LATEST.search(text)), not is_continuation and bool(ASKS_PAST.search(text))
-    return ParsedRequest(search, sources, dates, is_continuation, week_before, is_other, is_last, is_past)
+    is_recent = not parse_query(search.words).words and (is_continuation or bool(ASKS_RECENT.search(text)))
+    return ParsedRequest(search, sources, dates, is_continuation, week_before, is_other, is_last, is_past, is_recent)
 
 
 def _resolve_names(search: Search, known: KnownNames) -> Search:
