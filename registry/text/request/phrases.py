@@ -8,7 +8,7 @@ from registry.text.request.request_words import is_request_word
 # asks to continue a conversation
 CONTINUE = re.compile(
     r"""^\s*(?:(?:please|can\ (?:you|we)|could\ (?:you|we)|shall\ we|let['’]?s|let\ us|i\ want\ to|i['’]d\ like\ to
-              |we\ should|ok,?|hey,?|now|so|and)\ )*
+              |help\ me|we\ should|ok,?|hey,?|now|so|and)\ )*
         (?:continu(?:e|ing)(?!\ (?:statement|keyword|command|button|label|flag|block|clause|token|inside|vs\.?|versus
             |or\ break|and\ break|on\ error|in\ an?|integration)\b)
           |resume(?!\ (?:template|parser|parsing|builder|format|pdf|writing|review|for)\b)
@@ -67,13 +67,13 @@ LOAD_PHRASE = re.compile(
 )
 # in a request without a subject: asks for the latest conversation
 ASKS_RECENT = re.compile(
-    r"\b(?:these days|recent(?:ly)?|lately|latest|newest|last|previous|working on)\b"
+    r"\b(?:these days|recent(?:ly)?|lately|latest|newest|last|previous|prior|working on)\b"
     r"|최근|요즘|마지막|지난 ?번|저번|아까|방금|이전|하던|하다",
     re.IGNORECASE,
 )
 RECENTLY = re.compile(r"\b(?:these days|last time)\b", re.IGNORECASE)
 LAST_SESSION = re.compile(
-    r"\b(?:last|previous|latest|most recent) (?:time|session|chat|conversation)\b"
+    r"\b(?:last|previous|prior|latest|most recent) (?:time|sessions?|chats?|conversations?)\b"
     r"|(?:마지막|지난번?|직전|최근) ?(?:세션|대화|채팅)",
     re.IGNORECASE,
 )

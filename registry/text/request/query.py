@@ -58,21 +58,24 @@ def parse_query(text: str) -> ParsedQuery:
 
 
 def has_no_subject(text: str, *, is_last_session: bool = False) -> bool:
-    """Return True for a request without a subject: "my work", "a summary", "what happened", 뭐 고쳤어.
+    """Return True for a part of a request without a subject: "my work", "a summary", "what happened", 뭐 고쳤어.
 
     In the last session, also words on any subject: "which files did we change in the last session".
     """
-    found = [word.text.lower() for word in parse_query(text).words]
-    return bool(found) and all(
+    found = [word.text.lower() for word in _subject_words(text, is_whole=False)]
+    return all(
         is_ambiguous_request_word(word)
         or is_past(word)
-        or word in _EVENTS
+        or word in _ANY_SUBJECT
         or (is_last_session and is_generic_word(word))
         for word in found
     )
 
 
-_EVENTS = ("happened", "happening")
+_ANY_SUBJECT = (
+    *("happened", "happening", "status", "state", "current", "context", "history", "user"),
+    *("진행", "상황", "맥락", "기록", "요약"),
+)
 
 
 def _split_spaceless(sentence: Word) -> list[QueryWord]:
@@ -80,13 +83,14 @@ def _split_spaceless(sentence: Word) -> list[QueryWord]:
     return [replace(_query_word(Word(text, sentence.kind)), share=share) for text, share in parts]
 
 
-def _subject_words(text: str) -> list[Word]:
+def _subject_words(text: str, *, is_whole: bool = True) -> list[Word]:
+    """Return the words that are searched for. A request of one word (`is_whole`) has a subject, whatever it is."""
     all_words = words(text)
     subject: list[Word] = []
     is_subject = False
     # Go backwards: the next word decides whether "session" is a request word or begins a subject.
     for word in reversed(all_words):
-        is_alone = len(all_words) == 1
+        is_alone = is_whole and len(all_words) == 1
         can_be_subject = is_subject or is_alone or not _is_ambiguous(word)
         is_subject = can_be_subject and (not _is_request_word(word) or (is_alone and word.kind is Kind.IDENTIFIER))
         if is_subject:

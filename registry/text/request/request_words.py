@@ -14,7 +14,7 @@ into of off on onto out over to up upon via with within without about regarding 
 around what when where which who whom whose why how there here some any something anything someone thing
 things stuff conversation conversations discuss discussed discussing discussion discussions talk talked
 talking mention mentioned say said saying tell told ask asked asking spoke continue continued continuing
-resume resuming last previous previously earlier ago before most recent recently lately yesterday today
+resume resuming last previous prior previously earlier ago before most recent recently lately yesterday today
 find finds found finding show shows showed shown showing give gives gave given giving get gets got getting
 look looks looked looking retrieve recall remember remembered remind know knows knew known need needs needed
 want wants wanted like help continues discusses mentions says tells asks talks everything much many often

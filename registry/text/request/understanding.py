@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from registry.text.analysis.analyzer import identifier_parts
 from registry.text.request.phrases import (
     ASKS_LATEST,
     ASKS_PAST,
@@ -127,17 +128,19 @@ def parse_request(text: str, now: datetime, known: KnownNames = NO_KNOWN_NAMES) 
     for phrase in (LOAD_PHRASE, CONTINUE_PHRASE, RECENTLY, OTHER_PROJECT):
         words = " ".join(phrase.sub(" ", words).split())
     search = replace(search, words=words, when=span, when_words=when_words, project=search.project or project)
-    is_last_session = bool(LAST_SESSION.search(text))
-    is_placed = bool(when_words or sources or project or is_last_session)
-    if is_placed and has_no_subject(search.words, is_last_session=is_last_session):
-        search = replace(search, words="")
-    is_continuation = bool(CONTINUE.search(text))
-    if is_continuation and search.project is None and (path := _project_named_alone(search.words, known.projects)):
+    is_continuation, is_last_session = bool(CONTINUE.search(text)), bool(LAST_SESSION.search(text))
+    if search.project is None and (path := _project_alone(search.words, known.projects, may_be_word=is_continuation)):
         search = replace(search, words="", project=path)
+    is_placed = bool(when_words or sources or project)
+    if (is_placed or is_continuation or is_last_session) and has_no_subject(
+        search.words, is_last_session=is_last_session
+    ):
+        search = replace(search, words="")
     sources = (search.source,) if search.source else sources
     week_before, is_other = _week_before(search, now), bool(OTHER_PROJECT.search(text))
     is_last, is_past = bool(ASKS_LATEST.search(text)), not is_continuation and bool(ASKS_PAST.search(text))
-    is_recent = not parse_query(search.words).words and (is_continuation or bool(ASKS_RECENT.search(text)))
+    asks_recent = is_continuation or is_last_session or bool(ASKS_RECENT.search(text))
+    is_recent = asks_recent and not parse_query(search.words).words
     return ParsedRequest(search, sources, dates, is_continuation, week_before, is_other, is_last, is_past, is_recent)
 
 
@@ -182,11 +185,17 @@ def _remove_project(words: str, projects: Collection[tuple[str, str]]) -> tuple[
     return words, None
 
 
-def _project_named_alone(words: str, projects: Collection[tuple[str, str]]) -> str | None:
-    """Return the path of the project whose name is the whole request, if any."""
-    request_words = [word.text.casefold() for word in parse_query(words).words]
-    names = ((path, [word.text.casefold() for word in parse_query(name).words]) for name, path in projects)
-    return next((path for path, name in names if request_words and request_words == name), None)
+def _project_alone(words: str, projects: Collection[tuple[str, str]], *, may_be_word: bool) -> str | None:
+    """Return the path of the project whose name is the only subject of a request, if any: "slow-diary status".
+
+    `may_be_word`: the name may be a single word.
+    """
+    for name, path in projects:
+        without_name = re.sub(rf"(?<![\w-]){_name_pattern(name)}(?![\w-])", " ", words, flags=re.IGNORECASE)
+        is_named = without_name != words and (may_be_word or len(identifier_parts(name)) > 1)
+        if is_named and has_no_subject(without_name):
+            return path
+    return None
 
 
 def resolve_source(name: str, sources: Collection[str]) -> str | None:

@@ -321,7 +321,7 @@ def test_a_client_narrows_the_search() -> None:
         ("the bug from Claude Code", ("claude-code",), "the bug"),
         ("asked ChatGPT about taxes", ("chatgpt",), "about taxes"),
         ("클로드에서 얘기한 인증", ("claude", "claude-code"), "얘기한 인증"),
-        ("챗지피티한테 물어본 거", ("chatgpt",), "물어본 거"),
+        ("챗지피티한테 물어본 거", ("chatgpt",), ""),
         ("제미나이에서 물어본 여행", ("gemini-cli",), "물어본 여행"),
         ("커서에서 고친 버그", ("cursor",), "고친 버그"),
         ("the Cursor session about auth", ("cursor",), "about auth"),
@@ -365,7 +365,7 @@ def test_a_known_project_narrows_the_search() -> None:
         ("shop에서 결제", "/home/me/shop", "결제"),
         ("for the shop api project", "/home/me/shop api", ""),
         ("redis in the shop-api repo", "/home/me/shop api", "redis"),
-        ("shop으로 한 거", "/home/me/shop", "한 거"),
+        ("shop으로 한 거", "/home/me/shop", ""),
         ("the paint for the shop", None, "the paint for the shop"),
         ("a shop that sells shoes", None, "a shop that sells shoes"),
         ("in the barber project", None, "in the barber project"),
@@ -467,6 +467,24 @@ def test_a_project_name_alone_is_the_scope_of_continuing() -> None:
     for text in ["shop 이어서 하자", "let's continue shop", "continue working on shop"]:
         found = read(text)
         assert (found.search.project, found.has_words, found.is_continuation) == ("/home/me/shop", False, True)
+
+
+def test_a_project_name_of_several_words_alone_is_the_scope() -> None:
+    for text in ["shop api status", "the state of Shop-API", "shop-api 진행 상황"]:
+        assert (read(text).search.project, read(text).has_words) == ("/home/me/shop api", False)
+    assert read("shop api quota").search.project is None
+
+
+def test_a_request_for_what_was_last_has_no_subject() -> None:
+    for text in [
+        *("continue that", "resume this please", "continue please", "help me continue", "resume work", "catch me up"),
+        *("previous conversation context", "context from prior sessions", "latest chat", "지난 대화 요약"),
+        *("which files did we change in the last session", "마지막 세션에서 고친 파일"),
+    ]:
+        assert (read(text).has_words, read(text).is_about_recent) == (False, True), text
+    assert not read("pick up from yesterday").has_words
+    for text in ["that", "latest node version", "the last session cookie bug", "react context", "마지막 배포 언제였지"]:
+        assert read(text).has_words, text
 
 
 def test_a_project_name_with_a_subject_is_searched_for() -> None:
