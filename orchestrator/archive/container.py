@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkstemp
 from typing import Any, Self
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
 
@@ -47,13 +47,16 @@ class BadPart:
 class ArchiveWriter:
     """Writes a backup under a temporary name, and renames it when it is complete and synced to disk."""
 
-    def __init__(self, path: Path, about: dict[str, Any]) -> None:
-        """`about` is written first, so that it survives if the end of the file is lost, and again in the manifest."""
-        self.path, self.about = path, about
-        self._partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    def __init__(self, names: Iterator[Path], about: dict[str, Any]) -> None:
+        """`names`: it gets the first that no file has when it is complete.
+
+        `about` is written first, so that it survives if the end of the file is lost, and again in the manifest.
+        """
+        self._names, self.about = names, about
+        self.path = next(names)
         with self._writing():
-            file = os.open(self._partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
-        self._file = os.fdopen(file, "w+b")
+            file, partial = mkstemp(".partial", f".{self.path.name}.", self.path.parent)
+        self._partial, self._file = Path(partial), os.fdopen(file, "w+b")
         self._zip = ZipFile(self._file, "w", ZIP_DEFLATED)
         self._parts: list[dict[str, Any]] = []
         try:
@@ -105,8 +108,17 @@ class ArchiveWriter:
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
-            os.link(self._partial, self.path)
+            self._link()
         self._partial.unlink()
+
+    def _link(self) -> None:
+        while True:
+            try:
+                return os.link(self._partial, self.path)
+            except FileExistsError:  # another backup that was begun at the same time
+                if (path := next(self._names, None)) is None:
+                    raise
+                self.path = path
 
     def discard(self) -> None:
         with suppress(OSError, ValueError):

@@ -35,7 +35,7 @@ class CreateBackupRequest(Request):
     query: CreateBackupQuery = CreateBackupQuery()
 
 
-def write_registry(tx: ReadTransaction, path: Path, report_progress: Callable[[PartDone], None]) -> ArchiveWriter:
+def write_registry(tx: ReadTransaction, names: Iterator[Path], report_progress: Callable[[PartDone], None]) -> ArchiveWriter:
     about = {
         "version": VERSION,
         "createdAt": format_time(now()),
@@ -44,7 +44,7 @@ def write_registry(tx: ReadTransaction, path: Path, report_progress: Callable[[P
         "database": tx.dialect.name,
         "stats": count_stored(tx),
     }
-    writer = ArchiveWriter(path, about)
+    writer = ArchiveWriter(names, about)
     try:
         rows: dict[str, int] = {}
         for number, (name, table) in enumerate(TABLES.items()):
@@ -75,9 +75,9 @@ def manifest_of(archive: Archive) -> dict[str, Any]:
 
 def begin_backup(tx: ReadTransaction, run: Run, request: CreateBackupRequest) -> ArchiveWriter:
     local_files = local_files_of(run)
-    path = new_zip(request.query.path) if request.query.path else next(free_names(local_files.folder, ""))
-    writer = write_registry(tx, path, run.report_progress)
-    run.recorder.explain(path=str(path), **writer.about["stats"], by="one read transaction, table by table")
+    names = iter([new_zip(request.query.path)]) if request.query.path else free_names(local_files.folder, "")
+    writer = write_registry(tx, names, run.report_progress)
+    run.recorder.explain(**writer.about["stats"], by="one read transaction, table by table")
     return writer
 
 
@@ -104,7 +104,7 @@ async def complete_backup(run: Run, request: CreateBackupRequest, data: ArchiveW
     except BaseException:
         data.discard()
         raise
-    run.recorder.explain(stores=len(stores), files=sum(store["files"] for store in stores))
+    run.recorder.explain(path=str(data.path), stores=len(stores), files=sum(store["files"] for store in stores))
     archive = await asyncio.to_thread(Archive.open, data.path)
     return {"path": str(data.path), "manifest": {**manifest_of(archive), "parts": archive.about["parts"]}}
 

@@ -47,7 +47,7 @@ def write_all(tx: ReadTransaction, run: Run, request: ExportOwnerRequest) -> dic
         raise NotFound("No conversations of that person.", f"owner: given {owner!r}; `ctxr token list` names them")
     counts = {"sessionCount": len(rows), "messageCount": sum(row.message_count for row in rows)}
     about = {"version": VERSION, "createdAt": format_time(now()), "revision": HEAD, "owner": owner, "stats": counts}
-    writer = ArchiveWriter(path, {**about, "program": version("context-registry")})
+    writer = ArchiveWriter(iter([path]), {**about, "program": version("context-registry")})
     written = []
     try:
         for number, row in enumerate(rows):

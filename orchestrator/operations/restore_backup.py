@@ -91,7 +91,7 @@ def try_restore(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) ->
             )
         copy = None
         if not query.dry_run and any(count_stored(tx).values()):
-            writer = write_registry(tx, next(free_names(local_files.folder, "-before-restore")), run.report_progress)
+            writer = write_registry(tx, free_names(local_files.folder, "-before-restore"), run.report_progress)
             writer.finish([])
             copy = str(writer.path)
         run.recorder.explain(rehearsed=counts, damaged=[damage.part for damage in damaged], safety_copy=copy)

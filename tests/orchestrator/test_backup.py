@@ -142,6 +142,15 @@ async def test_a_backup_made_during_writes_holds_whole_turns(orchestrator: Orche
         assert messages == after[channel][: len(messages)]
 
 
+async def test_backups_made_at_once_are_files_of_their_own(filled: Orchestrator) -> None:
+    for _ in range(3):
+        made = await asyncio.gather(*(run(filled, "create_backup", stores=False) for _ in range(4)))
+        assert len({one["path"] for one in made}) == 4
+        for one in made:
+            assert (await run(filled, "validate_backup", path=one["path"]))["valid"], one["path"]
+    assert len(list(Path(made[0]["path"]).parent.iterdir())) == 12
+
+
 async def test_backups_are_listed_newest_first_and_a_missing_one_names_them(filled: Orchestrator) -> None:
     paths = [(await run(filled, "create_backup"))["path"] for _ in range(2)]
     listed = (await run(filled, "list_backups"))["backups"]
