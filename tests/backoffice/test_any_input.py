@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -97,3 +98,14 @@ async def test_characters_that_no_database_stores_do_no_harm(http: httpx.AsyncCl
     sent = await http.post("/bo/ao/run", content=body, headers={"Content-Type": "application/json"})
     assert sent.json()["metadata"]["total_count"] == 1
     assert (await http.get("/bo/ao/executions?operation=search")).json()["total"] == 3
+
+
+@pytest.mark.anyio
+async def test_a_long_time_in_words_is_answered_soon(http: httpx.AsyncClient, log: Log) -> None:
+    await log("c", "about fibonacci")
+    until = {"operation": "share", "channel": "c", "query": {"with": "team", "until": "A" * 1_000_000}}
+    started = time.monotonic()
+    problem_of(await http.post("/bo/ao/run", json=until))
+    problem_of(await http.get("/bo/channels", params={"from": "today " * 2000}))
+    assert (await http.get("/bo/search", params={"q": "today " * 160})).status_code == 200
+    assert time.monotonic() - started < 5

@@ -207,9 +207,14 @@ _MENTIONS_CONVERSATION = re.compile(
 )
 
 
+@lru_cache(maxsize=1)  # a text may say "today" a thousand times
+def _asks_current_state(text: str) -> bool:
+    return bool(_ASKS_CURRENT_STATE.search(text)) and not _MENTIONS_CONVERSATION.search(text)
+
+
 def _today(now: datetime, match: Match) -> Span:
     """Resolve "today", but not in "which tool makes the PDFs today?", which asks for the current state."""
-    if _ASKS_CURRENT_STATE.search(match.string) and not _MENTIONS_CONVERSATION.search(match.string):
+    if _asks_current_state(match.string):
         raise ValueError("not the time of the conversation")
     return day_of(now)
 

@@ -106,12 +106,15 @@ def _resolve(read: Resolver, now: datetime, match: re.Match[str]) -> Span | None
 
 _DATE = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?")
 _SHORT = re.compile(r"(?P<count>\d{1,3}) ?(?P<unit>[hdwmy])")
+MAX_CHARS = 200  # of a time in words: longer values take too long to parse, and are none
 _SHORT_UNITS = {"h": "hour", "d": "day", "w": "week", "m": "month", "y": "year"}
 
 
 def parse_span(value: str, now: datetime) -> Span | None:
     """Parse a date (2026, 2026-03, 2026-03-05), an ISO 8601 instant, a time expression or 7d; None for others."""
     value = value.strip()
+    if len(value) > MAX_CHARS:
+        return None
     if match := _DATE.fullmatch(value):
         year, month, day = (int(part) if part else 1 for part in match.groups())
         year = min(max(year, 2), 9998)
