@@ -50,6 +50,9 @@ async def test_a_question_is_asked_with_and_without_changes(http: httpx.AsyncCli
 async def test_an_invalid_request_is_shown_as_a_failed_run(http: httpx.AsyncClient) -> None:
     shown = (await http.get(await try_on_page(http, operation="search", text="x", limit="0"))).text
     assert "INVALID_REQUEST" in shown
+    files = {name: ("notes.txt", b"words") for name in ("channel", "limit", "text", "roles")}
+    answer = await http.post("/flow/try", data={"operation": "search"}, files=files)
+    assert answer.status_code == 303, answer.text
 
 
 async def test_an_expected_message_is_stored_as_a_test_case_and_asked_again(

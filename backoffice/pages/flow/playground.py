@@ -48,8 +48,9 @@ async def try_page(
 @router.post("/try")
 async def try_it(request: Request, client: CurrentClient) -> RedirectResponse:
     """Run the request and show the run."""
-    form = await request.form()
-    given: dict[str, Any] = {name: value for name, value in form.items() if value} | {"roles": form.getlist("roles")}
+    async with request.form() as form:
+        given: dict[str, Any] = {name: value for name, value in form.items() if value and isinstance(value, str)}
+        given["roles"] = [role for role in form.getlist("roles") if isinstance(role, str)]
     given["also"] = [line.strip() for line in str(given.get("also", "")).splitlines() if line.strip()]
     operation = str(given.get("operation"))
     _check_searches(operation)
