@@ -358,6 +358,11 @@ async def test_several_conversations_are_tagged_and_exported_at_once(http: httpx
     answer = await http.post("/selections", data={"do": "tag", "tag": "old, 성능", "channel": [LOGIN, AGENT]})
     assert answer.headers["Location"] == "/?tag=old"
     assert set(rows_of(await text_of(http, "/?tag=old"))) == {LOGIN, AGENT}
+    with_a_deleted_one = {"do": "tag", "tag": "new", "channel": [LOGIN, "deleted meanwhile", AGENT]}
+    answer = await http.post("/selections", data=with_a_deleted_one)
+    assert answer.status_code == 404
+    assert "deleted meanwhile" in answer.text
+    assert set(rows_of(await text_of(http, "/?tag=new"))) == {LOGIN, AGENT}
     answer = await http.post("/selections", data={"do": "export", "channel": [LOGIN, AGENT]})
     with ZipFile(BytesIO(answer.content)) as archive:
         assert archive.namelist() == [f"{LOGIN}.md", "claude-code%2F6f1c2a.md"]

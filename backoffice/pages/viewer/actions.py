@@ -19,6 +19,7 @@ from backoffice.queries import Word
 from orchestrator.export.texts import ENDINGS, ExportFormat, export
 from orchestrator.operations.share import NOBODY
 from orchestrator.requests.field_types import ChannelName
+from orchestrator.requests.refusals import succeeded
 from orchestrator.views import conversations as views
 from registry.errors import InvalidRequest
 
@@ -69,8 +70,10 @@ async def act_on_several(
         transcripts = [await client.view(views.transcript, name) for name in channel]
         return await asyncio.to_thread(as_archive, transcripts)
     tags = _names(tag)
-    for name in channel:
-        await client.run(do, {"soft": True} if do == "delete" else {"add_tags": tags}, name)
+    query = {"soft": True} if do == "delete" else {"add_tags": tags}
+    answers = [await client.ask(do, query, name) for name in channel]
+    for answer in answers:
+        succeeded(answer)  # after the others are done: one may have been deleted meanwhile
     return see_other("/settings/trash" if do == "delete" else address("/", tag=tags[0] if tags else None))
 
 
