@@ -47,8 +47,9 @@ function merge(list, page) {
   });
   const last = held.get(wanted.findLast((node) => node.dataset.id)?.dataset.id);
   const kept = new Set(wanted.map((node) => node.dataset.id).filter(Boolean));
-  const further = last ? following(last).filter((node) => !kept.has(node.dataset.id)) : [];
-  if (further.length && wanted.at(-1).matches(".more")) wanted.pop();
+  const isCut = wanted.at(-1)?.matches(".more"); // if not, these are all rows
+  const further = last && isCut ? following(last).filter((node) => !kept.has(node.dataset.id)) : [];
+  if (further.length) wanted.pop();
   arrange(list, [...wanted, ...further]);
   document.querySelector("#channels [role=status]").textContent = page.querySelector("#channels [role=status]").textContent;
   prepare(); // from app.js: convert the times
@@ -126,11 +127,37 @@ document.addEventListener("click", (event) => {
 function note(event) {
   const { channel } = JSON.parse(event.data);
   if (channel === growing?.dataset.channel) (unseen++, growSoon());
+  noteInList(channel);
+}
+
+function noteInList(channel) {
   if (!document.querySelector("#channels[data-grows]")) return;
   waiting.add(channel);
   refreshSoon();
 }
 
+// --- Show names, sharing and deletions by other windows.
+
+const EDITS = new Set(["tag", "share", "delete", "restore"]);
+const renewSoon = soon(() => growing && renewHead());
+
+async function renewHead() {
+  const head = (await pageAt(location.pathname))?.getElementById("head");
+  if (!head) return location.reload(); // deleted forever
+  const shown = document.getElementById("head");
+  if (shown.querySelector(":focus, details[open]")) return; // the reader is editing the names
+  shown.replaceWith(document.adoptNode(head));
+  htmx.process(head);
+  prepare();
+}
+
+function noteEdit(event) {
+  const { operation, channel } = JSON.parse(event.data);
+  if (!EDITS.has(operation)) return;
+  if (channel === growing?.dataset.channel) renewSoon();
+  noteInList(channel);
+}
+
 document.addEventListener("beside", watchConversation);
 watchConversation();
-if (growing || document.querySelector("#channels[data-grows]")) listen({ message: note }, () => (refreshSoon(), growSoon()));
+if (growing || document.querySelector("#channels[data-grows]")) listen({ message: note, execution: noteEdit }, () => (refreshSoon(), growSoon()));

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import httpx
 import pytest
 from playwright.async_api import Page, Route, expect
 
-from tests.pages.seeds import FIBONACCI
+from tests.pages.seeds import FIBONACCI, LOGIN
 
 pytestmark = pytest.mark.anyio
 
@@ -45,6 +47,23 @@ async def test_a_list_and_a_conversation_grow_while_open_and_nothing_moves(serve
     await say(server, FIBONACCI, "한 가지 더 물어볼게요.")
     await expect(page.locator(".from-here + .message")).to_contain_text("한 가지 더")
     assert await first.bounding_box() == before
+
+
+async def test_edits_of_another_window_are_shown(server: str, page: Page) -> None:
+    async with httpx.AsyncClient(base_url=server, timeout=60) as http:
+        await page.goto(server)
+        rows = page.locator(f".channel[data-id='{FIBONACCI}']")
+        await expect(rows).to_have_count(1)
+        oldest = await page.locator(".channel").last.get_attribute("data-id")
+        for channel in (FIBONACCI, oldest):
+            await http.delete(f"/bo/channels/{quote(channel or '', safe='')}")
+            await expect(page.locator(f".channel[data-id='{channel}']")).to_have_count(0)
+
+        await page.goto(f"{server}/channels/{LOGIN}")
+        await http.patch(f"/bo/channels/{LOGIN}", json={"title": "Renamed elsewhere"})
+        await expect(page.locator("#head h1")).to_have_text("Renamed elsewhere")
+        await http.delete(f"/bo/channels/{LOGIN}")
+        await expect(page.locator("#head")).to_contain_text("Deleted. It won't appear")
 
 
 async def test_a_lost_connection_is_shown_and_missed_messages_are_loaded(server: str, page: Page) -> None:
