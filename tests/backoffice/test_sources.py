@@ -121,7 +121,7 @@ async def test_an_accounts_export_is_uploaded(
     http: httpx.AsyncClient, app: FastAPI, empty_home: Path, tmp_path: Path
 ) -> None:
     export = write_zip(tmp_path / "export.zip", chatgpt_files(chatgpt_chat()))
-    sent = await http.post("/settings/imports", files={"file": ("export.zip", export.read_bytes())})
+    sent = await http.post("/settings/imports", files={"file": (f"{'가' * 250}.zip", export.read_bytes())})
     assert (sent.status_code, sent.headers["location"]) == (303, "/settings#stores")
     while (found := await sources_of(app))["sync"]["state"] == "running":
         pass
