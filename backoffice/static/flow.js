@@ -138,11 +138,12 @@ function labels(chart, ticks, axis, space, step) {
 
 // A canvas cannot use CSS variables: read the colour from an element.
 function colours(place, ...names) {
+  place.style.transitionProperty = "none"; // with reduced motion, everything has a very short transition
   const found = names.map((name) => {
     place.style.color = `var(${name})`;
     return getComputedStyle(place).color;
   });
-  place.style.color = "";
+  place.style.color = place.style.transitionProperty = "";
   return found;
 }
 

@@ -338,6 +338,13 @@ async def test_insights_fit_their_cards_and_headings(server_to_read: str, page: 
     assert await page.locator("table.figures thead th.number:visible").evaluate_all(is_cut) == []
 
 
+async def test_the_chart_has_its_colours_with_reduced_motion(server_to_read: str, page: Page) -> None:
+    await page.emulate_media(reduced_motion="reduce", color_scheme="light")
+    await page.goto(f"{server_to_read}/insights?last=all")
+    runs = page.locator(".u-legend .u-series", has_text="Runs").locator(".u-marker")
+    await expect(runs).to_have_css("border-color", "rgb(67, 56, 202)")
+
+
 @pytest.mark.both_databases
 async def test_answers_to_check_are_listed_first_until_they_are_rated(
     http: httpx.AsyncClient, orchestrator: Orchestrator
