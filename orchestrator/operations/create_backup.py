@@ -35,7 +35,9 @@ class CreateBackupRequest(Request):
     query: CreateBackupQuery = CreateBackupQuery()
 
 
-def write_registry(tx: ReadTransaction, names: Iterator[Path], report_progress: Callable[[PartDone], None]) -> ArchiveWriter:
+def write_registry(
+    tx: ReadTransaction, names: Iterator[Path], report_progress: Callable[[PartDone], None]
+) -> ArchiveWriter:
     about = {
         "version": VERSION,
         "createdAt": format_time(now()),

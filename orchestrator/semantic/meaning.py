@@ -64,6 +64,11 @@ class Meaning:
         self._warm_up_task: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
 
+    @property
+    def is_loading(self) -> bool:
+        """Return True while the model is being loaded: a search does not wait long for it."""
+        return self._warm_up_task is not None and not self._warm_up_task.done()
+
     async def embed_query(self, text: str, also: Sequence[str] = ()) -> QueryVector | None:
         """Embed a request and its alternative wordings; None if it has no words. Never raises an error of the model."""
         if not parse_query(text).words:

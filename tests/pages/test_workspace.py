@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from datetime import timedelta
 from pathlib import Path
@@ -12,6 +13,8 @@ import httpx
 import pytest
 from playwright.async_api import Page, expect
 
+from orchestrator.semantic.endpoint import Endpoint
+from orchestrator.semantic.meaning import Meaning
 from orchestrator.service import Orchestrator
 from registry.domain import now
 from tests.pages.seeds import FIBONACCI, LOGIN
@@ -336,6 +339,20 @@ async def test_insights_fit_their_cards_and_headings(server_to_read: str, page: 
     is_cut = "all => all.filter(one => one.scrollWidth > one.clientWidth).map(one => one.outerHTML)"
     assert await page.locator(".year").evaluate_all(is_cut) == []
     assert await page.locator("table.figures thead th.number:visible").evaluate_all(is_cut) == []
+
+
+async def test_a_search_before_the_model_is_loaded_says_so(
+    http: httpx.AsyncClient, orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orchestrator.meaning = Meaning(orchestrator.registry, Endpoint("http://127.0.0.1:9/v1", "toy"))
+    loading = asyncio.create_task(asyncio.sleep(60))
+    monkeypatch.setattr(orchestrator.meaning, "_warm_up_task", loading)
+    words_only = "Found by words only"
+    assert words_only in (await http.get("/?q=rotation")).text
+    assert words_only not in (await http.get("/")).text
+    loading.cancel()
+    await asyncio.wait([loading])
+    assert words_only not in (await http.get("/?q=rotation")).text
 
 
 async def test_the_chart_has_its_colours_with_reduced_motion(server_to_read: str, page: Page) -> None:

@@ -72,6 +72,7 @@ async def list_context(
     shown = await client.view(views.list_header, is_newest=is_newest)
     found = await find_channels(client, query, utc_offset_minutes(request), is_recorded=not query.typing)
     understood = found.get("understood", {})
+    meaning = client.orchestrator.meaning
     days = [None if query.is_by_relevance else day_of(request, item["updated_at"]) for item in found["items"]]
     cursor = found["next_cursor"]
     return {
@@ -86,6 +87,7 @@ async def list_context(
         "named_days": day_names(request),
         "address_here": address("/", **given),
         "is_newest": is_newest,
+        "is_by_words_only": bool(query.q and meaning and meaning.is_loading),
         "is_by_relevance": query.is_by_relevance,
         "can_sync": client.registry.syncs_automatically and not (client.access and client.access.is_restricted),
         "chips": [chip for chip in chips(query.q or "", understood) if chip.kind != "word" or chip.text.endswith("*")],
