@@ -38,6 +38,7 @@ logger = logging.getLogger(__name__)
 
 COOKIE = "ctxr_session"
 SESSION_S = 12 * 3600
+CODE_S = 3600  # a sign-in code is valid for an hour
 RECHECK_S = 5.0  # an open event stream ends within this time after its token was revoked, or its access changed
 # Addresses that need no credential, because they reveal nothing that is stored.
 OPEN_PATHS = ("/health", "/ready", "/login", "/static/", "/.well-known/")
@@ -86,7 +87,7 @@ class Sessions:
     """Sessions of browsers, which the registry stores, and used sign-in codes."""
 
     _in_memory: dict[str, tuple[float, Credential]] = field(default_factory=dict)  # for a read-only registry
-    _used_codes: set[str] = field(default_factory=set)
+    _used_codes: set[str] = field(default_factory=set)  # the same
 
     async def begin(self, registry: Registry, credential: Credential) -> str:
         """Start a session and return its key."""
@@ -124,20 +125,23 @@ class Sessions:
         else:
             await registry.write(lambda tx: tokens.end_session(tx, key))
 
-    def take_code(self, code: str, secret: str) -> bool:
+    async def take_code(self, registry: Registry, code: str, secret: str) -> bool:
         """Return whether a sign-in code is valid, and mark it as used."""
         payload, _, signature = code.rpartition(".")
         until = payload.partition(".")[0]
         is_signed = bool(secret) and compare_digest(signature.encode(), _signature(payload, secret).encode())
-        if not is_signed or time.time() > int(until) or code in self._used_codes:
+        if not is_signed or time.time() > int(until):
             return False
+        if not registry.is_read_only:
+            return await registry.write(lambda tx: tokens.use_code(tx, code, CODE_S))
+        is_new = code not in self._used_codes
         self._used_codes.add(code)
-        return True
+        return is_new
 
 
 def sign_in_code(secret: str) -> str:
     """Return a sign-in code for this machine's user, who can read the secret: valid once and for an hour."""
-    payload = f"{int(time.time()) + 3600}.{secrets.token_urlsafe(16)}"
+    payload = f"{int(time.time()) + CODE_S}.{secrets.token_urlsafe(16)}"
     return f"{payload}.{_signature(payload, secret)}"
 
 

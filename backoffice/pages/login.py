@@ -131,7 +131,7 @@ def _is_secure(request: Request) -> bool:
 
 
 async def _credential_of(gate: Gate, registry: Registry, token: str, code: str) -> Credential | None:
-    if code and gate.sessions.take_code(code, gate.rules.secret):
+    if code and await gate.sessions.take_code(registry, code, gate.rules.secret):
         return Credential(None, THIS_USER)
     return await gate.recognise(registry, token) if token else None
 

@@ -19,7 +19,7 @@ from orchestrator.service import Orchestrator
 from registry.access import Access, Level
 from registry.domain import now
 from registry.storage.safety.page_sessions import begin_session, renew_sessions
-from registry.storage.safety.tokens import create_token, list_tokens, revoke_token
+from registry.storage.safety.tokens import create_token, list_people, list_tokens, revoke_token
 from tests.backoffice.application import application, client_of
 from tests.backoffice.conftest import Log, problem_of
 from tests.backoffice.event_stream import Stream
@@ -316,14 +316,18 @@ async def test_a_browser_session_is_valid_in_another_process_until_it_ends(orche
         return (await browser.get("/bo/channels")).status_code == 200
 
     async with client_of(application(orchestrator, rules=rules)) as here:
-        await here.post("/login", data={"code": sign_in_code("ours")})
+        code = sign_in_code("ours")
+        await here.post("/login", data={"code": code})
         async with client_of(application(orchestrator, rules=rules)) as there:
+            assert (await there.post("/login", data={"code": code})).status_code == 401, "a code is valid once"
             there.cookies = here.cookies
             assert await signed_in(there)
             key = there.cookies["ctxr_session"]
             await there.post("/logout", headers={"origin": "http://127.0.0.1:8765"})
-            here.cookies.set("ctxr_session", key)
-            assert not await signed_in(here), "a copied key is invalid then"
+            for other in (key, f"code:{code}"):
+                here.cookies.set("ctxr_session", other)
+                assert not await signed_in(here), "a copied key is invalid then"
+            assert [one["person"] for one in await orchestrator.registry.read(lambda tx: list_people(tx, None))] == []
             here.cookies.clear()
             await here.post("/login", data={"code": sign_in_code("ours")})
             assert await signed_in(here)

@@ -1,6 +1,6 @@
 """Store the sessions of signed-in browsers, for all servers of a registry and across restarts.
 
-Only a digest of a session's key is stored.
+Only a digest of a session's key is stored. A row without a person and a token is a used sign-in code.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from sqlalchemy import delete, insert, select, update
 
 from registry.access import Access, Level
 from registry.domain import now
-from registry.storage.database import ReadTransaction, WriteTransaction
+from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
 from registry.storage.safety.tokens import ValidToken, get_token
 from registry.storage.tables import page_session
 
@@ -31,7 +31,7 @@ def find_session(tx: ReadTransaction, key: str) -> ValidToken | Access | None:
     """Return the session's current token, or its access; None if session or token are no longer valid."""
     valid = page_session.c.digest == _digest(key), page_session.c.until > now()
     row = tx.execute(select(page_session).where(*valid)).first()
-    if row is None:
+    if row is None or (row.token_number is None and row.access is None):
         return None
     if row.token_number is not None:
         return get_token(tx, row.token_number)
@@ -50,6 +50,13 @@ def renew_sessions(tx: WriteTransaction, person: str, access: Access | None) -> 
 
 def end_session(tx: WriteTransaction, key: str) -> None:
     tx.execute(delete(page_session).where(page_session.c.digest == _digest(key)))
+
+
+def use_code(tx: WriteTransaction, code: str, seconds: int) -> bool:
+    """Mark a sign-in code as used, on all servers and across restarts; False if it was used before."""
+    row = {"digest": _digest(f"code:{code}"), "until": now() + timedelta(seconds=seconds)}
+    added = insert_into(tx.dialect.name, page_session).values(row).on_conflict_do_nothing()
+    return tx.execute(added.returning(page_session.c.until)).first() is not None
 
 
 def open_sessions(tx: ReadTransaction) -> list[bytes]:

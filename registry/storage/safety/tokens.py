@@ -198,7 +198,7 @@ def list_people(tx: ReadTransaction, access: Access | None) -> list[dict[str, An
         entry_of(one["owner"])["tokens"] += one["state"] == "active"
     person = func.coalesce(page_session.c.person, token.c.owner, token.c.name)
     counts_of_sessions = select(person, func.count(), func.count(page_session.c.person)).where(
-        page_session.c.until > now(), token.c.revoked_at.is_(None)
+        page_session.c.until > now(), token.c.revoked_at.is_(None), person.is_not(None)
     )
     with_token = page_session.outerjoin(token, token.c.number == page_session.c.token_number)
     for name, sessions, by_account in tx.execute(counts_of_sessions.select_from(with_token).group_by(person)):
