@@ -75,7 +75,8 @@ function tellZone() {
   remember(cookie);
   // These fields contain UTC times. Convert an instant here; only the server knows when a day begins and ends.
   const fields = all("input[type^=date]").filter((field) => field.value);
-  const hasDays = document.querySelector(".day, #overview, .year") || fields.some((field) => !field.dataset.at);
+  const isSearch = new URLSearchParams(location.search).has("q"); // its words may name a time
+  const hasDays = isSearch || document.querySelector(".day, #overview, .year") || fields.some((field) => !field.dataset.at);
   if (isTold() && hasDays) return location.reload();
   fields.forEach((field) => (field.value = localField(field.dataset.at)));
 }

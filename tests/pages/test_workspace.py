@@ -355,6 +355,15 @@ async def test_a_search_before_the_model_is_loaded_says_so(
     assert words_only not in (await http.get("/?q=rotation")).text
 
 
+async def test_a_first_search_is_repeated_in_the_zone_of_the_reader(server_to_read: str, page: Page) -> None:
+    await page.context.clear_cookies()
+    loaded: list[str] = []
+    page.on("request", lambda asked: loaded.append(asked.url) if asked.is_navigation_request() else None)
+    await page.goto(f"{server_to_read}/?q=yesterday+rotation")
+    await page.wait_for_function("performance.getEntriesByType('navigation')[0].type === 'reload'")
+    assert len(loaded) == 2
+
+
 async def test_the_chart_has_its_colours_with_reduced_motion(server_to_read: str, page: Page) -> None:
     await page.emulate_media(reduced_motion="reduce", color_scheme="light")
     await page.goto(f"{server_to_read}/insights?last=all")
