@@ -86,9 +86,8 @@ class Machine:
         if self._ongoing.is_running:
             raise InvalidRequest("A sync is still running.", "Import the file when it has ended.")
         with ExitStack() as stack:
-            file = Path(stack.enter_context(TemporaryDirectory())) / (
-                PurePath(name).name[-60:] or "export"
-            )  # 255 bytes
+            short = PurePath(name).name[-60:] or "export"  # a file's name has at most 255 bytes
+            file = Path(stack.enter_context(TemporaryDirectory()), short)
             with file.open("wb") as copy:
                 copyfileobj(content, copy)
             self._start(exports_in(file, stack), Paths(Path.home(), {}), stack.pop_all(), access)
