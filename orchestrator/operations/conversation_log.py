@@ -33,6 +33,7 @@ from registry.storage.exchange.counterparts import NOT_GROWN, grown_to
 from registry.storage.exchange.edits import Edit, copied_channels, deletion_of, matching_channels
 from registry.storage.exchange.remote import (
     last_messages,
+    note_copies,
     note_here,
     note_messages,
     note_of_other_person,
@@ -227,6 +228,10 @@ def _save_exchanged(tx: WriteTransaction, name: str, request: LogRequest, messag
     """Store messages of another registry; a channel's deletion also deletes new ones that were said before it."""
     last = last_number(tx, conversation)
     channel, saved = _save_messages(tx, name, request, messages)
+    sent_ids = [message.more.get(STORED_ID) for message in messages]
+    note_copies(
+        tx, {id_: here for id_, here in zip(sent_ids, saved.ids, strict=False) if id_ not in (None, here)}, last
+    )
     if deletion := deletion_of(tx, saved.channel_number):
         row = get_channel(tx, channel, with_deleted=True)
         delete_channel(tx, row, soft=True, until=deletion.done_at, after=last)

@@ -16,6 +16,7 @@ from registry.storage.exchange.change_feed import SELECT_SIZES, read_batch
 from registry.storage.exchange.counterparts import client_id_of, digest_without_marks, masked_messages
 from registry.storage.exchange.edits import GROWN, MAX_IDS, SUPERSEDED, is_edit_to_send
 from registry.storage.safety.masking import key_of
+from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, conversation, edit, remote, remote_edit, remote_message
 from registry.text.privacy.masking import mask_value
 from registry.text.privacy.secrets import is_masked
@@ -112,6 +113,17 @@ def note_messages(tx: WriteTransaction, url: str, ids: Mapping[int, str | None])
 def note_of_other_person(tx: WriteTransaction, numbers: Collection[int]) -> None:
     """Record that messages came from another person's chat: if they are no longer there, they are not sent again."""
     tx.execute(update(conversation).where(is_one_of(conversation.c.number, numbers)).values(of_other_person=True))
+
+
+def note_copies(tx: WriteTransaction, ids: Mapping[str, str], after: int) -> None:
+    """Record which messages are another person's: those stored after a number that were sent with another id from here.
+
+    A person adds to a chat that another person shares: the messages before come with the addition. `ids`: their ids, by
+    those with which they were sent.
+    """
+    others = ask_all(tx, select(conversation.c.id).where(conversation.c.id.in_(ids))).scalars()
+    numbers = numbers_of_ids(tx, [ids[one] for one in others])
+    note_of_other_person(tx, [number for number in numbers.values() if number > after])
 
 
 def note_other_ids(tx: WriteTransaction, url: str, ids: Mapping[int, str]) -> None:

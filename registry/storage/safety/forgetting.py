@@ -13,7 +13,7 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import ColumnElement, Text, cast, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, FromClause, Text, cast, delete, exists, func, or_, select, update
 
 from registry.domain import format_time, new_id, now
 from registry.errors import NotFound, StorageError
@@ -32,7 +32,7 @@ from registry.storage.exchange.edits import lock_edits, note_forgetting
 from registry.storage.records.executions import shorten_newest
 from registry.storage.safety.derived import ForgottenMessages, all_derived, find_derived, forget_derived, spellings
 from registry.storage.safety.masking import forget_key, key_of
-from registry.storage.safety.visibility import renamed_for
+from registry.storage.safety.visibility import ask_all, renamed_for
 from registry.storage.tables import channel, conversation, forgotten, message_vector, metadata
 
 logger = logging.getLogger(__name__)
@@ -93,11 +93,31 @@ def affected_by(tx: ReadTransaction, wanted: ForgetSelection) -> Affected:
         numbers = {row.number for row in whole}
         rest = [row.number for row in channels if row.number not in numbers]
         found = Affected(whole, _selected_messages(tx, wanted, rest) if wanted.before or wanted.matching else [])
+    found = replace(found, messages=[*found.messages, *_copies_of(tx, found)])
     is_of_words = wanted.matching and wanted == ForgetSelection(matching=wanted.matching)
     derived = find_derived(tx, ForgottenMessages(matching=wanted.matching)) if is_of_words else {}
     if not (found.channels or found.messages or any(derived.values())):
         raise NotFound("Nothing to forget.", "Nothing in the registry matches")
     return found
+
+
+def _copies_of(tx: ReadTransaction, found: Affected) -> Sequence[MessageRow]:
+    """Return the copies of these messages in chats of people who have added to the shared chat."""
+    original = conversation.alias()
+    same = conversation.c.digest == original.c.digest, conversation.c.timestamp == original.c.timestamp
+    is_copy = (
+        conversation.c.of_other_person,
+        conversation.c.forgotten.is_(False),
+        exists().where(_is_in(original, found), *same),
+    )
+    return ask_all(
+        tx, select(conversation).where(*is_copy, ~_is_in(conversation, found)).order_by(conversation.c.number)
+    ).all()
+
+
+def _is_in(messages: FromClause, found: Affected) -> ColumnElement[bool]:
+    within = is_one_of(messages.c.channel_number, [row.number for row in found.channels])
+    return or_(within, is_one_of(messages.c.number, [row.number for row in found.messages]))
 
 
 def _channel_conditions(tx: ReadTransaction, wanted: ForgetSelection) -> list[ColumnElement[bool]]:
