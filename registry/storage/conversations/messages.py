@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import attrgetter, eq, ge, le
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, bindparam, delete, false, func, insert, or_, select, true, update
+from sqlalchemy import ColumnElement, Row, bindparam, delete, exists, false, func, insert, or_, select, true, update
 
 from registry.domain import Role
 from registry.errors import NotFound
@@ -24,7 +24,7 @@ from registry.storage.conversations.references import canonical_name
 from registry.storage.database import ReadTransaction, WriteTransaction, update_rows
 from registry.storage.index.message_index import index_of, message_entry, searched_tokens
 from registry.storage.paging import Page, is_past, read_page
-from registry.storage.tables import channel, conversation, message_alias
+from registry.storage.tables import channel, conversation, edit, message_alias
 from registry.text.analysis.analyzer import ANALYZER_VERSION
 
 MessageRow = Row[*tuple[Any, ...]]  # a row of `conversation`
@@ -274,7 +274,7 @@ def delete_channel(
 ) -> None:
     """Delete a channel with its messages; after a soft deletion each of them can be restored.
 
-    `until`: another registry deleted it at that time; later messages stay, and then the channel does, too.
+    `until`: another registry deleted it at that time; messages said or restored later stay, and the channel with them.
     `after`: a soft deletion is only of messages with higher numbers.
     """
     within = conversation.c.channel_number == row.number
@@ -283,7 +283,7 @@ def delete_channel(
             within,
             conversation.c.number > after,
             conversation.c.deleted.is_(False),
-            *([conversation.c.timestamp <= until] if until else []),
+            *([conversation.c.timestamp <= until, ~_is_edited_after(until)] if until else []),
         ]
         unindex(tx, tx.execute(select(conversation).where(*to_delete)).all())
         tx.execute(update(channel).where(channel.c.number == row.number).values(deleted=True))
@@ -294,6 +294,11 @@ def delete_channel(
         unindex_title(tx, row)
         tx.execute(delete(conversation).where(within))
         tx.execute(delete(channel).where(channel.c.number == row.number))
+
+
+def _is_edited_after(moment: datetime) -> ColumnElement[bool]:
+    of_message = edit.c.message_number == conversation.c.number, edit.c.field == "deleted"
+    return exists().where(*of_message, edit.c.done_at > moment)
 
 
 def revise(tx: WriteTransaction, news: Sequence[tuple[MessageRow, Mapping[str, Any]]]) -> None:

@@ -130,6 +130,20 @@ async def test_a_deleted_message_is_deleted_everywhere_and_comes_back(both: Lapt
         assert await texts_by_channel(orchestrator) == {"basket": [QUESTION, ANSWER]}
 
 
+@pytest.mark.parametrize("is_deletion_first", [True, False])
+async def test_a_message_restored_after_its_conversation_was_deleted_stays(
+    both: Laptops, elsewhere: Orchestrator, is_deletion_first: bool
+) -> None:
+    one, two = both
+    [_, second] = await two.orchestrator.registry.get_conversations("basket")
+    await two.ask("delete", id=second["id"])
+    await one.ask("delete", "basket")
+    await two.ask("restore", id=second["id"])
+    await exchange(*(both if is_deletion_first else (two, one)))
+    for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
+        assert await texts_by_channel(orchestrator) == {"basket": [ANSWER]}
+
+
 async def test_an_edit_that_could_not_be_stored_is_applied_the_next_time(
     both: Laptops, monkeypatch: pytest.MonkeyPatch
 ) -> None:
