@@ -20,15 +20,17 @@ from registry.storage.conversations.channels import (
     unindex_title,
 )
 from registry.storage.conversations.messages import MessageRow, delete_softly, in_turns, replace_messages, revise
-from registry.storage.conversations.references import add_alias
+from registry.storage.conversations.references import add_alias, edit_channel
 from registry.storage.database import ReadTransaction, WriteTransaction, update_rows
-from registry.storage.exchange.edits import move_edits
+from registry.storage.exchange.edits import NICKNAME, PINNED, SHARED, TAGGED, TITLE, move_edits
 from registry.storage.index.message_index import RECALL, UNINDEXED
 from registry.storage.safety.forgetting import forget_messages
-from registry.storage.tables import channel, channel_alias, conversation, execution, extract_result, store_session, tag
+from registry.storage.tables import channel, channel_alias, conversation, execution, extract_result, store_session
 
-# columns that the remaining channel takes over if its own are empty
-_INHERITED = ("title", "summary", "project_path", "project_name", "owner", "shared_with", "shared_until")
+_KEPT = {"title": TITLE, "nickname": NICKNAME, "shared_with": SHARED, "shared_until": SHARED}
+_KEPT |= dict.fromkeys(("summary", "project_path", "project_name", "owner"), "")
+"""Columns with the fields of their edits. The channel with the later edit gives the value; without edits the merged one
+gives what is empty in the remaining one."""
 
 
 def merge_channels(tx: WriteTransaction, named: int, session: int) -> None:
@@ -120,24 +122,34 @@ def _renumbered(metadata: Mapping[str, Any], renumbered: Mapping[str, Mapping[in
 
 def _merge_descriptions(tx: WriteTransaction, merged: ChannelRow, target: ChannelRow, seq_count: int) -> None:
     """Move names, tags, pin, links and metadata of a merged channel to the remaining one."""
-    tags = tags_of(tx, [merged.number, target.number])
-    if new_tags := [name for name in tags[merged.number] if name not in tags[target.number]]:
-        tx.execute(tag.insert(), [{"channel_number": target.number, "name": name} for name in new_tags])
-    if has_pin(tx, merged.number):
-        set_pin(tx, target.number, is_pinned=True)
+    latest = move_edits(tx, merged.number, target.number)
+
+    def sources_of(field: str) -> list[ChannelRow]:
+        return [row for row in (target, merged) if latest.get(field, row.number) == row.number]
+
+    tags = tags_of(tx, [target.number, merged.number])
+    every = dict.fromkeys(name for some in tags.values() for name in some)
+    kept = [name for name in every if any(name in tags[row.number] for row in sources_of(TAGGED + name))]
+    pins = {row.number: has_pin(tx, row.number) for row in (target, merged)}
+    is_pinned = any(pins[row.number] for row in sources_of(PINNED))
     for table in (channel_alias, store_session):
         tx.execute(update(table).where(table.c.channel_number == merged.number).values(channel_number=target.number))
-    move_edits(tx, merged.number, target.number)
     unindex_title(tx, merged)
     tx.execute(delete(channel).where(channel.c.number == merged.number))
     add_alias(tx, merged.name, target.number)
-    changes = {key: getattr(merged, key) for key in _INHERITED if getattr(merged, key) and not getattr(target, key)}
+    values = {
+        column: next(filter(None, (getattr(row, column) for row in sources_of(field))), None)
+        for column, field in _KEPT.items()
+    }
+    changes = {column: value for column, value in values.items() if value != getattr(target, column)}
     if merged.nickname and target.nickname:
-        add_alias(tx, merged.nickname, target.number)
-    elif merged.nickname:
-        changes["nickname"] = merged.nickname
+        add_alias(tx, target.nickname if "nickname" in changes else merged.nickname, target.number)
     changes["last_accessed"] = max(filter(None, (merged.last_accessed, target.last_accessed)), default=None)
     changes["access_count"] = merged.access_count + target.access_count
     changes["tokens_delivered"] = merged.tokens_delivered + target.tokens_delivered
     change_channel(tx, target, {**changes, "meta": {**merged.meta, **target.meta}, "seq_count": seq_count})
+    if kept != tags[target.number]:
+        edit_channel(tx, target.name, {}, kept)
+    if is_pinned != pins[target.number]:
+        set_pin(tx, target.number, is_pinned=is_pinned)
     recount_channel(tx, target.number)

@@ -197,12 +197,18 @@ def _add_forgotten(tx: WriteTransaction, messages: Sequence[Any], tokens: Sequen
             tx.execute(insert(edit_token), [{"number": number, "token": name} for name in tokens])
 
 
-def move_edits(tx: WriteTransaction, merged: int, into: int) -> None:
-    """Move a channel's edits to the one it is merged into, except fields that have an edit there."""
-    fields = select(edit.c.field).where(*_same_target(into, None)).scalar_subquery()
-    of_channel = edit.c.channel_number == merged
-    tx.execute(delete(edit).where(of_channel, edit.c.message_number.is_(None), edit.c.field.in_(fields)))
-    tx.execute(update(edit).where(of_channel).values(channel_number=into))
+def move_edits(tx: WriteTransaction, merged: int, into: int) -> Mapping[str, int]:
+    """Move a channel's edits to the one it is merged into; return which of the two had the later edit, by field.
+
+    Only the later stays: on other machines the two may be merged already, or have never been two.
+    """
+    of_channels = edit.c.channel_number.in_((merged, into))
+    rows = sorted(tx.execute(select(edit).where(of_channels, edit.c.message_number.is_(None))), key=_rank_of)
+    latest = {row.field: row for row in rows}
+    if outdated := [row.number for row in rows if latest[row.field] is not row]:
+        tx.execute(delete(edit).where(is_one_of(edit.c.number, outdated)))
+    tx.execute(update(edit).where(edit.c.channel_number == merged).values(channel_number=into))
+    return {field: row.channel_number for field, row in latest.items()}
 
 
 def edits_after(tx: ReadTransaction, position: int) -> Changes[Edit]:

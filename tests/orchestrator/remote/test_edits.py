@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -356,6 +357,29 @@ async def test_two_channels_that_are_one_elsewhere_keep_a_name_and_go_whole_from
     await ask(elsewhere, "delete", merged, soft=False)
     await exchange(*laptops)
     assert [await texts_by_channel(laptop.orchestrator) for laptop in laptops] == [{}, {}]
+
+
+async def test_of_two_channels_that_are_merged_the_later_edits_stay(elsewhere: Orchestrator, tmp_path: Path) -> None:
+    async def log(texts: Sequence[str]) -> None:
+        messages = [{"role": "assistant" if at % 2 else "user", "text": text} for at, text in enumerate(texts)]
+        given = {"operation": "conversation_log", "channel": "mine", "messages": messages, "source": "claude-code"}
+        assert (await elsewhere.run(given))["success"]
+
+    dialogue = Dialogue(session_id(1), at=datetime.now(UTC) - timedelta(hours=1))
+    for at, text in enumerate(SAID):
+        dialogue.says(text, f"m{at}") if at % 2 else dialogue.user(text)
+    write(tmp_path / ".claude", dialogue)
+    await sync(elsewhere, READERS, Paths(tmp_path, {}))
+    await log(SAID[:2])
+    [session] = {*await texts_by_channel(elsewhere)} - {"mine"}
+    await ask(elsewhere, "tag", "mine", tags=["shop"], nickname="early")
+    await ask(elsewhere, "tag", session, title="Early", tags=["login"], pinned=True)
+    await ask(elsewhere, "tag", session, nickname="late")
+    await ask(elsewhere, "tag", "mine", title="Late", tags=["login"])
+    await ask(elsewhere, "tag", "mine", tags=[], pinned=False)
+    await log(SAID)
+    assert await names(elsewhere) == [("Late", "late", [])]
+    assert await pinned(elsewhere) == 0
 
 
 async def test_a_known_edit_is_applied_once(both: Laptops, elsewhere: Orchestrator) -> None:
