@@ -145,6 +145,19 @@ async def test_a_message_restored_after_its_conversation_was_deleted_stays(
         assert await texts_by_channel(orchestrator) == {"basket": [ANSWER]}
 
 
+async def test_a_message_restored_before_its_conversation_was_deleted_goes(
+    both: Laptops, elsewhere: Orchestrator
+) -> None:
+    one, two = both
+    [_, second] = await two.orchestrator.registry.get_conversations("basket")
+    await two.ask("delete", id=second["id"])
+    await two.ask("restore", id=second["id"])
+    await one.ask("delete", "basket")
+    await exchange(two, one)
+    for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
+        assert await texts_by_channel(orchestrator) == {}
+
+
 async def test_an_edit_that_could_not_be_stored_is_applied_the_next_time(
     both: Laptops, monkeypatch: pytest.MonkeyPatch
 ) -> None:
