@@ -19,7 +19,7 @@ from registry.domain import Message, Role, Session, format_time, now
 from registry.errors import InvalidRequest
 from registry.ingest.from_hook import ingest_from_hook
 from registry.ingest.from_tool import ingest_from_tool
-from registry.ingest.intake import restore_original_time
+from registry.ingest.intake import restore_original_time, restore_stored_times
 from registry.ingest.save import Saved
 from registry.ingest.stored_messages import STORED_ID
 from registry.ingest.unnamed_chat import find_unnamed_chat
@@ -227,6 +227,8 @@ def _save_messages(tx: WriteTransaction, name: str, request: LogRequest, message
 def _save_exchanged(tx: WriteTransaction, name: str, request: LogRequest, messages: list[Message]) -> tuple[str, Saved]:
     """Store messages of another registry; a channel's deletion also deletes new ones that were said before it."""
     last = last_number(tx, conversation)
+    if known := find_channel(tx, name):
+        restore_stored_times(tx, known.number, messages)
     channel, saved = _save_messages(tx, name, request, messages)
     sent_ids = [message.more.get(STORED_ID) for message in messages]
     note_copies(

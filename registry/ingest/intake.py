@@ -14,8 +14,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from sqlalchemy import select
+
 from registry.domain import EARLIEST, IDENTITY, Message, Role, Session, format_time, now, parse_time
 from registry.ingest.same_conversation import MAX_WIDTH, MIN_SHARED, MIN_WEIGHT, MIN_WEIGHT_ALONE, MIN_WIDTH, width_of
+from registry.storage.conversations.channels import recount_channel
+from registry.storage.conversations.messages import revise
 from registry.storage.database import WriteTransaction
 from registry.storage.safety.derived import as_text
 from registry.storage.safety.forgetting import (
@@ -32,6 +36,7 @@ from registry.storage.safety.forgetting import (
 )
 from registry.storage.safety.masking import key_of
 from registry.storage.safety.visibility import owner_of
+from registry.storage.tables import conversation
 from registry.text.privacy.masking import marks_of, mask_cut, mask_value
 from registry.text.privacy.secrets import is_like, map_texts, without_private
 
@@ -206,6 +211,21 @@ def restore_original_time(message: Message, received_at: datetime) -> Message:
             more = {name: value for name, value in message.more.items() if name not in ("time", "said_at")}
             return replace(message, timestamp=said_at, more=more)
     return message
+
+
+def restore_stored_times(tx: WriteTransaction, channel_number: int, messages: Sequence[Message]) -> None:
+    """Undo `replace_impossible_times` for stored messages that are sent again, if the clock accepts the times now."""
+    is_replaced = conversation.c.payload["said_at"].as_string().is_not(None)
+    sent = conversation.c.digest.in_({one.digest for one in messages})
+    query = select(conversation).where(conversation.c.channel_number == channel_number, sent, is_replaced)
+    changes = []
+    for row in tx.execute(query).all():
+        restored = restore_original_time(Message(Role(row.role), row.text, row.timestamp, more=row.payload), now())
+        if restored.more != row.payload:
+            changes.append((row, {"timestamp": restored.timestamp, "payload": dict(restored.more)}))
+    if changes:
+        revise(tx, changes)
+        recount_channel(tx, channel_number)
 
 
 def _is_possible(moment: datetime, received_at: datetime) -> bool:

@@ -368,6 +368,28 @@ async def test_messages_stored_unmasked_are_sent_masked_and_stored_once(
     assert await texts_by_channel(two.orchestrator) == {"login": texts}
 
 
+async def test_messages_sent_again_after_a_servers_clock_was_behind_are_stored_once_with_their_times(
+    laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = laptops
+    talk = Dialogue(session_id(1), at=now() - timedelta(hours=1))
+    talk.user("Why does the basket lose items?")
+    talk.says("The session expires.", "m1")
+    write(tmp_path / ".claude", talk)
+    for laptop in laptops:
+        await sync(laptop.orchestrator, READERS, Paths(tmp_path, {}))
+    with monkeypatch.context() as patch:
+        patch.setattr(intake, "now", lambda: now() - timedelta(days=3))
+        await one.push()
+    await two.push()
+    [channel] = await texts_by_channel(elsewhere)
+    said = [
+        [(row["text"], row["timestamp"]) for row in await machine.registry.get_conversations(channel)]
+        for machine in (elsewhere, one.orchestrator)
+    ]
+    assert said[0] == said[1]
+
+
 async def test_a_server_whose_clock_is_days_behind_neither_doubles_messages_nor_changes_their_times(
     laptops: Laptops, elsewhere: Orchestrator, line: Line, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
