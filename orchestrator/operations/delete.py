@@ -142,7 +142,7 @@ def _describe_target(tx: WriteTransaction, found: Affected, wanted: ForgetSelect
     if wanted.id:
         return {"message": {**message_item(found.messages[0]), "deleted": True}}
     if wanted == ForgetSelection(channel=wanted.channel):
-        [row] = found.channels
+        row = next(iter(found.channels), None) or get_channel(tx, found.messages[0].channel, with_deleted=True)
         return {"channel": {**item_of(tx, row), "deleted": True}}
     return {}
 

@@ -17,6 +17,7 @@ from sqlalchemy import ColumnElement, FromClause, Text, cast, delete, exists, fu
 
 from registry.domain import format_time, new_id, now
 from registry.errors import NotFound, StorageError
+from registry.project import REMEMBERED
 from registry.storage.conditions import is_of_project, is_one_of
 from registry.storage.conversations.channels import (
     ChannelRow,
@@ -89,10 +90,11 @@ def affected_by(tx: ReadTransaction, wanted: ForgetSelection) -> Affected:
     else:
         channels = tx.execute(select(channel).where(*_channel_conditions(tx, wanted))).all()
         ended = [row for row in channels if not wanted.before or row.updated_at < wanted.before]
-        whole = [] if wanted.matching else ended
+        # remembered sentences are always in the channel of this name, so that must stay usable
+        whole = [] if wanted.matching else [row for row in ended if row.source != REMEMBERED]
         numbers = {row.number for row in whole}
         rest = [row.number for row in channels if row.number not in numbers]
-        found = Affected(whole, _selected_messages(tx, wanted, rest) if wanted.before or wanted.matching else [])
+        found = Affected(whole, _selected_messages(tx, wanted, rest) if rest else [])
     found = replace(found, messages=[*found.messages, *_copies_of(tx, found)])
     is_of_words = wanted.matching and wanted == ForgetSelection(matching=wanted.matching)
     derived = find_derived(tx, ForgottenMessages(matching=wanted.matching)) if is_of_words else {}

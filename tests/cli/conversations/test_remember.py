@@ -43,6 +43,15 @@ def test_a_sentence_for_all_projects_is_given_in_each(ctxr: Ctxr, shop: Path) ->
     assert texts(ctxr) == ["답은 한국어로."]
 
 
+def test_a_sentence_is_stored_after_all_others_were_forgotten(ctxr: Ctxr, shop: Path) -> None:
+    for sentence in ("Use npm.", "Use pnpm."):
+        ctxr("remember", sentence)
+        assert texts(ctxr) == [sentence]
+        [channel] = {one["channel"] for one in json.loads(ctxr("list", "--json").output)["sessions"]}
+        assert ctxr("forget", "--channel", channel, "--yes").exit_code == 0
+        assert texts(ctxr) == []
+
+
 def test_a_replaced_sentence_no_longer_holds(ctxr: Ctxr, shop: Path) -> None:
     ctxr("remember", "Use npm.")
     assert texts(ctxr, "Use pnpm.", "--replaces", "1") == ["Use pnpm."]
