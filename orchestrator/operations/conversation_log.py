@@ -221,6 +221,7 @@ def _save_messages(tx: WriteTransaction, name: str, request: LogRequest, message
         source=request.source,
         metadata=request.metadata.model_dump(exclude_none=True),
         received_at=now(),
+        of_other_person=isinstance(request, PulledRequest) and request.of_other_person,
     )
 
 

@@ -49,8 +49,12 @@ def ingest_from_tool(
     source: str,
     metadata: Mapping[str, Any],
     received_at: datetime,
+    of_other_person: bool = False,
 ) -> tuple[str, Saved]:
-    """Store the new messages of a conversation sent under `name`; return its channel's name and the outcome."""
+    """Store the new messages of a conversation sent under `name`; return its channel's name and the outcome.
+
+    `of_other_person`: not a chat of this machine's person, even if it has the same messages because it continues one.
+    """
     settled = references.find_settled_channel(tx, name)
     project = settled.project_path if settled else None
     claimed = [_with_claimed_id(one) for one in messages]
@@ -67,7 +71,9 @@ def ingest_from_tool(
         return settled.name, _save(tx, settled, call)
     serialise_decisions(tx, source)
     known = find_channel(tx, name, lock=True)  # another writer may have created or merged it meanwhile
-    return _ingest_linked(tx, known, call) if known else _ingest_new(tx, name, call)
+    if known:
+        return _ingest_linked(tx, known, call)
+    return _ingest_new(tx, name, call, ChannelMatches([]) if of_other_person else _find_sessions(tx, call))
 
 
 def _with_claimed_id(message: Message) -> Message:
@@ -103,9 +109,8 @@ def _with_claimed_source(call: _Call, into: ChannelRow) -> Sequence[Message]:
     ]
 
 
-def _ingest_new(tx: WriteTransaction, name: str, call: _Call) -> tuple[str, Saved]:
+def _ingest_new(tx: WriteTransaction, name: str, call: _Call, found: ChannelMatches) -> tuple[str, Saved]:
     """Store the call in its session's channel; if none is certain, in a new one that is linked to similar sessions."""
-    found = _find_sessions(tx, call)
     if found.same:
         into = lock_channel(tx, found.same[0].number)
         references.add_alias(tx, name, into.number)

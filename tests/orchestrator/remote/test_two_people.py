@@ -382,3 +382,20 @@ async def test_what_a_person_erased_goes_from_a_machine_that_gets_a_new_token_la
     kims.token = made.secret
     await kims.pull()
     assert await texts_by_channel(kims.orchestrator) == {}
+
+
+async def test_a_shared_continuation_of_ones_own_chat_is_not_mixed_into_it(
+    elsewhere: Orchestrator, laptops: Laptops
+) -> None:
+    kims, lees = laptops
+    await kims.log("harbour", "the report", "here it is", session_id="session-of-harbour")
+    await kims.share("harbour")
+    await kims.push()
+    await lees.pull()
+    await lees.log("harbour", "and on the phone?", start=5)
+    await lees.share("harbour")
+    for laptop in (lees, kims, lees, kims):
+        await laptop.exchange()
+    [own, continued] = (await texts_by_channel(kims.orchestrator)).values()
+    assert sorted([len(own), len(continued)]) == [2, 3]
+    assert sorted(map(len, (await texts_by_channel(elsewhere)).values())) == [2, 3]
