@@ -49,7 +49,8 @@ class RegistryFile:
             SELECT text FROM channel CROSS JOIN conversation ON channel.number = channel_number
             WHERE channel.name GLOB ? AND channel.source = ?
             AND (project_path IS NULL OR project_path = ? OR repository = ?)
-            AND owner IS NULL AND channel.deleted = 0 AND role = 'user' AND conversation.deleted = 0
+            AND owner IS NULL AND channel.deleted = 0 AND role = 'user'
+            AND conversation.deleted = 0 AND of_other_person = 0
             ORDER BY timestamp, conversation.number"""  # CROSS: makes SQLite start with the channels, which are few
         parameters = (f"{REMEMBERED}*", REMEMBERED, folder, repository)
         return [text for (text,) in self._connection.execute(query, parameters)]

@@ -108,9 +108,9 @@ def remembered(tx: ReadTransaction, project: str | None) -> list[dict[str, Any]]
     # no join: SQLite would scan all messages by time
     columns = conversation.c
     read = columns.id, columns.text, columns.channel_number, columns.timestamp, columns.number
-    query = select(*read).where(
-        is_one_of(columns.channel_number, projects), columns.role == Role.USER, columns.deleted.is_(False)
-    )
+    # on a laptop, which knows no owners, a colleague's sentences may be in the same channel, if shared
+    is_own = columns.of_other_person.is_(False), columns.deleted.is_(False)
+    query = select(*read).where(is_one_of(columns.channel_number, projects), columns.role == Role.USER, *is_own)
     return [
         {
             "id": row.id,

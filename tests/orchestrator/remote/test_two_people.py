@@ -261,6 +261,16 @@ async def remembered(laptop: Laptop, **query: str) -> list[dict[str, str]]:
     return found
 
 
+async def test_a_sentence_that_another_person_remembers_and_shares_is_not_ones_own(laptops: Laptops) -> None:
+    kims, lees = laptops
+    await remembered(kims, text="we use tabs")
+    await remembered(lees, text="answer in Korean")
+    await kims.share("remembered")
+    await kims.push()
+    await lees.pull()
+    assert [one["text"] for one in await remembered(lees)] == ["answer in Korean"]
+
+
 @pytest.mark.parametrize("is_sent", [True, pytest.param(False, marks=pytest.mark.both_databases)])
 async def test_own_words_in_a_shared_chat_stay_when_it_is_forgotten(
     elsewhere: Orchestrator, laptops: Laptops, is_sent: bool
