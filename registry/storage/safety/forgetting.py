@@ -13,7 +13,7 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, Text, cast, delete, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Text, cast, delete, func, or_, select, tuple_, update
 
 from registry.domain import format_time, new_id, now
 from registry.errors import NotFound, StorageError
@@ -105,21 +105,15 @@ def affected_by(tx: ReadTransaction, wanted: ForgetSelection) -> Affected:
 
 def _copies_of(tx: ReadTransaction, found: Affected) -> Sequence[MessageRow]:
     """Return the copies of these messages in chats of people who have added to the shared chat."""
-    original = conversation.alias()
-    same = conversation.c.digest == original.c.digest, conversation.c.timestamp == original.c.timestamp
-    is_copy = (
-        conversation.c.of_other_person,
-        conversation.c.forgotten.is_(False),
-        exists().where(_is_in(original, found), *same),
-    )
-    return ask_all(
-        tx, select(conversation).where(*is_copy, ~_is_in(conversation, found)).order_by(conversation.c.number)
-    ).all()
+    original, copy = conversation.alias().c, conversation.c
+    same = select(original.digest, original.timestamp).where(_is_in(original, found))
+    is_copy = copy.of_other_person, copy.forgotten.is_(False), tuple_(copy.digest, copy.timestamp).in_(same)
+    return ask_all(tx, select(conversation).where(*is_copy, ~_is_in(copy, found)).order_by(copy.number)).all()
 
 
-def _is_in(messages: FromClause, found: Affected) -> ColumnElement[bool]:
-    within = is_one_of(messages.c.channel_number, [row.number for row in found.channels])
-    return or_(within, is_one_of(messages.c.number, [row.number for row in found.messages]))
+def _is_in(columns: Any, found: Affected) -> ColumnElement[bool]:
+    within = is_one_of(columns.channel_number, [row.number for row in found.channels])
+    return or_(within, is_one_of(columns.number, [row.number for row in found.messages]))
 
 
 def _channel_conditions(tx: ReadTransaction, wanted: ForgetSelection) -> list[ColumnElement[bool]]:
