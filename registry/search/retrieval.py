@@ -151,17 +151,12 @@ class SearchResult:
     def is_supported(self, channel_number: int, *, is_narrowed: bool = False) -> bool:
         """Return True if there is enough evidence that a channel is about the request.
 
-        A message must be clearly more similar than by chance, or the channel's score above the floor. One of several
-        wordings matches almost any channel, so these need half of the request or enough rare words, unless the request
-        names its time or place (`is_narrowed`).
+        Any channel gets a score from the model, and from one of several wordings, unless the request names its time or
+        place (`is_narrowed`).
         """
-        has_vectors = bool(self.similar and self.similar.vectors)
-        if self.similar and has_vectors and self.similar.excess_deviations(channel_number) >= 1.5:
-            return True
-        if len(self.wordings) > 1 and not is_narrowed:
-            is_rare = self.rare_word_count(channel_number) >= weights.RARE_WORDS
-            return is_rare or self.coverage(channel_number) >= 0.5
-        floor = weights.FLOOR_MODEL if has_vectors else 0.0
+        uses_model = bool(self.similar and self.similar.vectors)
+        has_wordings = len(self.wordings) > 1 and not is_narrowed
+        floor = weights.FLOORS[uses_model + has_wordings]
         return any(one.score >= floor for one in self.channels if one.number == channel_number)
 
     def has_matching_title(self, channel_number: int) -> bool:

@@ -14,7 +14,6 @@ HIGH, HIGH_LEAD = 0.8, 0.2
 MEDIUM, MEDIUM_LEAD = 0.65, 0.15
 # With three or more wordings: matched weight, in words of maximal rarity. Below, only the subject is the same.
 SURE_WORDS = 5.0
-# Nothing is answered below these: FLOOR_MODEL is a conversation's score if the model is used (all messages then have a
-# score); RARE_WORDS is its matched weight, in words of maximal rarity, if there are several wordings
-FLOOR_MODEL = 0.4
-RARE_WORDS = 2.0
+# Nothing is answered below this score of a conversation: by one wording and words only; if the model is used, or there
+# are several wordings; if both
+FLOORS = (0.0, 0.4, 0.74)
