@@ -89,7 +89,7 @@ class Embedding:
         batch: list[tuple[MessageRow, list[str]]] = []
         room = 8_000  # characters of the passages embedded at once
         for one in found:
-            parts = passages(one.text)
+            parts = [f"{one.title}\n{part}" if one.title else part for part in passages(one.text)]
             room -= sum(map(len, parts))
             if batch and room < 0:
                 break

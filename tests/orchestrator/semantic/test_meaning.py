@@ -127,6 +127,12 @@ async def test_a_message_in_other_words_is_found_once_it_is_embedded(orchestrato
     assert await found(orchestrator, "느린 데이터베이스") == ["db"]
 
 
+async def test_a_conversation_is_found_by_the_meaning_of_its_title(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "titled", ["Which one?", "The second one"], title="고양이 사료")
+    await embed(orchestrator)
+    assert "titled" in await found(orchestrator, "feline nutrition")
+
+
 async def test_extract_delivers_the_turn_nearest_in_meaning(orchestrator: Orchestrator) -> None:
     await embed(orchestrator)
     answer = await orchestrator.run({"operation": "extract", "query": {"text": "slow database"}})
