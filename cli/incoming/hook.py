@@ -32,6 +32,7 @@ START_EVENTS = ("SessionStart", "sessionStart", "session.start")  # the events a
 NEW_SOURCES = ("new", "startup", "clear")  # their `source` for a new chat, in contrast to a resumed one
 COMPACTION = "compact"  # their `source` for a chat that continues after a compaction
 NOTE_TIMEOUT_S = 4.0
+HINT_TIMEOUT_S = 1.0  # the user waits; reached only while the machine is busy
 
 PROMPT_EVENTS = ("UserPromptSubmit", "BeforeAgent", "userPromptSubmitted", "chat.message")
 """The events of a prompt at which a client passes our answer to its model."""
@@ -103,7 +104,7 @@ def request_hint(client: str, event: str, payload: Mapping[str, Any]) -> str:
         from cli.shared.command import output_of_running
 
         words = ["note", *_session_option(payload), "--client", client, *option, "--", str(payload.get("cwd") or ".")]
-        return output_of_running(words, 0.5).strip()  # s: the user waits
+        return output_of_running(words, HINT_TIMEOUT_S).strip()
     except Exception as exc:  # fail open, as above
         _write(2, f"ctxr hook: no hint: {exc}\n")
         return ""

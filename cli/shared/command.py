@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from shutil import get_terminal_size
 
 from cli.shared.process_handle import ProcessHandle, current_folder, current_handle
@@ -47,7 +48,10 @@ def _ask(handle: ProcessHandle, hello: dict[str, Any], timeout_s: float | None) 
 
     Without `timeout_s` a process is started if there is none. A reading command may be run again.
     """
+    asked = time.monotonic()
     connection = handle.reach(hello) if timeout_s is None else handle.reach_running(hello, timeout_s)
+    if connection and timeout_s:
+        connection.settimeout(max(timeout_s - (time.monotonic() - asked), 0.001))
     answer = _read_answer(connection, handle, may_wait=timeout_s is None) if connection else b""
     return loads(answer.decode()) if answer.endswith(b"\n") else None
 

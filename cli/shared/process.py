@@ -16,6 +16,7 @@ import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import CancelledError
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -166,13 +167,25 @@ class LocalProcess:
 
         await _send(writer, b"yes\n")
         loop = asyncio.get_running_loop()
+        leaving = asyncio.create_task(reader.read(1))  # ends when the caller stops waiting
+
+        async def run_while_awaited(request: Mapping[str, Any]) -> dict[str, Any]:
+            running = asyncio.create_task(self._run(request, this_client()))
+            await asyncio.wait((running, leaving), return_when=asyncio.FIRST_COMPLETED)
+            running.cancel()  # no effect if it has ended; a hint that nobody reads is not recorded as given
+            return await running
 
         def run(request: Mapping[str, Any]) -> dict[str, Any]:
-            return asyncio.run_coroutine_threadsafe(self._run(request, this_client()), loop).result()
+            return asyncio.run_coroutine_threadsafe(run_while_awaited(request), loop).result()
 
         are_terminals = hello["are_terminals"][0], hello["are_terminals"][1]
         terminal = Terminal(hello["folder"], hello["columns"], hello["is_utf8"], run, are_terminals)
-        answer = await asyncio.to_thread(run_command, hello["words"], terminal)
+        try:
+            answer = await asyncio.to_thread(run_command, hello["words"], terminal)
+        except CancelledError:
+            return
+        finally:
+            leaving.cancel()
         await _send(writer, dumps(answer).encode() + b"\n")
 
     def _make_server(

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import termios
@@ -43,6 +44,7 @@ INVALID = (
     {"method": "resources/subscribe", "params": {"uri": "conversation://c"}},
 )
 PATIENT = 60
+LATER = "2026-03-01T09:05:00Z"
 ROOT = Path(__file__).parents[3]
 VARIABLE = re.compile(r'"([A-Z][A-Z_]+(?:_DIR|_HOME|DATA))"')
 
@@ -277,6 +279,30 @@ def test_a_hanging_process_is_replaced_and_no_note_waits_for_it(home: Home) -> N
         window.call("list_sessions")
         assert window.receive()["result"]["structuredContent"]["ok"]
         assert home.process != hanging
+
+
+def test_a_hint_that_its_hook_did_not_wait_for_is_given_at_the_next_prompt(home: Home) -> None:
+    fix = user_messages("The mirador importer fails with quotaExceeded at midnight: raise the limit of the dawn batch.")
+    answered = {"role": "assistant", "text": "Raised the quota of mirador's dawn batch to 900.", "timestamp": LATER}
+    talk = {"channel": "codex_session_1", "messages": [*fix, answered], "meta": {"source": "codex"}}
+    (home.folder / "talk.json").write_text(json.dumps(talk))
+    assert home.run("log", "--json", str(home.folder / "talk.json"))[0] == 0
+    words = [
+        "note",
+        "--session",
+        "s-1",
+        "--prompt",
+        "mirador importer: quotaExceeded in the dawn batch at midnight again",
+    ]
+    home.run("list")
+    told = {"want": "command", "words": words, "folder": "", "columns": 80, "is_utf8": True}
+    connection = home.handle.reach({**told, "are_terminals": [False, False]})
+    assert connection
+    connection.close()
+    with sqlite3.connect(home.folder / "ctxr" / "registry.db") as registry:
+        while not registry.execute("SELECT 1 FROM execution WHERE operation = 'hint'").fetchone():
+            time.sleep(0.01)
+    assert "to 900" in home.run(*words)[1]
 
 
 def test_changed_settings_start_a_new_process_for_all_windows(home: Home) -> None:
