@@ -31,7 +31,8 @@ def run_shared(words: list[str]) -> int | None:
         "is_utf8": (sys.stdout.encoding or "").lower().replace("-", "") == "utf8",
         "are_terminals": [stream.isatty() and not os.environ.get("NO_COLOR") for stream in (sys.stdout, sys.stderr)],
     }
-    is_note = words[0] == "note"  # a client waits for it, so no process is started
+    # a client waits for a start note, which it can read without the process, so none is started
+    is_note = words[0] == "note" and "--compacted" not in words
     return _print(_ask(handle, hello, 2.0 if is_note else None))
 
 

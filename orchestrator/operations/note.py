@@ -37,6 +37,10 @@ class NoteRequest(Request):
     operation = "note"
     query: NoteQuery
 
+    @property
+    def is_about_current_chat(self) -> bool:
+        return self.query.is_compacted  # of a chat that was never stored nothing would be known
+
 
 def read_note(tx: ReadTransaction, run: Run, request: NoteRequest) -> dict[str, Any]:
     """Return the note: facts lost by a compaction, or the folder's latest conversations and remembered sentences."""

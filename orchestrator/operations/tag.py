@@ -38,9 +38,12 @@ class TagRequest(Request):
     """New names for a channel; without a channel, for the current chat, if it is known. The channel may be new."""
 
     operation = "tag"
-    is_about_current_chat = True
     query: TagQuery
     folder: str | None = Field(None, description="the folder that the chat works in")
+
+    @property
+    def is_about_current_chat(self) -> bool:
+        return True
 
 
 def tag(tx: WriteTransaction, run: Run, request: TagRequest, _state: GeneralState) -> dict[str, Any]:

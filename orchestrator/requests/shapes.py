@@ -82,12 +82,16 @@ class Request(BaseModel):
     operation: ClassVar[str]
     takes_long: ClassVar[bool] = False  # the operation has no time limit
     is_awaited: ClassVar[bool] = True  # a caller waits for the answer
-    is_about_current_chat: ClassVar[bool] = False  # the hooks' latest messages are stored first
 
     channel: ChannelName | None = None
     source: SourceName = "unknown"
     timestamp: Timestamp | None = Field(None, description="when it was asked")
     metadata: Meta = Field(Meta(), validation_alias=AliasChoices("metadata", "meta"))
+
+    @property
+    def is_about_current_chat(self) -> bool:
+        """Return True if the messages written just now are stored first."""
+        return False
 
     @property
     def is_shortened(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from cli.incoming import hook
+from orchestrator.sync import sync
 from tests.cli.conftest import Ctxr, bare_ctxr
 from tests.sources.claude_code.claude_code_files import CWD, Dialogue, session_id, write
 
@@ -46,6 +47,18 @@ def test_the_note_has_what_the_summary_dropped_and_nothing_that_it_has(ctxr: Ctx
     assert "shop/orders.py" in note
     assert "5433" not in note
     assert len(note) <= 1501
+
+
+def test_a_chat_that_was_never_stored_gets_the_note_although_a_sync_takes_longer_than_a_question_waits(
+    ctxr: Ctxr, chat: Dialogue, empty_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ctxr("sync")
+    monkeypatch.setattr(sync, "MAX_WAIT_S", 0.0)
+    chat.session_id = session_id(3)
+    for record in chat.records:
+        record["sessionId"] = chat.session_id
+    write(empty_home / ".claude", chat)
+    assert "idempotency key" in ctxr("note", CWD, "--session", chat.session_id, "--compacted").output
 
 
 def test_the_clients_hook_gives_the_note_to_the_model(
