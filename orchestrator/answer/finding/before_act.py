@@ -4,7 +4,8 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, takewhile
+from operator import eq
 from typing import NamedTuple
 
 from orchestrator.answer.conversation_state import COMMAND_KEYS, PATH_KEYS, first_param
@@ -23,6 +24,7 @@ COMMAND, REASON = 45, 35  # characters of the failed command and of its error; t
 MIN_SHARED_TOKENS = 3  # tokens in common of a changed line and the line that a comment explains
 MAX_CURE_DISTANCE = 8  # messages after a failure in which to look for the command that worked
 _WORD = re.compile(r"[^\s'\"`=:,;/@(){}\[\]<>|&]+")
+_VALUE = re.compile(r"(?<= --)[\w-]+[ =]([^-\s]\S*)|(\S*\d\S*)")
 _COMMENT = re.compile(r"(?:^|\s)(?:#|//|/\*+|--|%|;|<!--)\s+(\w.{11,})")  # shorter comments give no reason
 _NAMES_ERROR = re.compile(r"error(?!: \(none\)$)|fail|fatal|denied|not found", re.IGNORECASE)
 _EXIT_CODE = re.compile(r"^exit code:? [1-9]", re.IGNORECASE)
@@ -105,9 +107,9 @@ def find_past_failure(act: Act, messages: Sequence[MessageDict]) -> PastWarning 
             found = None
         for one in commands if ended == FAILED else ():
             cure = _find_working_command(one, message, messages[at + 1 :])
-            if cure and any(_is_like_failed(words, one.words, cure.words) for words in wanted):
-                failed = f"`{preview_of(one.text, COMMAND)}` failed ({_reason(message)})"
-                found = PastWarning(f"{failed}; this worked: `{cure.text}`", message)
+            if cure and any(_is_like_failed(words, one, cure.words) for words in wanted):
+                failed = f"`{preview_of(_where_it_differs(one, cure), COMMAND)}` failed ({_reason(message)})"
+                found = PastWarning(f"{failed}; this worked: `{_where_it_differs(cure, one)}`", message)
     return found
 
 
@@ -159,10 +161,22 @@ def _find_working_command(
     return None
 
 
-def _is_like_failed(words: Words, failed: Words, worked: Words) -> bool:
-    """Return True if a command has the words that the working command dropped, and none that it added."""
-    dropped, added = failed - worked, worked - failed
-    return 2 * len(failed & words) >= len(failed) and (dropped or failed - {"sudo"}) <= words and not added & words
+def _where_it_differs(one: ShellCommand, other: ShellCommand) -> str:
+    """Return a command's text; if it is long, without the words after the first that both begin with."""
+    words = one.text.split(" ")
+    same = len(list(takewhile(lambda pair: eq(*pair), zip(words, other.text.split(" "), strict=False))))
+    return f"{words[0]} … {' '.join(words[same:])}" if len(one.text) > COMMAND and 1 < same < len(words) else one.text
+
+
+def _is_like_failed(words: Words, failed: ShellCommand, worked: Words) -> bool:
+    """Return True if a command has the words that the working command dropped, and none that it added.
+
+    If it dropped none, all words count except dates, numbers and the values of options.
+    """
+    dropped, added = failed.words - worked, worked - failed.words
+    values = {word for value in _VALUE.finditer(failed.text) for word in _WORD.findall(value[1] or value[2])}
+    needed = dropped or failed.words - values - {"sudo"}
+    return 2 * len(failed.words & words) >= len(failed.words) and needed <= words and not added & words
 
 
 @lru_cache(4096)

@@ -155,6 +155,13 @@ def test_a_command_is_the_same_without_sudo(hint_before: Told, past: Past) -> No
     assert "--server-side" in hint_before({"command": "kubectl apply -f crds"})
 
 
+def test_a_command_is_the_same_with_another_date_or_value_of_an_option(hint_before: Told, past: Past) -> None:
+    past.runs("python -m shop.report --name kim --day 2026-05-01", "error: stale cache", fails=True)
+    past.runs("python -m shop.report --name kim --day 2026-05-01 --no-cache")
+    assert "… --no-cache`" in hint_before({"command": "python -m shop.report --day=2026-06-30 --name lee"})
+    assert not hint_before({"command": "python -m shop.stock --name kim --day 2026-05-01"}, session="another-chat")
+
+
 def test_only_other_chats_of_the_same_project_count(hint_before: Told, past: Past) -> None:
     assert hint_before({"command": FAILED}, folder="/home/ann/garden") == ""
     assert hint_before({"command": FAILED}, session=past.session_id) == ""
