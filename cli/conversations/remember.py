@@ -1,5 +1,6 @@
 """`ctxr remember`: sentences that every later chat gets at its start."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from orchestrator.requests.calls import working_folder
 from registry.errors import InvalidRequest
 
 BEGIN, END = "<!-- context-registry: remembered -->", "<!-- context-registry: end -->"
+_BLOCK = re.compile(rf"^{BEGIN}\r?\n(?:(?!{BEGIN}).*\n)*?{END}(?=\r?$)", re.MULTILINE)
+"""A block, whose marks are whole lines: a sentence may contain one. If a person removed its end, it is none."""
 
 
 def _lines(result: dict[str, Any]) -> Iterator[str]:
@@ -55,8 +58,9 @@ def remember(words: tuple[str, ...], everywhere: bool, replaces: int | None, wri
     result = {"remembered": _run(query)}
     if write:
         file = Path(terminal().folder) / write
-        before = file.read_text(encoding="utf-8") if file.exists() else ""
-        file.write_text(with_block(before, [one["text"] for one in result["remembered"]]), encoding="utf-8")
+        before = file.read_bytes().decode(errors="surrogateescape") if file.exists() else ""  # in any encoding
+        after = with_block(before, [one["text"] for one in result["remembered"]])
+        file.write_bytes(after.encode(errors="surrogateescape"))
     return result
 
 
@@ -67,9 +71,8 @@ def _run(query: dict[str, Any]) -> list[dict[str, Any]]:
 
 def with_block(text: str, sentences: list[str]) -> str:
     """Return the text with a marked block of these sentences, which replaces an earlier block or is appended."""
-    lines = [f"- {one_line(sentence)}" for sentence in sentences]
-    block = "\n".join([BEGIN, *lines, END])
-    start, end = text.find(BEGIN), text.find(END)
-    if 0 <= start < end:
-        return text[:start] + block + text[end + len(END) :]
-    return f"{text.rstrip()}\n\n{block}\n".lstrip()
+    line_end = "\r\n" if "\r\n" in text else "\n"
+    block = line_end.join([BEGIN, *(f"- {one_line(sentence)}" for sentence in sentences), END])
+    if found := _BLOCK.search(text):
+        return text[: found.start()] + block + text[found.end() :]
+    return f"{text.rstrip()}{2 * line_end}{block}{line_end}".lstrip()

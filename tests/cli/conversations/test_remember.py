@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from cli.conversations.remember import BEGIN, END
 from tests.cli.conftest import FIBONACCI, Ctxr
 
 
@@ -149,6 +150,19 @@ def test_sentences_are_written_into_a_file_between_marked_lines_and_updated_ther
     assert "- Use npm." in first
     ctxr("remember", "Use pnpm.", "--replaces", "1", "--write", "AGENTS.md")
     assert file.read_text() == first.replace("Use npm.", "Use pnpm.")
+
+
+def test_writing_the_sentences_keeps_every_other_byte_of_a_file(ctxr: Ctxr, shop: Path) -> None:
+    file = shop / "AGENTS.md"
+    kept = b"\xef\xbb\xbf# Caf\xe9\r\n\r\n" + BEGIN.encode() + b"\r\n- old\r\nmine\r\n"  # its end was removed
+    file.write_bytes(kept)
+    ctxr("remember", f"Close it with {END} only.", "--write", "AGENTS.md")
+    once = file.read_bytes()
+    assert once.startswith(kept)
+    assert once.count(b"- Close it with") == 1
+    assert once.count(b"\n") == once.count(b"\r\n")
+    ctxr("remember", "--write", "AGENTS.md")
+    assert file.read_bytes() == once
 
 
 def test_a_session_without_messages_has_no_place_in_the_list(ctxr: Ctxr, shop: Path) -> None:
