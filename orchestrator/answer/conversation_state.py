@@ -30,6 +30,8 @@ _THANKS = (
 )
 _COURTESY = re.compile(
     r"(?:(?:ok(?:ay)?|k|yes|yep|yeah|sure|no|great|perfect|nice|cool|good|awesome|got it|(?:that|it) works|works|done"
+    r"|you(?:['’]re| are) (?:very |most )?welcome|my pleasure|glad (?:it|that|I could) (?:work|help)(?:s|ed)?"
+    r"|happy to help|let me know if (?:you need|there is)[^.!?\n]*|별말씀을요|도움이 되(?:어|었다니) [^.!?\n]*"
     rf"|lgtm|(?:sounds|looks) good|hi|hello|hey|cheers|(?:good)?bye|good ?night|see (?:you|ya)(?: \w+)?|enjoy|{_THANKS}"
     r"|네|넵|예|응|ㅇㅇ|ㅇㅋ|오케이|좋아요?|좋습니다|그래|알겠어요?|알겠습니다|(?:그렇게|그걸로) 할게요?|고마워요?"
     r"|고맙습니다|감사합니다|감사해요?|수고했어요?|수고하셨습니다|잘 ?자요?|안녕(?:히 \S+|하세요)?|천만에요)"

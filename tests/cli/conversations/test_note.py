@@ -85,6 +85,14 @@ def test_an_open_question_is_not_named_as_the_answer_too(empty_home: Path, ctxr:
     assert note.count("Shall I") == 1
 
 
+def test_a_reply_to_thanks_is_not_named_as_the_answer(empty_home: Path, ctxr: Ctxr) -> None:
+    texts = ("push it", "Pushed to main.", "thanks!", "You're welcome! Let me know if you need anything else.")
+    messages = [{"role": ("user", "assistant")[place % 2], "text": text} for place, text in enumerate(texts)]
+    talk = {"channel": "cursor_session_1", "messages": messages, "meta": {"project": str(empty_home / "shop")}}
+    assert ctxr("log", "-", given=talk).exit_code == 0
+    assert "last asked: push it; answered: Pushed to main." in note_for(ctxr, str(empty_home / "shop"))["note"]
+
+
 def test_long_titles_leave_room_for_the_state_of_the_latest_conversations(empty_home: Path, ctxr: Ctxr) -> None:
     for number in range(9):
         log(ctxr, f"cursor_session_{'가나다라마' * 6}_{number}", empty_home / "shop")
