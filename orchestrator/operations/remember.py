@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from orchestrator.answer.delivery import fits, largest_fitting
 from orchestrator.requests.shapes import QueryShape, Request
 from orchestrator.state import GeneralState, Operation, Run, Steps
-from orchestrator.tool import Caller, Effect, Tool, ToolArguments
+from orchestrator.tool import Caller, Effect, Outcome, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import Message, Role, now
 from registry.errors import NotFound
@@ -72,6 +73,16 @@ class RememberArguments(ToolArguments):
         query = RememberQuery(text=self.text, project=project, replaces=self.replaces)
         return RememberRequest(query=query, source=caller.source)
 
+    async def result(self, outcome: Outcome, caller: Caller) -> dict[str, Any]:
+        """Return the newest sentences that fit the client's limit, and the number of the others."""
+        every = outcome["remembered"]
+
+        def newest(count: int) -> dict[str, Any]:
+            left_out = {"left_out": len(every) - count} if count < len(every) else {}
+            return {"remembered": every[len(every) - count :], **left_out}
+
+        return newest(largest_fitting(len(every), lambda count: fits(caller.limit, newest(count))))
+
 
 REMEMBER_TOOL = Tool(
     name="remember",
@@ -80,7 +91,7 @@ REMEMBER_TOOL = Tool(
     "('remember that …', 'from now on …', '앞으로는 …'). Answers with all that hold.",
     effect=Effect.UPDATES,
     arguments=RememberArguments,
-    returns=["remembered"],
+    returns=["remembered", "left_out"],
     example={"text": "<the sentence>"},
 )
 OPERATION = Operation(

@@ -370,3 +370,19 @@ async def test_the_server_has_an_icon(client: Client) -> None:
     drawing = unquote(icon.src.removeprefix("data:image/svg+xml,"))
     assert drawing.startswith("<svg ")
     assert len(icon.src) < 400
+
+
+async def test_more_sentences_than_a_client_lets_through_are_counted(
+    client: Client, orchestrator: Orchestrator
+) -> None:
+    for number in range(60):
+        sentence = {"text": f"Module {number} " + "is named after a bird " * 20}
+        assert (await orchestrator.run({"operation": "remember", "query": sentence}))["success"]
+    kept = await call(client, "remember", text="Use pnpm.", everywhere=True)
+    texts = [one["text"] for one in kept["result"]["remembered"]]
+    assert texts[-1] == "Use pnpm."
+    assert len(texts) + kept["result"]["left_out"] == 61
+    assert len(json.dumps(kept, ensure_ascii=False)) < 9_500
+    note = await orchestrator.run({"operation": "note", "query": {"folder": "/shop"}})
+    assert note["note"].startswith("Context Registry: what the user asked to remember:\n- Use pnpm.\n- Module 59 is")
+    assert "- and 59 more: `extract` finds them" in note["note"]

@@ -64,7 +64,7 @@ def compose_note(
     the new chat, so that its model can refer to it.
     """
     with_state, titled = latest[:SESSIONS_WITH_STATE], _fitting_titles(latest[SESSIONS_WITH_STATE:])
-    sentences = truncate("\n".join(f"- {one}" for one in reversed(remembered)), REMEMBERED_TOKENS)
+    sentences = _newest_sentences(remembered)
     session_line = f"The session_id of this chat for context-registry: {session_id}" if session_id else ""
     text = _format_note(with_state, [_title(one) for one in titled], tokens_in(session_line)) if with_state else ""
     text = "\n".join(filter(None, (sentences and f"{_REMEMBERED_HEAD}\n{sentences}", text, session_line)))
@@ -73,6 +73,14 @@ def compose_note(
         "tokens": tokens_in(text),
         "told_of": [one.session["session_id"] for one in (*with_state, *titled)],
     }
+
+
+def _newest_sentences(remembered: Sequence[str]) -> str:
+    """Return a line for each of the newest sentences that fit, and how many more there are."""
+    lines = [f"- {one}" for one in reversed(remembered)]
+    count = max(sum(sum_ <= REMEMBERED_TOKENS for sum_ in accumulate(tokens_in(line + "\n") for line in lines)), 1)
+    more = [f"- and {len(lines) - count:,} more: `extract` finds them"] if count < len(lines) else []
+    return "\n".join([*(truncate(line, REMEMBERED_TOKENS) for line in lines[:count]), *more])
 
 
 def _fitting_titles(titled: Sequence[SessionState]) -> list[SessionState]:
