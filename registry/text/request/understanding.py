@@ -178,8 +178,7 @@ def _remove_clients(words: str, known: Collection[str]) -> tuple[str, tuple[str,
 
 
 def _remove_project(words: str, projects: Collection[tuple[str, str]]) -> tuple[str, str | None]:
-    named = sorted(projects, key=lambda project: -len(project[0]))
-    for name, path in named:
+    for name, path in sorted(_mentioned(words, projects), key=lambda project: -len(project[0])):
         if match := _project_pattern(name).search(words):
             return _cut(words, match.start(), match.end()), path
     return words, None
@@ -190,7 +189,7 @@ def _project_alone(words: str, projects: Collection[tuple[str, str]], *, may_be_
 
     `may_be_word`: the name may be a single word.
     """
-    for name, path in projects:
+    for name, path in _mentioned(words, projects):
         without_name = re.sub(rf"(?<![\w-]){_name_pattern(name)}(?![\w-])", " ", words, flags=re.IGNORECASE)
         is_named = without_name != words and (may_be_word or len(identifier_parts(name)) > 1)
         if is_named and has_no_subject(without_name):
@@ -209,6 +208,12 @@ def resolve_project(name: str, projects: Collection[tuple[str, str]]) -> str:
     names = {known for known, _ in projects}
     called = [known for known in names if _normalised_name(known) == _normalised_name(name)]
     return called[0] if name not in names and len(called) == 1 else name
+
+
+def _mentioned(words: str, projects: Collection[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the projects whose names the words may contain. Compiling the patterns of hundreds takes long."""
+    squeezed = _normalised_name(words)
+    return [(name, path) for name, path in projects if _normalised_name(name) in squeezed]
 
 
 def _normalised_name(name: str) -> str:
