@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.archive import container
 from sources.kit.sqlite_store import ClientDatabase
 from tests.cli.conftest import FIBONACCI, Ctxr
 
@@ -50,10 +51,13 @@ def test_what_was_forgotten_after_a_backup_does_not_come_back_and_the_restore_sa
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_is_named_and_no_partial_backup_stays(ctxr: Ctxr, tmp_path: Path) -> None:
+def test_a_full_disk_is_named_and_no_partial_backup_stays(
+    ctxr: Ctxr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ctxr("log", "-", given=FIBONACCI)
-    file, partial = tmp_path / "all.zip", tmp_path / f".all.zip.{os.getpid()}.partial"
+    file, partial = tmp_path / "all.zip", tmp_path / ".all.zip.partial"
     partial.symlink_to("/dev/full")
+    monkeypatch.setattr(container, "mkstemp", lambda *_: (os.open(partial, os.O_RDWR), str(partial)))
     refused = ctxr("backup", "create", str(file))
     assert (refused.exit_code, "Traceback" in refused.stderr) == (1, False)
     said = f"error: STORAGE_ERROR: The backup could not be written.\n{file}: No space left on device\n"
