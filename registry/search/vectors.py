@@ -71,16 +71,18 @@ def delete_other_models(tx: WriteTransaction, name: str) -> None:
 
 
 def list_unembedded(tx: ReadTransaction, model: EmbeddingModel, above: int, limit: int) -> Sequence[MessageRow]:
-    """Return messages with a larger number whose current text has no vector, with their titles, the newest first."""
+    """Return messages with a larger number and without a current vector, with their titles, the newest first."""
     query = select(conversation.c.number, conversation.c.digest, conversation.c.text, channel.c.title)
     query = query.join(channel, channel.c.number == conversation.c.channel_number)
-    query = query.where(conversation.c.number > above, *_lacks_vector(model)).order_by(conversation.c.number.desc())
+    lacking = _lacks_vector(model, message_vector.c.digest == conversation.c.digest)
+    query = query.where(conversation.c.number > above, *lacking).order_by(conversation.c.number.desc())
     return tx.execute(query.limit(limit)).all()
 
 
 def count_unembedded(tx: ReadTransaction, model: EmbeddingModel) -> int:
-    """Count the messages whose current text has no vector."""
-    return tx.execute(select(func.count()).select_from(conversation).where(*_lacks_vector(model))).scalar_one()
+    """Count the messages without a current vector."""
+    lacking = _lacks_vector(model, message_vector.c.digest == conversation.c.digest)
+    return tx.execute(select(func.count()).select_from(conversation).where(*lacking)).scalar_one()
 
 
 _embedded_up_to: WeakKeyDictionary[Engine, dict[int, int]] = WeakKeyDictionary()
@@ -89,7 +91,7 @@ _embedded_up_to: WeakKeyDictionary[Engine, dict[int, int]] = WeakKeyDictionary()
 def is_embedding_complete(tx: ReadTransaction, model: EmbeddingModel) -> bool:
     """Return True if all messages have vectors, except a few new ones (at most 64, and 5 %).
 
-    Each process checks all messages once, then only newer ones.
+    A vector of an earlier text or title counts too. Each process checks all messages once, then only newer ones.
     """
     checked = _embedded_up_to.setdefault(tx.engine, {})
     newest = newest_message_number(tx)
@@ -109,11 +111,12 @@ def newest_message_number(tx: ReadTransaction) -> int:
     return newest
 
 
-def _lacks_vector(model: EmbeddingModel) -> Sequence[ColumnElement[bool]]:
+def _lacks_vector(model: EmbeddingModel, *conditions: ColumnElement[bool]) -> Sequence[ColumnElement[bool]]:
+    """Return the conditions of a message that has no vector of the model that meets these conditions."""
     is_present = and_(
         message_vector.c.message_number == conversation.c.number,
         message_vector.c.model_number == model.number,
-        message_vector.c.digest == conversation.c.digest,
+        *conditions,
     )
     return (*EMBEDDABLE, ~exists().where(is_present))
 

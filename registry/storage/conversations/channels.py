@@ -27,7 +27,7 @@ from registry.storage.index.message_index import TITLE, Entry, index_of
 from registry.storage.paging import Page, read_page
 from registry.storage.safety.masking import masked
 from registry.storage.safety.visibility import is_called, owner_of, reader_options
-from registry.storage.tables import channel, conversation, edit, tag
+from registry.storage.tables import channel, conversation, edit, message_vector, tag
 from registry.text.analysis.analyzer import analyze
 from registry.text.model_names import model_name
 
@@ -213,8 +213,12 @@ def unindex_title(tx: WriteTransaction, row: ChannelRow) -> None:
 
 
 def change_channel(tx: WriteTransaction, row: ChannelRow, changes: Mapping[str, Any]) -> None:
-    """Update columns of a channel, and its title's index entry if that changes."""
+    """Update columns of a channel, and what is derived from its title if that changes."""
     tx.execute(update(channel).where(channel.c.number == row.number).values(**changes))
+    if changes.get("title", row.title) != row.title:  # its messages are embedded with it, so they are embedded again
+        of_channel = select(conversation.c.number).where(conversation.c.channel_number == row.number)
+        outdated = update(message_vector).where(message_vector.c.message_number.in_(of_channel))
+        tx.execute(outdated.values(digest=b""))
     if not changes.keys().isdisjoint(_TITLE_COLUMNS):
         unindex_title(tx, row)
         index_of(tx).add(tx, title_entries([row], changes))

@@ -127,9 +127,19 @@ async def test_a_message_in_other_words_is_found_once_it_is_embedded(orchestrato
     assert await found(orchestrator, "느린 데이터베이스") == ["db"]
 
 
-async def test_a_conversation_is_found_by_the_meaning_of_its_title(orchestrator: Orchestrator) -> None:
-    await log(orchestrator, "titled", ["Which one?", "The second one"], title="고양이 사료")
+@pytest.mark.both_databases
+async def test_a_conversation_is_found_by_the_meaning_of_its_title_as_soon_as_it_has_one(
+    orchestrator: Orchestrator,
+) -> None:
+    await log(orchestrator, "titled", ["Which one?", "The second one"])
     await embed(orchestrator)
+    assert "titled" not in await found(orchestrator, "feline nutrition")
+    await log(orchestrator, "titled", ["Which one?"], title="고양이 사료")
+    other = Registry(orchestrator.registry.engine.url.render_as_string(hide_password=False))
+    elsewhere = Orchestrator(other, meaning=Meaning(other, orchestrator.meaning.embedder))  # type: ignore[union-attr]
+    assert "pet" in await found(elsewhere, "cat food")  # with the vectors of before
+    other.close()
+    assert await embed(orchestrator) == 2
     assert "titled" in await found(orchestrator, "feline nutrition")
 
 
