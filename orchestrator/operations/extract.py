@@ -98,7 +98,7 @@ def _search(lookup: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | 
     )
     choice = Choice(found, judge_messages(found), row, found) if row else choose(lookup, found, folder)
     if choice is None or (row and not found.is_supported(row.number, is_narrowed=parsed.is_narrowed)):
-        if parsed.is_about_recent:
+        if not parsed.has_words:
             return read_last_messages(lookup, row)
         is_named = parsed.is_narrowed or (row is not None and parsed.is_continuation)
         if not is_named:

@@ -341,6 +341,7 @@ async def test_a_request_for_what_was_done_last_gives_the_latest_conversation_wh
         ("what were we doing these days",),
         ("what was I working on", "why the upload fails", "파일"),
         ("catch me up",),
+        ("그래서 어떻게 됐어", "결론", "outcome"),
         ("마지막 대화 불러와줘",),
     ]:
         answer = await extract(orchestrator, text=text, also=also)
