@@ -71,7 +71,9 @@ ASKS_RECENT = re.compile(
     r"|최근|요즘|마지막|지난 ?번|저번|아까|방금|이전|하던|하다",
     re.IGNORECASE,
 )
+# says only that it was recent; not part of the subject
 RECENTLY = re.compile(r"\b(?:these days|last time)\b", re.IGNORECASE)
+# names the last conversation as the place: "which files did we change in the last session"
 LAST_SESSION = re.compile(
     r"\b(?:last|previous|prior|latest|most recent) (?:time|sessions?|chats?|conversations?)\b"
     r"|(?:마지막|지난번?|직전|최근) ?(?:세션|대화|채팅)",
