@@ -172,7 +172,7 @@ function draw(place) {
       scales: { x: { range: () => ends }, y: fromZero, ms: { distr: 3, log: 10 } }, // logarithmic, so that one slow run does not flatten the rest
       axes: [
         { ...axis, values: labels },
-        { ...axis, size: isNarrow ? 40 : 64, incrs: [1, 2, 5].flatMap((n) => [n, n * 1e2, n * 1e4, n * 10, n * 1e3, n * 1e5]).sort((a, b) => a - b), values: (chart, ticks) => ticks.map(number) },
+        { ...axis, size: (chart, texts) => 20 + 7 * Math.max(1, ...(texts ?? []).map((text) => text.length)), incrs: [1, 2, 5].flatMap((n) => [n, n * 1e2, n * 1e4, n * 10, n * 1e3, n * 1e5]).sort((a, b) => a - b), values: (chart, ticks) => ticks.map(number) },
         { ...axis, size: isNarrow ? 64 : 72, scale: "ms", side: 1, grid: { show: false }, values: (chart, ticks) => ticks.map((tick) => (tick == null ? "" : tick >= 1000 ? `${tick / 1000} s` : `${tick} ms`)) },
       ],
       series: [
