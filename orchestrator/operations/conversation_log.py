@@ -40,7 +40,7 @@ from registry.storage.exchange.remote import (
     numbers_of_ids,
 )
 from registry.storage.safety.masking import key_of
-from registry.storage.safety.visibility import check_visible, check_writable_name, name_for_owner
+from registry.storage.safety.visibility import check_visible, check_writable_name, name_for_owner, name_for_session
 from registry.storage.tables import conversation
 
 
@@ -87,6 +87,7 @@ class PulledRequest(LogRequest):
     ids: list[str]  # the id of each message there
     of_other_person: bool  # they are not of the person as whom this machine exchanges
     own_name: str  # the channel's name on the person's machines, if another person's channel there has that name
+    is_pushed: bool = True
 
 
 def conversation_log(
@@ -94,7 +95,7 @@ def conversation_log(
 ) -> dict[str, Any]:
     """Store the new messages of a conversation. Raises Unauthorized for a chat that the token cannot see."""
     if request.channel:
-        check_writable_name(tx, _locked_name(tx, request.channel), is_log=True)
+        check_writable_name(tx, _locked_name(tx, request, request.channel), is_log=True)
     result = _ingest(tx, run, request)
     if "not_kept" not in result:
         check_visible(tx, run.recorder.channel or "")
@@ -109,7 +110,7 @@ def _ingest(tx: WriteTransaction, run: Run, request: LogRequest | HookRequest) -
     if isinstance(request, PulledRequest):
         return _ingest_pulled(tx, run, request)
     resolved, other = _channel_for(tx, request)
-    name = _locked_name(tx, resolved)
+    name = _locked_name(tx, request, resolved)
     if request.channel is None:
         note = "This is the chat's channel: pass it with every later call."
     elif name != request.channel:
@@ -128,13 +129,19 @@ def _ingest(tx: WriteTransaction, run: Run, request: LogRequest | HookRequest) -
     return {**_log_result(run, channel, saved, len(messages)), "channel": name, **({"note": note} if note else {})}
 
 
-def _locked_name(tx: WriteTransaction, name: str) -> str:
+def _locked_name(tx: WriteTransaction, request: LogRequest | HookRequest, name: str) -> str:
     """Return the name of the channel for the person's messages; nobody else begins a channel of that name meanwhile."""
-    own = name_for_owner(tx, name)
+    own = _own_name(tx, request, name)
     if find_channel(tx, own) is not None:
         return own
     acquire_lock(tx, f"name {own}")
-    return name_for_owner(tx, name)  # another person may have begun it before the lock
+    return _own_name(tx, request, name)  # another person or session may have begun it before the lock
+
+
+def _own_name(tx: WriteTransaction, request: LogRequest | HookRequest, name: str) -> str:
+    if isinstance(request, LogRequest) and request.is_pushed:
+        name = name_for_session(tx, name, request.source, _session_id(request))
+    return name_for_owner(tx, name)
 
 
 def _refuse_remembered(request: LogRequest) -> None:
@@ -186,11 +193,11 @@ def _message_count(tx: WriteTransaction, name: str) -> int:
 
 def _ingest_pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> dict[str, Any]:
     """Store messages from another registry, and their ids there in the same transaction."""
-    name = request.channel or ""
-    own = find_channel(tx, request.own_name)
+    name = _own_name(tx, request, request.channel or "")
+    own = find_channel(tx, _own_name(tx, request, request.own_name))
     if own and find_channel(tx, name) is None and not copied_channels(tx, [own.number]):
         add_alias(tx, name, own.number)
-    edit = Edit("", None, now(), (name,), request.source, request.metadata.model_dump().get("session_id"))
+    edit = Edit("", None, now(), (name,), request.source, _session_id(request))
     sent = [restore_original_time(_to_message(message), now()) for message in request.messages]
     messages = dict(zip(request.ids, sent, strict=True))
     new = note_here(tx, request.url, next(iter(matching_channels(tx, edit)), None), messages)
@@ -207,6 +214,11 @@ def _ingest_pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> di
     if request.of_other_person:  # earlier messages of this machine's person stay the person's
         note_of_other_person(tx, [number for number in numbers.values() if number > last])
     return _log_result(run, channel, replace(saved, ids=ids), len(ids))
+
+
+def _session_id(request: LogRequest) -> str | None:
+    given = request.metadata.model_dump().get("session_id")
+    return given if isinstance(given, str) else None
 
 
 def _to_message(sent: MessageIn, asked_at: datetime | None = None) -> Message:

@@ -111,7 +111,7 @@ async def _send(
         done.refused, done.why = done.refused + len(new), answer.get("not_kept")
         return {row.number: None for row in new}
     name, number = str(answer["channel"]), unsent.channel.number
-    if name != unsent.channel.name:  # the name belongs to another person there; answers use the new one
+    if name != unsent.channel.name:  # the name belongs to another person or session there; answers use the new one
         known = {
             row.number: id_ for row, id_ in zip(unsent.messages, answer["stored_ids"][: unsent.known], strict=False)
         }

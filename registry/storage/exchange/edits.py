@@ -21,7 +21,13 @@ from registry.storage.database import ReadTransaction, WriteTransaction, acquire
 from registry.storage.exchange.change_feed import Changes, last_number
 from registry.storage.paging import feed_position, number_at_position
 from registry.storage.safety.tokens import tokens_seeing
-from registry.storage.safety.visibility import channels_with_own_name, name_for_owner, owner_name, owner_of
+from registry.storage.safety.visibility import (
+    channels_with_own_name,
+    name_for_owner,
+    name_for_session,
+    owner_name,
+    owner_of,
+)
 from registry.storage.tables import channel, conversation, edit, edit_token, message_alias, remote_edit, remote_message
 
 DELETED, FORGOTTEN, TITLE, NICKNAME, PINNED, TAGGED = "deleted", "forgotten", "title", "nickname", "pinned", "tag:"
@@ -342,11 +348,12 @@ def matching_channels(tx: ReadTransaction, received: Edit) -> list[ChannelRow]:
     laptop, which knows no owners, only a channel without a message of its own person is another person's.
     """
     owner = owner_of(tx)
+    names = [name_for_session(tx, name, received.source, received.session_id) for name in received.names]
     if received.of_other_person:
-        found = {row.number: row for name in received.names if (row := find_channel(tx, name))}
+        found = {row.number: row for name in names if (row := find_channel(tx, name))}
         copied = found.keys() if owner else copied_channels(tx, found)
         return [row for number, row in found.items() if number in copied and (owner is None or row.owner != owner)]
-    rows = (find_channel(tx, name_for_owner(tx, name)) or find_channel(tx, name) for name in received.names)
+    rows = (find_channel(tx, name_for_owner(tx, name)) or find_channel(tx, name) for name in names)
     named = {row.number: row for row in rows if row and (owner is None or row.owner in (None, owner))}
     if named or not received.session_id:
         owned = [row for row in named.values() if row.owner == owner]

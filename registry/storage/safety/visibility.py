@@ -255,6 +255,22 @@ def name_for_owner(tx: Connection, name: str) -> str:
     return name if ask_all(tx, own).first() is None else renamed
 
 
+def name_for_session(tx: Connection, name: str, source: str, session_id: str | None) -> str:
+    """Return the name of the channel for a session from another registry: a changed one if it is another session's.
+
+    Names consist of source and second, so that two sessions that begin at once on two machines have the same name.
+    """
+    if session_id is None:
+        return name
+    sessions = select(channel.c.session_id).where(channel.c.source == source, channel.c.session_id.is_not(None))
+    holders = ask_all(tx, sessions.where(is_called(name))).scalars().all()
+    renamed = f"{name[:160]}_{session_id[:36]}"
+    if session_id in holders:
+        return name
+    # the other session may be forgotten by now: the renamed channel stays in use
+    return renamed if holders or ask_all(tx, sessions.where(is_called(renamed))).first() else name
+
+
 def renamed_for(name: str, owner: str) -> str:
     """Return the changed name of a person's channel if another person's channel has the name."""
     return f"{name[:190]}_{blake2b(owner.encode(), digest_size=3).hexdigest()}"
