@@ -41,6 +41,8 @@ logger = logging.getLogger(__name__)
 CHANNEL, OWNED, SESSION, WORDS, DERIVED, MESSAGE = "channel", "owned", "session", "said", "derived", "message"
 """Kinds of digests: of a channel's name, of a name, id or message in a person's channel, of a session id, of a role and
 text, of a derived record, and of the id of a message whose row is missing since a backup was restored."""
+SESSION_NAME = "session_name"
+"""Kind of the digest of a session's name, which another session may have: it refuses only a channel without an id."""
 BY_POLICY = "pol"
 """The prefix of receipts of retention policies. These apply to this registry only, so others are not notified."""
 
@@ -237,7 +239,8 @@ def channel_digests_to_note(
     if owner is not None:
         base_names = [name.removesuffix(renamed_for("", owner)) for name in names]
         names = [*base_names, *(renamed_for(name, owner) for name in base_names)]
-    marks = [mark for name in names for mark in digests_to_note(key, CHANNEL, name.encode(), owner)]
+    kind = SESSION_NAME if session_id else CHANNEL
+    marks = [mark for name in names for mark in digests_to_note(key, kind, name.encode(), owner)]
     return marks + (digests_to_note(key, SESSION, session_id.encode(), owner) if session_id else [])
 
 
@@ -245,7 +248,9 @@ def channel_digests_to_check(
     key: bytes, names: Iterable[str], session_id: str | None, owner: str | None
 ) -> list[tuple[bytes, str]]:
     """Return the digests that refuse a channel of a person, if one is recorded."""
-    marks = [mark for name in names for mark in digests_to_check(key, CHANNEL, name.encode(), owner)]
+    kinds = [CHANNEL] if session_id else [CHANNEL, SESSION_NAME]
+    named = [(kind, name.encode()) for name in names for kind in kinds]
+    marks = [mark for kind, name in named for mark in digests_to_check(key, kind, name, owner)]
     return marks + (digests_to_check(key, SESSION, session_id.encode(), owner) if session_id else [])
 
 

@@ -75,3 +75,17 @@ async def test_another_persons_session_keeps_its_name_after_the_own_one_was_forg
     await begin(two, tmp_path / "2", 2, turns=2)
     await exchange_twice(two, one)
     assert await chats(one.orchestrator) == [(session_id(2), None, 4)]
+
+
+async def test_a_forgotten_session_does_not_refuse_another_one_of_its_second(
+    laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path
+) -> None:
+    one, two = laptops
+    await begin(one, tmp_path / "1", 1)
+    await one.exchange()
+    await one.ask("delete", await channel_of(one.orchestrator, 1), soft=False)
+    await one.exchange()
+    await begin(two, tmp_path / "2", 2)
+    await exchange_twice(two, one)
+    for machine in (one.orchestrator, two.orchestrator, elsewhere):
+        assert await chats(machine) == [(session_id(2), None, 2)]
