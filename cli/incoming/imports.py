@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -89,8 +89,10 @@ async def _import_parts(orchestrator: Orchestrator, file: Path, parts: Sequence[
             report.skip([Skipped(part.name, why)])
             continue
         try:
+            outcome: dict[str, Any] = {}
             for request in requests_of(document):
-                outcome = succeeded(await orchestrator.run(request, this_client(), door="cli"))
+                to = {"channel": outcome.get("channel", request["channel"])}
+                outcome = succeeded(await orchestrator.run({**request, **to}, this_client(), door="cli"))
                 report.new_messages += outcome.get("new_count", 0)
         except RegistryError as exc:  # the other documents are still imported
             report.skip([Skipped(part.name, f"{exc.message} {exc.details}")])

@@ -87,7 +87,6 @@ class PulledRequest(LogRequest):
     ids: list[str]  # the id of each message there
     of_other_person: bool  # they are not of the person as whom this machine exchanges
     own_name: str  # the channel's name on the person's machines, if another person's channel there has that name
-    is_pushed: bool = True
 
 
 def conversation_log(
@@ -114,7 +113,7 @@ def _ingest(tx: WriteTransaction, run: Run, request: LogRequest | HookRequest) -
     if request.channel is None:
         note = "This is the chat's channel: pass it with every later call."
     elif name != request.channel:
-        owner = "person" if name != resolved else other
+        owner = other if name == resolved else "person" if request.is_from_chat else "person or session"
         note = f"{request.channel} is a chat of another {owner}: these messages are in {name}. Pass that from now on."
     else:
         note = ""
@@ -139,7 +138,7 @@ def _locked_name(tx: WriteTransaction, request: LogRequest | HookRequest, name: 
 
 
 def _own_name(tx: WriteTransaction, request: LogRequest | HookRequest, name: str) -> str:
-    if isinstance(request, LogRequest) and request.is_pushed:
+    if isinstance(request, LogRequest) and not request.is_from_chat:
         name = name_for_session(tx, name, request.source, _session_id(request))
     return name_for_owner(tx, name)
 

@@ -11,7 +11,7 @@ import pytest
 from orchestrator.export.pdf import nodes_of
 from tests.cli.conftest import FIBONACCI, Ctxr
 
-OTHERS = {
+OTHERS: dict[str, Any] = {
     "channel": "retry",
     "messages": [
         {
@@ -86,6 +86,20 @@ def test_a_json_export_is_imported_unchanged_into_its_own_and_into_an_empty_regi
     (tmp_path / "other" / "registry.db").write_bytes(sqlite_template.read_bytes())
     assert two("import", str(file)).exit_code == 0
     assert without_ids(json.loads(two("export", "retry", "--format", "json").stdout)) == without_ids(before)
+
+
+def test_a_document_of_another_session_of_that_name_is_imported_as_another_chat(ctxr: Ctxr, tmp_path: Path) -> None:
+    laptops = {**OTHERS, "meta": {**OTHERS["meta"], "session_id": "on-laptop"}}
+    assert ctxr("log", "-", given=laptops).exit_code == 0
+    document = json.loads(ctxr("export", "retry", "--format", "json").stdout)
+    document["session"] |= {"session_id": "on-desktop", "nickname": "desktop"}
+    document["messages"] = [{**one, "text": f"On the desktop: {one['text']}"} for one in document["messages"][:2]]
+    file = tmp_path / "desktop.json"
+    file.write_text(json.dumps(document, indent=2), encoding="utf-8")
+    assert ctxr("import", str(file)).exit_code == 0
+    sessions = json.loads(ctxr("list", "--json").output)["sessions"]
+    found = sorted((one["session_id"], one["nickname"], one["message_count"]) for one in sessions)
+    assert found == [("on-desktop", "desktop", 2), ("on-laptop", None, 3)]
 
 
 def test_a_pdf_holds_the_text_and_its_font(two: Ctxr, tmp_path: Path) -> None:
