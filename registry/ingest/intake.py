@@ -22,17 +22,15 @@ from registry.storage.conversations.channels import recount_channel
 from registry.storage.conversations.messages import revise
 from registry.storage.database import WriteTransaction
 from registry.storage.safety.derived import as_text
-from registry.storage.safety.forgetting import (
+from registry.storage.safety.forgetting import find_forgotten, is_anything_forgotten, note_forgotten
+from registry.storage.safety.forgotten_digests import (
     DERIVED,
     OWNED,
     WORDS,
     channel_digests_to_check,
     channel_digests_to_note,
     digests_to_check,
-    find_forgotten,
-    is_anything_forgotten,
     keyed_digest,
-    note_forgotten,
 )
 from registry.storage.safety.masking import key_of
 from registry.storage.safety.visibility import owner_of

@@ -9,7 +9,6 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from hashlib import blake2b
 from itertools import groupby
 from typing import Any
 
@@ -32,17 +31,21 @@ from registry.storage.database import Database, ReadTransaction, WriteTransactio
 from registry.storage.exchange.edits import lock_edits, note_forgetting
 from registry.storage.records.executions import shorten_newest
 from registry.storage.safety.derived import ForgottenMessages, all_derived, find_derived, forget_derived, spellings
+from registry.storage.safety.forgotten_digests import (
+    DERIVED,
+    MESSAGE,
+    WORDS,
+    channel_digests_to_check,
+    channel_digests_to_note,
+    digests_to_note,
+    keyed_digest,
+)
 from registry.storage.safety.masking import forget_key, key_of
-from registry.storage.safety.visibility import ask_all, renamed_for
+from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, conversation, forgotten, message_vector, metadata
 
 logger = logging.getLogger(__name__)
 
-CHANNEL, OWNED, SESSION, WORDS, DERIVED, MESSAGE = "channel", "owned", "session", "said", "derived", "message"
-"""Kinds of digests: of a channel's name, of a name, id or message in a person's channel, of a session id, of a role and
-text, of a derived record, and of the id of a message whose row is missing since a backup was restored."""
-SESSION_NAME = "session_name"
-"""Kind of the digest of a session's name, which another session may have: it refuses only a channel without an id."""
 BY_POLICY = "pol"
 """The prefix of receipts of retention policies. These apply to this registry only, so others are not notified."""
 
@@ -232,58 +235,10 @@ def _forget_channel(tx: WriteTransaction, row: ChannelRow, receipt: str, at: dat
     return len(digests)
 
 
-def channel_digests_to_note(
-    key: bytes, names: Iterable[str], session_id: str | None, owner: str | None
-) -> list[tuple[bytes, str]]:
-    """Return the digests to record for a forgotten channel; for a person's, of its names with and without suffix."""
-    if owner is not None:
-        base_names = [name.removesuffix(renamed_for("", owner)) for name in names]
-        names = [*base_names, *(renamed_for(name, owner) for name in base_names)]
-    kind = SESSION_NAME if session_id else CHANNEL
-    marks = [mark for name in names for mark in digests_to_note(key, kind, name.encode(), owner)]
-    return marks + (digests_to_note(key, SESSION, session_id.encode(), owner) if session_id else [])
-
-
-def channel_digests_to_check(
-    key: bytes, names: Iterable[str], session_id: str | None, owner: str | None
-) -> list[tuple[bytes, str]]:
-    """Return the digests that refuse a channel of a person, if one is recorded."""
-    kinds = [CHANNEL] if session_id else [CHANNEL, SESSION_NAME]
-    named = [(kind, name.encode()) for name in names for kind in kinds]
-    marks = [mark for kind, name in named for mark in digests_to_check(key, kind, name, owner)]
-    return marks + (digests_to_check(key, SESSION, session_id.encode(), owner) if session_id else [])
-
-
-def digests_to_note(key: bytes, what: str, of: bytes, owner: str | None) -> list[tuple[bytes, str]]:
-    """Return the digests to record for a forgotten name, id or message. A person's is not forgotten for others."""
-    if owner is None:
-        return [(keyed_digest(key, what, of), what)]
-    return [(_person_digest(key, what, of, owner), what), (_owned_digest(key, what, of), OWNED)]
-
-
-def digests_to_check(key: bytes, what: str, of: bytes, owner: str | None) -> list[tuple[bytes, str]]:
-    """Return the digests that refuse a name, id or message of a person; without an owner, those of all people."""
-    other = (_owned_digest(key, what, of), OWNED) if owner is None else (_person_digest(key, what, of, owner), what)
-    return [(keyed_digest(key, what, of), what), other]
-
-
-def _person_digest(key: bytes, what: str, of: bytes, owner: str) -> bytes:
-    return keyed_digest(key, what, owner.encode() + b"\0" + of)
-
-
-def _owned_digest(key: bytes, what: str, of: bytes) -> bytes:
-    return keyed_digest(key, OWNED, what.encode() + b"\0" + of)
-
-
 def note_forgotten(tx: WriteTransaction, digests: Sequence[tuple[bytes, str]], receipt: str, at: datetime) -> None:
     """Record digests of forgotten names, ids, messages and records."""
     about = {"receipt": receipt, "forgotten_at": at}
     insert_new(tx, forgotten, [{"digest": digest, "what": what, **about} for digest, what in dict(digests).items()])
-
-
-def keyed_digest(key: bytes, what: str, of: bytes) -> bytes:
-    """Return a keyed digest: without the registry's key, its input cannot be guessed."""
-    return blake2b(what.encode() + b"\0" + of, key=key, digest_size=16).digest()
 
 
 def is_anything_forgotten(tx: ReadTransaction) -> bool:
