@@ -44,7 +44,7 @@ def repository_folder(folder: str) -> str | None:
     if not start.is_absolute():
         return None
     try:
-        candidates = (candidate for candidate in (start, *start.parents) if (candidate / ".git").exists())
+        candidates = (candidate for candidate in (start, *start.parents) if _has_repository(candidate))
         top = next((candidate for candidate in candidates if candidate != Path.home()), None)
         return str(_main_folder(top)) if top else None
     except OSError:  # the folder is not readable
@@ -80,12 +80,18 @@ def _origin(folder: Path, max_depth: int) -> str | None:
         host = address.netloc.rpartition("@")[2].lower()
         return f"{host}/{address.path.strip('/').removesuffix('.git')}"
     cloned = (Path(top) / remote.removeprefix("file://").removesuffix("/.git")).resolve()
-    is_bare = not (cloned / ".git").exists()  # a bare repository may be inside another one
+    is_bare = not _has_repository(cloned)  # a bare repository may be inside another one
     return str(cloned) if is_bare else _origin(cloned, max_depth - 1) or str(cloned)
 
 
 def _read_text(file: Path) -> str:
     return file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+
+
+def _has_repository(folder: Path) -> bool:
+    """Return True if the folder has Git's files: Codex's sandbox makes empty `.git` folders, in /tmp too."""
+    files = folder / ".git"
+    return files.is_file() or (files / "HEAD").exists()
 
 
 def _main_folder(top: Path) -> Path:

@@ -140,8 +140,9 @@ WORDS = ["shop", "Shop/", "shop ", "shop/api", "~/shop", "file://{}", ".", "./",
 async def test_a_folder_is_recognised_in_any_form_a_model_writes(
     orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    folder = str(tmp_path / "shop")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / ".git").mkdir()  # as Codex's sandbox makes them
+    folder = str(tmp_path / "home" / "shop")
     window = Chat(orchestrator, folder=folder)
     for place, word in enumerate(WORDS):
         for number, about in enumerate(({"project": word.format(folder)}, {}, {"project": folder})):

@@ -126,6 +126,7 @@ def test_a_sentence_holds_in_another_clone_of_the_repository(
     clone = shop.parent / "clone"
     for folder in (shop, clone):
         (folder / ".git").mkdir(parents=True)
+        (folder / ".git" / "HEAD").touch()
         (folder / ".git" / "config").write_text('[remote "origin"]\n\turl = https://github.com/kim/shop.git\n')
     ctxr("remember", "Use pnpm.")
     monkeypatch.chdir(clone)

@@ -84,6 +84,7 @@ async def test_a_clone_on_another_machine_is_the_same_project(
     there, here = tmp_path / "one" / "shop", tmp_path / "two" / "basket"
     for folder in (there, here):
         (folder / ".git").mkdir(parents=True)
+        (folder / ".git" / "HEAD").touch()
         (folder / ".git" / "config").write_text('[remote "origin"]\n\turl = git@example.org:me/shop.git\n')
     await laptops[0].log("carts", "Why does the cart lose items?", project=str(there))
     await laptops[1].log("baskets", "Why is the basket slow?", start=1, project=str(here))
