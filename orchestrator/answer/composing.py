@@ -12,6 +12,7 @@ from orchestrator.answer.delivery import DEFAULT_TOKENS, MessageDict, TextWeight
 from orchestrator.answer.finding.alternatives import describe_channel, is_question_to_user, with_last_answer
 from orchestrator.answer.finding.extraction import MIN_SCORE_SHARE, Extraction
 from orchestrator.answer.finding.lookup import describe_request
+from orchestrator.answer.finding.relevance import CLOSE_SCORE
 from orchestrator.answer.selection import Budget, Selection, select, select_all, time_key, with_gaps
 from orchestrator.requests.shapes import ExtractRequest
 from registry.domain import Role, format_time, new_id, parse_time
@@ -22,12 +23,9 @@ from sources.client import SizeLimit
 
 MAX_WHOLE_TOKENS = 1_500  # a conversation to continue is sent whole if it has at most this many tokens
 CHOICE_TOKENS = 60  # tokens of texts from the first conversation of an unsure answer
-LONE_CHOICE_TOKENS = 180  # the same if the score of the next conversation is at most CLOSE_SCORE of the first one's
+LONE_CHOICE_TOKENS = 180  # the same if no other conversation is close
 # Weaker turns are added until the texts have this many tokens; with one wording the best turn is wrong more often.
 MIN_TOKENS, MIN_TOKENS_ONE_WORDING = 60, 200
-# Share of the first one's score. Below it 47 of 49 guesses with other wordings were right, but CHOICE_TOKENS of them
-# contained the answer too rarely.
-CLOSE_SCORE = 0.6
 NEARLY_BEST = 0.8  # share of the best turn's score from which an earlier turn is shown before it
 
 
