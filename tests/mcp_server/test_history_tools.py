@@ -215,6 +215,19 @@ async def test_a_session_is_found_by_channel_id_prefix_or_place(client: Client) 
         assert found["session"]["channel"] == channel
 
 
+async def test_a_title_finds_the_only_conversation_that_has_it(filled: Orchestrator, client: Client) -> None:
+    asked = {"fetch_session_by_id": "session_id", "extract": "channel"}
+    for title in ("Basket", " basket"):
+        for tool, field in asked.items():
+            found = await result(client, tool, **{field: title})
+            assert found.get("session", found)["channel"] == "basket"
+    messages = [{"role": "user", "text": "Another one"}]
+    await filled.run({"operation": "save", "channel": "other", "messages": messages, "metadata": {"title": "Basket"}})
+    for tool, field in asked.items():
+        several = await call(client, tool, **{field: "Basket"})
+        assert "other (Basket), 5e550000-aaaa (Basket)" in several["error"]["details"]
+
+
 async def test_an_ambiguous_or_unknown_reference_is_refused(client: Client) -> None:
     several = await call(client, "fetch_session_by_id", session_id="5e550000")
     assert several["error"]["code"] == "INVALID_REQUEST"

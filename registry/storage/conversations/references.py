@@ -1,4 +1,4 @@
-"""Resolve a reference to a session: a channel's name or alias, a native id or its prefix, a nickname, or `#3`.
+"""Resolve a reference to a session: a channel's name or alias, a native id or its prefix, a nickname, a title, or `#3`.
 
 This module also stores aliases, nicknames, tags, and links between channels that may be the same conversation.
 """
@@ -10,7 +10,7 @@ from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, insert, or_, select
+from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select
 
 from registry.errors import InvalidRequest, NotFound
 from registry.storage.conversations.channels import (
@@ -128,8 +128,10 @@ def existing_channel(tx: ReadTransaction, name: str) -> ChannelRow:
     except NotFound as exc:
         try:
             return resolve_session(tx, name)
-        except (NotFound, InvalidRequest):
+        except NotFound:
             raise NotFound(exc.message, exc.details + _similar(tx, name)) from exc
+        except InvalidRequest as ambiguous:
+            raise NotFound(exc.message, f"{exc.details}; {ambiguous.details.partition('; ')[2]}") from exc
 
 
 def _similar(tx: ReadTransaction, reference: str) -> str:
@@ -147,6 +149,8 @@ def _interpretations(tx: ReadTransaction, reference: str) -> Iterator[ColumnElem
     yield channel.c.nickname == reference
     yield channel.c.number.in_(select(channel_alias.c.channel_number).where(channel_alias.c.name == reference))
     yield channel.c.number.in_(numbers_with_nickname(tx, reference))
+    if not _BARE_ORDINAL.fullmatch(reference):
+        yield func.lower(channel.c.title) == reference.strip().lower()
     if len(reference) >= 6:
         prefixes = (column.startswith(reference, autoescape=True) for column in (channel.c.session_id, channel.c.name))
         yield or_(*prefixes)
