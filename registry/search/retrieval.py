@@ -64,12 +64,16 @@ class Corpus(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A wording of the request: the bits of its terms, and the weight of a message that contains all of them."""
+    """A wording of the request: the bits of its terms, and the weight of a message that contains all of them.
+
+    `several`: the same of each word of which a message may contain several variants.
+    """
 
     text: str
     query: ParsedQuery
     term_bits: int
     full_weight: float
+    several: Sequence[tuple[int, float]]
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,8 @@ class SearchResult:
     def wording_share(self, term_bits: int, wording: Wording) -> float:
         """Return the weight of these terms as a share of a wording's full weight (0 to 1)."""
         weight = total_weight(term_bits & wording.term_bits, self.weights)
+        for word_bits, full in wording.several:  # variants count as the word, once
+            weight -= max(0.0, total_weight(term_bits & word_bits, self.weights) - full)
         return min(1.0, weight / wording.full_weight) if wording.full_weight else 0.0
 
     def coverage(self, channel_number: int) -> float:
@@ -265,13 +271,13 @@ def _match_terms(
     terms, cut = weighted_terms(all_words, frequencies, corpus.size, budget)
     skipped = {term.token for term in cut}
     bit_of = {term.token: 1 << at for at, term in enumerate(terms)}
+
+    def weighed(query: ParsedQuery) -> tuple[int, float]:
+        bits = reduce(or_, (bit_of.get(token, 0) for token in query.tokens), 0)
+        return bits, full_weight(query, frequencies, corpus.size, skipped)
+
     wordings = [
-        Wording(
-            text,
-            query,
-            reduce(or_, (bit_of.get(token, 0) for token in query.tokens), 0),
-            full_weight(query, frequencies, corpus.size, skipped),
-        )
+        Wording(text, query, *weighed(query), [weighed(ParsedQuery((word,))) for word in query.words if word.variants])
         for text, query in zip(texts, queries, strict=True)
     ]
     candidates = find_candidates(index_scope, terms, budget) if terms else []

@@ -228,6 +228,17 @@ async def test_a_conversation_that_only_shares_the_subject_of_several_wordings_g
     assert (answer["channel"], answer["confidence"]) == ("shop", "high")
 
 
+async def test_several_forms_of_a_word_do_not_make_up_for_a_word_that_occurs_nowhere(
+    orchestrator: Orchestrator,
+) -> None:
+    drips = ("에어컨에서 물이 떨어져", "호스에 물을 조금 붓고, 물은 닦으세요. 물 받이도 보세요.")
+    await log(orchestrator, "cooler", [drips])
+    await log(orchestrator, "other", FIBONACCI)
+    for text, confidence in (("에어컨 물", "high"), ("라면 물", "low")):
+        answer = await extract(orchestrator, text=text)
+        assert (answer["channel"], answer["confidence"]) == ("cooler", confidence), text
+
+
 async def test_a_request_that_matches_nothing_is_not_found_and_names_the_nearest_titles_in_order(
     orchestrator: Orchestrator,
 ) -> None:
