@@ -239,6 +239,16 @@ async def test_several_forms_of_a_word_do_not_make_up_for_a_word_that_occurs_now
         assert (answer["channel"], answer["confidence"]) == ("cooler", confidence), text
 
 
+async def test_a_conversation_that_the_request_rules_out_does_not_answer(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "seal", [("The seal leaks 14 ml in an hour. 씰 교체", "Change the seal. 씰 주문")])
+    await log(orchestrator, "talk", [("My conference talk in Hamburg, on a seal. 학회 발표, 씰 사진", "Ready.")])
+    for text in ("the seal conversation, not the conference talk in Hamburg", "발표 말고 씰 얘기"):
+        answer = await extract(orchestrator, text=text)
+        assert answer["channel"] == "seal", text
+    answer = await extract(orchestrator, text="씰 사진은 학회 발표 말고 어디에 쓰지")  # one conversation has both
+    assert answer["channel"] == "talk"
+
+
 async def test_a_request_that_matches_nothing_is_not_found_and_names_the_nearest_titles_in_order(
     orchestrator: Orchestrator,
 ) -> None:

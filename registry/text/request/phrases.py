@@ -79,6 +79,12 @@ LAST_SESSION = re.compile(
     r"|(?:마지막|지난번?|직전|최근) ?(?:세션|대화|채팅)",
     re.IGNORECASE,
 )
+# tells the conversation from another one: "the baseplate one, not the FFT one", PETG 말고 ABS 얘기
+NOT_THE_OTHER = re.compile(
+    r",? (?:and |but )?\bnot (?:the|that|about)\b[^,.;:?!]*[.?!]?$"
+    r"|\S+ ?(?:말고|아니고|아니라)(?= .*(?:얘기|이야기|대화|채팅|세션|거|것)[.?!]?$)",
+    re.IGNORECASE,
+)
 OTHER_PROJECT = re.compile(
     r"\b(?:in|from|for|of) (?:(?:my|the|our|an?|some) ?other|another) (?:projects?|repos?(?:itory)?|codebase)\b"
     r"|(?<![가-힣])다른 ?(?:프로젝트|레포|저장소)(?:에서는?|의)?(?![가-힣])",
