@@ -78,7 +78,7 @@ def _search(lookup: Lookup[SessionsQuery]) -> SessionsFound:
     result = lookup.find()
     found = JudgedSearch(parsed, result, judge_messages(result))
     best = best_channels(result, is_narrowed=parsed.is_narrowed)
-    if parsed.dates or parsed.is_about_latest or parsed.is_about_past:
+    if parsed.dates or parsed.is_about_latest or parsed.is_about_past or parsed.is_about_first:
         first = [(row.number, score) for row, score in order_channels(lookup, result)]
         best = [*first, *best[len(first) :]]
     data = SessionsFound(found, best)

@@ -181,6 +181,20 @@ async def test_a_later_conversation_on_the_same_subject_is_named_unless_the_past
         assert later is None or "Resend" in found["newer"]["line"]
 
 
+async def test_a_question_for_the_first_time_gets_the_earliest_of_close_conversations(
+    orchestrator: Orchestrator,
+) -> None:
+    await log(orchestrator, "spring", [("Which oil suits the bicycle chain?", "A dry one.")])
+    await log(orchestrator, "autumn", [("Bicycle chain, the bicycle skips", "Change the bicycle chain.")], "2026-03-01")
+    for asked, first in (
+        ("the bicycle chain", "autumn"),
+        ("when did we first talk about the bicycle chain?", "spring"),
+        ("the first time I asked about the bicycle chain", "spring"),
+        ("bicycle chain 처음 얘기한 대화", "spring"),
+    ):
+        assert (await extract(orchestrator, text=asked))["channel"] == first, asked
+
+
 async def test_a_question_for_the_final_decision_gets_the_later_of_two_close_conversations(
     orchestrator: Orchestrator,
 ) -> None:

@@ -54,7 +54,7 @@ def order_channels(lookup: Lookup[Any], found: SearchResult, folder: str | None 
     """Return the best matching channels with their scores, best first.
 
     Channels of the asking folder get a bonus, a larger one if they match nearly as well as the best. If the request
-    asks for the latest state, the latest of the close ones comes first.
+    asks for the latest state, the latest of the close ones comes first; the earliest if it asks for the first.
     """
     parsed = lookup.parsed
     scores = best_channels(found, is_narrowed=parsed.is_narrowed)[:MAX_CHOICES]
@@ -66,10 +66,11 @@ def order_channels(lookup: Lookup[Any], found: SearchResult, folder: str | None 
             if row.project_path is not None and is_within(row.project_path, folder):
                 best[at] = row, score / (0.5 if found.coverage(row.number) >= most else 0.85)
         best.sort(key=lambda one: -one[1])
-    if parsed.is_about_latest and best:
+    if (parsed.is_about_latest or parsed.is_about_first) and best:
         close = [one for one in best if one[1] >= 0.5 * best[0][1]]
-        latest = max(close, key=lambda one: one[0].updated_at)
-        best = [(latest[0], best[0][1]), *(one for one in best if one is not latest)]
+        latest, earliest = max(close, key=lambda one: one[0].updated_at), min(close, key=lambda one: one[0].created_at)
+        first = latest if parsed.is_about_latest else earliest
+        best = [(first[0], best[0][1]), *(one for one in best if one is not first)]
     best = list(_prefer_time_of_request(best, parsed))
     lookup.run.recorder.explain(channels=[{"channel": row.name, "score": round(score, 3)} for row, score in best])
     return best

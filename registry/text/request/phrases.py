@@ -39,6 +39,12 @@ ASKS_LATEST = re.compile(
     r"|결국|최종|현재|지금|요즘|(?:제일|가장) ?최근|마지막에|이제는",
     re.IGNORECASE,
 )
+# asks for the conversation in which something was mentioned first
+ASKS_FIRST = re.compile(
+    r"\b(?:the )?(?:very )?(?:first|earliest|oldest) (?:time|conversation|chat|session)s?\b|\bdid (?:we|i) first\b"
+    r"|(?:맨 ?)?처음(?:으로)?(?= .*(?:얘기|이야기|말|언급|물어|대화))",
+    re.IGNORECASE,
+)
 _PAST_CONJUNCTION = (
     r"(?:before(?! (?:last|\w+ing|\d|\w+ \d))|until|over the|(?:right|just|shortly) after|at launch|at the time"
     r"|first (?:pick|choice|plan|idea))"

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from registry.text.analysis.analyzer import identifier_parts
 from registry.text.request.phrases import (
+    ASKS_FIRST,
     ASKS_LATEST,
     ASKS_PAST,
     ASKS_RECENT,
@@ -37,6 +38,7 @@ class ParsedRequest:
     `week_before`: the day a week before "last Tuesday" if that is in this week; the user may mean either.
     `is_about_other_project`: about any project except the current one. `is_about_latest`: asks for the last statement;
     `is_about_past`: asks for the state before a change. `is_about_recent`: asks for what was done last.
+    `is_about_first`: asks for the first conversation.
     """
 
     search: Search
@@ -48,6 +50,7 @@ class ParsedRequest:
     is_about_latest: bool = False
     is_about_past: bool = False
     is_about_recent: bool = False
+    is_about_first: bool = False
 
     @property
     def has_words(self) -> bool:
@@ -126,7 +129,7 @@ def parse_request(text: str, now: datetime, known: KnownNames = NO_KNOWN_NAMES) 
     words, sources = _remove_clients(search.words, known.sources)
     words, project = _remove_project(words, known.projects)
     words, span, when_words, dates = _remove_times(words, text, now, is_placed=bool(sources or project))
-    for phrase in (LOAD_PHRASE, CONTINUE_PHRASE, RECENTLY, OTHER_PROJECT, NOT_THE_OTHER):
+    for phrase in (LOAD_PHRASE, CONTINUE_PHRASE, RECENTLY, OTHER_PROJECT, NOT_THE_OTHER, ASKS_FIRST):
         words = " ".join(phrase.sub(" ", words).split())
     search = replace(search, words=words, when=span, when_words=when_words, project=search.project or project)
     is_continuation, is_last_session = bool(CONTINUE.search(text)), bool(LAST_SESSION.search(text))
@@ -142,7 +145,10 @@ def parse_request(text: str, now: datetime, known: KnownNames = NO_KNOWN_NAMES) 
     is_last, is_past = bool(ASKS_LATEST.search(text)), not is_continuation and bool(ASKS_PAST.search(text))
     asks_recent = is_continuation or is_last_session or bool(ASKS_RECENT.search(text))
     is_recent = asks_recent and not parse_query(search.words).words
-    return ParsedRequest(search, sources, dates, is_continuation, week_before, is_other, is_last, is_past, is_recent)
+    is_first = bool(ASKS_FIRST.search(text))
+    return ParsedRequest(
+        search, sources, dates, is_continuation, week_before, is_other, is_last, is_past, is_recent, is_first
+    )
 
 
 def _resolve_names(search: Search, known: KnownNames) -> Search:
