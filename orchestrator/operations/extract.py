@@ -282,6 +282,7 @@ class ExtractArguments(ToolArguments):
             inside = {"also": texts[1:], **inside, "text": texts[0]}
         given = {name: inside.pop(name) for name in ("channel", "project") if name in inside} | given
         merged = {name: given.pop(name) for name in _QUERY_NAMES if name in given} | inside
+        merged = {name: value for name, value in merged.items() if value != [] and str(value).strip()}
         return {**given, "query": merged} if merged else given
 
     def request(self, caller: Caller) -> ExtractRequest:

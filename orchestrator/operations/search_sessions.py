@@ -175,8 +175,10 @@ class SearchArguments(ToolArguments):
 
     @classmethod
     def reshape(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Accept a `query` object, as in `extract`."""
+        """Accept a `query` object or list, as in `extract`."""
         query = given.get("query")
+        if isinstance(query, list) and query:
+            return {"also": query[1:], **given, "query": query[0]}
         if not isinstance(query, dict) or "text" not in query:
             return given
         return {**given, **{name: value for name, value in query.items() if name != "text"}, "query": query["text"]}

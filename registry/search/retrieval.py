@@ -73,7 +73,7 @@ class Wording:
     query: ParsedQuery
     term_bits: int
     full_weight: float
-    several: Sequence[tuple[int, float]]
+    several: Sequence[tuple[int, float]] = ()
 
 
 @dataclass(frozen=True)

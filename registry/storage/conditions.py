@@ -41,8 +41,9 @@ def is_none_of(column: ColumnElement[Any], values: Sequence[Any]) -> ColumnEleme
 
 
 def is_of_project(path: ColumnElement[Any], project: str) -> ColumnElement[bool]:
-    """Return a condition: the channel's project has this path, repository or name."""
-    return or_(is_in_folder(path, project), func.lower(channel.c.project_name) == project.lower())
+    """Return a condition: the channel's project has this path, repository or name; General: it has no project."""
+    name = func.coalesce(channel.c.project_name, "General")
+    return or_(is_in_folder(path, project), func.lower(name) == project.lower())
 
 
 def is_in_folder(path: ColumnElement[Any], folder: str) -> ColumnElement[bool]:
@@ -67,7 +68,7 @@ def contains(column: ColumnElement[str], words: str) -> ColumnElement[bool]:
 
 
 def is_tagged(number: ColumnElement[Any], name: str) -> ColumnElement[bool]:
-    return number.in_(select(tag.c.channel_number).where(tag.c.name == name))
+    return number.in_(select(tag.c.channel_number).where(func.lower(tag.c.name) == name.lower()))
 
 
 def is_one_of(column: ColumnElement[Any], values: Collection[int] | Collection[str]) -> ColumnElement[bool]:

@@ -252,6 +252,12 @@ CLEAR_CALLS: list[tuple[str, dict[str, Any]]] = [
     ("fetch_session_by_id", {"id": CHANNEL}),
     ("get_session_detail", {"channel": CHANNEL}),
     ("tag_current_session", {"session_id": CHANNEL, "tags": "maths"}),
+    ("list_sessions", {"tag": "Maths", "since": "2 weeks", "full": True}),
+    ("list_sessions", {"project": "general", "since": "2주", "full": True}),
+    ("search_sessions", {"query": ["fibonacci", "memoization"], "project": "ALL"}),
+    ("extract", {"query": {"text": "fibonacci", "roles": [], "cursor": " "}}),
+    ("extract", {"query": "  ", "project": "General"}),
+    ("extract", {"request": '{"query": {"text": "fibonacci"}}'}),
 ]
 
 

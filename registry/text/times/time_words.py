@@ -126,7 +126,7 @@ def parse_span(value: str, now: datetime) -> Span | None:
     if match := _SHORT.fullmatch(value.lower()):
         span_of = SPANS[_SHORT_UNITS[match["unit"]]]
         return _resolve(lambda at, found: Span(span_of(at, int(found["count"])).start, at), now, match)
-    for words in (value, f"on {value}", f"in {value}"):
+    for words in (value, f"on {value}", f"in {value}", f"{value} ago", f"{value} 전"):
         found = find_times(words, now)
         if found and (found[0].begin, found[0].end) == (0, len(words)):
             return found[0].span
