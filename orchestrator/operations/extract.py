@@ -43,6 +43,7 @@ from registry.storage.database import ReadTransaction, WriteTransaction
 from registry.storage.paging import decode_cursor
 from registry.storage.records.extract_results import get_result
 from registry.text.ranking.confidence import Confidence
+from registry.text.request.query import has_no_subject
 
 
 def read(tx: ReadTransaction, run: Run, request: ExtractRequest) -> Extraction | NothingFound:
@@ -100,8 +101,8 @@ def _search(lookup: Lookup[ExtractQuery], row: ChannelRow | None, folder: str | 
     if choice is None or (row and not found.is_supported(row.number, is_narrowed=parsed.is_narrowed)):
         if not parsed.has_words:
             return read_last_messages(lookup, row)
-        is_named = parsed.is_narrowed or (row is not None and parsed.is_continuation)
-        if not is_named:
+        asks_for_all = parsed.is_continuation or has_no_subject(parsed.search.words, is_last_session=True)
+        if not parsed.is_narrowed and not (row and asks_for_all):
             raise nothing_similar_error(lookup, found)
         return replace(read_last_messages(lookup, row, relaxed="words"), confidence=Confidence.LOW)
     scores = [score for _, score in choice.candidates]

@@ -293,6 +293,13 @@ async def test_a_chat_that_asks_for_a_conversation_does_not_hide_it(orchestrator
         assert (await extract(orchestrator, text=text))["channel"] == "meant", text
 
 
+async def test_a_request_for_all_of_a_named_channel_is_answered_by_its_end(orchestrator: Orchestrator) -> None:
+    await log(orchestrator, "fib", FIBONACCI)
+    for text in ("everything", "a summary of the whole conversation", "마지막에 뭐라고 결정했지"):
+        answer = await extract(orchestrator, "fib", text=text)
+        assert "김밥은 어떠세요?" in shown(answer), text
+
+
 async def test_an_unknown_channel_is_not_found(orchestrator: Orchestrator) -> None:
     assert code(await extract(orchestrator, "nope")) == "NOT_FOUND"
     assert code(await extract(orchestrator)) == "NOT_FOUND"
@@ -354,6 +361,14 @@ async def test_only_request_words_give_the_latest_conversation_and_a_tag_the_lat
     assert (await extract(orchestrator, text="tag:math"))["channel"] == "old"
     for text in ("tag:none", "?", "😀", '""'):
         assert code(await extract(orchestrator, text=text)) == "NOT_FOUND", text
+
+
+async def test_the_conversation_before_the_last_is_the_second_latest(orchestrator: Orchestrator) -> None:
+    for day, channel in enumerate(("oldest", "before", "latest"), 1):
+        await log(orchestrator, channel, DOCKER, f"2026-03-0{day}")
+    for text in ("the conversation before last", "what was my second to last chat about?", "지지난번 대화"):
+        assert (await extract(orchestrator, text=text))["channel"] == "before", text
+    assert (await extract(orchestrator, text="the last conversation"))["channel"] == "latest"
 
 
 async def test_a_request_for_what_was_done_last_gives_the_latest_conversation_whatever_its_other_wordings(

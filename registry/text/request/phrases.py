@@ -91,6 +91,12 @@ NOT_THE_OTHER = re.compile(
     r"|\S+ ?(?:말고|아니고|아니라)(?= .*(?:얘기|이야기|대화|채팅|세션|거|것)[.?!]?$)",
     re.IGNORECASE,
 )
+# names the conversation before that one
+BEFORE_LAST = re.compile(
+    r"\b(?:(?:one )?before (?:the |my )?last(?: one)?|second[- ](?:to[- ])?(?:last|latest)|last but one)\b"
+    r"|(?:지지난 ?번?|저저번|전전)(?! ?[주달날])",
+    re.IGNORECASE,
+)
 OTHER_PROJECT = re.compile(
     r"\b(?:in|from|for|of) (?:(?:my|the|our|an?|some) ?other|another) (?:projects?|repos?(?:itory)?|codebase)\b"
     r"|(?<![가-힣])다른 ?(?:프로젝트|레포|저장소)(?:에서는?|의)?(?![가-힣])",

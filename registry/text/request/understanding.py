@@ -16,6 +16,7 @@ from registry.text.request.phrases import (
     ASKS_LATEST,
     ASKS_PAST,
     ASKS_RECENT,
+    BEFORE_LAST,
     CONTINUE,
     CONTINUE_PHRASE,
     LAST_SESSION,
@@ -129,7 +130,7 @@ def parse_request(text: str, now: datetime, known: KnownNames = NO_KNOWN_NAMES) 
     words, sources = _remove_clients(search.words, known.sources)
     words, project = _remove_project(words, known.projects)
     words, span, when_words, dates = _remove_times(words, text, now, is_placed=bool(sources or project))
-    for phrase in (LOAD_PHRASE, CONTINUE_PHRASE, RECENTLY, OTHER_PROJECT, NOT_THE_OTHER, ASKS_FIRST):
+    for phrase in (LOAD_PHRASE, CONTINUE_PHRASE, RECENTLY, OTHER_PROJECT, NOT_THE_OTHER, ASKS_FIRST, BEFORE_LAST):
         words = " ".join(phrase.sub(" ", words).split())
     search = replace(search, words=words, when=span, when_words=when_words, project=search.project or project)
     is_continuation, is_last_session = bool(CONTINUE.search(text)), bool(LAST_SESSION.search(text))
