@@ -191,6 +191,8 @@ async def test_a_question_for_the_first_time_gets_the_earliest_of_close_conversa
         ("when did we first talk about the bicycle chain?", "spring"),
         ("the first time I asked about the bicycle chain", "spring"),
         ("bicycle chain 처음 얘기한 대화", "spring"),
+        ("the oldest conversation you have", "spring"),
+        ("내 첫 번째 대화가 뭐야", "spring"),
     ):
         assert (await extract(orchestrator, text=asked))["channel"] == first, asked
 

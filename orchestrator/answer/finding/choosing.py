@@ -99,10 +99,13 @@ def past_ends(parsed: ParsedRequest) -> list[datetime]:
 
 
 def latest_channels(lookup: Lookup[ExtractQuery], *, relaxed: str) -> list[ChannelRow]:
-    """Return the channels in scope, the latest first; raise NotFound if there are none."""
-    tx, text, scope = lookup.tx, lookup.query.text, lookup.scope
-    if lookup.parsed.is_narrowed or scope.from_ or scope.to or scope.project is not None:
-        active, _ = list_latest_sessions(tx, scope, MAX_CHOICES, 0)
+    """Return the channels in scope, the latest first, or the oldest if the request asks for the first.
+
+    Raise NotFound if there are none.
+    """
+    tx, text, scope, parsed = lookup.tx, lookup.query.text, lookup.scope, lookup.parsed
+    if parsed.is_narrowed or parsed.is_about_first or scope.from_ or scope.to or scope.project is not None:
+        active, _ = list_latest_sessions(tx, scope, MAX_CHOICES, 0, newest_first=not parsed.is_about_first)
         known = channels_by_number(tx, [number for number, _ in active])
         if rows := [known[number] for number, _ in active if number in known]:
             return rows

@@ -41,8 +41,10 @@ ASKS_LATEST = re.compile(
 )
 # asks for the conversation in which something was mentioned first
 ASKS_FIRST = re.compile(
-    r"\b(?:the )?(?:very )?(?:first|earliest|oldest) (?:time|conversation|chat|session)s?\b|\bdid (?:we|i) first\b"
-    r"|(?:맨 ?)?처음(?:으로)?(?= .*(?:얘기|이야기|말|언급|물어|대화))",
+    r"\b(?:(?:the|my|our) )?(?:very )?(?:first|earliest|oldest) (?:time|conversation|chat|session)s?\b"
+    r"|\bdid (?:we|i) first\b"
+    r"|(?:맨 ?)?처음(?:으로)?(?= .*(?:얘기|이야기|말|언급|물어|대화))"
+    r"|(?:(?:가장|제일) ?)?(?:오래된|첫(?: ?번째)?) ?(?:대화|채팅|세션)",
     re.IGNORECASE,
 )
 _PAST_CONJUNCTION = (
