@@ -277,8 +277,10 @@ _FEAST = f"(?P<feast>(?:{english('feasts')})(?: day)?)"
 _SAID_YEAR = f"(?P<said>{korean('years_back').replace('지난해', '지난 ?해')})"
 _KOREAN_YEAR = rf"(?:(?P<year>(?:19|20)?\d\d) ?년|{_SAID_YEAR})"
 _KOREAN_MONTH = rf"(?:{_KOREAN_YEAR} ?)?(?P<month>1[0-2]|[1-9])월"
+_WEEKDAY = rf"(?P<day>{'|'.join(WORDS['weekdays'])})"
+_SHORT_WEEKDAY = rf"(?P<day>{'|'.join(WORDS['weekdays'])}|mon|tues?|weds?|thu(?:rs?)?|fri)"
 _ON, _IN = (
-    r"(?:on |from |since |of )?(?:the )?",
+    rf"(?:on |from |since |of )?(?:{_SHORT_WEEKDAY.replace('?P<day>', '?:')},? )?(?:the )?",
     r"(?:in|during|from|since|of|back in|until|till|before|after|between) ",
 )
 _SEASON = f"(?P<season>{english('seasons')})"
@@ -289,8 +291,6 @@ _KOREAN_COUNT = (
     rf"|(?P<days>{korean('korean_days')})|며칠)"
 )
 _HOW_LONG_BEFORE = r"(?:몇 ?\S+|며칠) ?전(?:까지|이[지야었]|[ ?]*$)"  # asks for a number and is no time
-_WEEKDAY = rf"(?P<day>{'|'.join(WORDS['weekdays'])})"
-_SHORT_WEEKDAY = rf"(?P<day>{'|'.join(WORDS['weekdays'])}|mon|tues?|weds?|thu(?:rs?)?|fri)"
 _KOREAN_WEEKDAY = rf"(?P<day>[{WORDS['korean_weekdays']}])요일"
 _WHICH = f"(?P<which>{korean('back')})"
 _DURING = "(?:(?:in|over|within|during|from|for) )?"
@@ -308,7 +308,7 @@ _RULES: tuple[tuple[str, Resolver, str], ...] = (
     (rf"{_DURING}(?:the )?(?:last|past) {_COUNT} {_UNIT}", _last_units, "en"),
     (r"(?:in |during )?(?:the )?(?P<unit>week|weekend|month|year) before last", _before_last, "en"),
     (rf"(?:(?:around|at|in|from|over|on|earlier) )?(?:the )?(?:{_PART} (?:the )?)?(?P<which>this|last|previous|past) "
-     r"(?P<unit>week|month|year|weekend)", _relative_unit, "en"),
+     r"(?P<unit>week|month|year|weekend)(?! of\b)", _relative_unit, "en"),
     (rf"(?:on )?(?:the )?{_WEEKDAY}(?: of)? (?P<week>last|this) week", _weekday, "en"),
     (rf"(?P<week>last) week['’]?s? {_WEEKDAY}", _weekday, "en"),
     (rf"(?:on )?(?P<which>last) {_SHORT_WEEKDAY}", _weekday, "en"),
