@@ -217,11 +217,13 @@ async def test_a_session_is_found_by_channel_id_prefix_or_place(client: Client) 
 
 async def test_a_title_finds_the_only_conversation_that_has_it(filled: Orchestrator, client: Client) -> None:
     asked = {"fetch_session_by_id": "session_id", "extract": "channel"}
-    for title in ("Basket", " basket"):
+    for title in ("Basket", " basket", "Baske…"):
         for tool, field in asked.items():
             found = await result(client, tool, **{field: title})
             assert found.get("session", found)["channel"] == "basket"
-    messages = [{"role": "user", "text": "Another one"}]
+    messages = [{"role": "user", "text": "Which colour suits the door of the shop?"}]
+    await filled.run({"operation": "save", "channel": "untitled", "messages": messages})
+    assert (await result(client, "extract", channel="which colour suits the…"))["channel"] == "untitled"
     await filled.run({"operation": "save", "channel": "other", "messages": messages, "metadata": {"title": "Basket"}})
     for tool, field in asked.items():
         several = await call(client, tool, **{field: "Basket"})

@@ -150,7 +150,9 @@ def _interpretations(tx: ReadTransaction, reference: str) -> Iterator[ColumnElem
     yield channel.c.number.in_(select(channel_alias.c.channel_number).where(channel_alias.c.name == reference))
     yield channel.c.number.in_(numbers_with_nickname(tx, reference))
     if not _BARE_ORDINAL.fullmatch(reference):
-        yield func.lower(channel.c.title) == reference.strip().lower()
+        title = func.lower(func.coalesce(channel.c.title, channel.c.first_message_preview))
+        shown, ellipsis, _ = reference.strip().lower().partition("…")  # lists shorten titles
+        yield title.startswith(shown, autoescape=True) if shown and ellipsis else title == shown
     if len(reference) >= 6:
         prefixes = (column.startswith(reference, autoescape=True) for column in (channel.c.session_id, channel.c.name))
         yield or_(*prefixes)
