@@ -89,13 +89,15 @@ LAST_SESSION = re.compile(
 )
 # tells the conversation from another one: "the baseplate one, not the FFT one", PETG 말고 ABS 얘기
 NOT_THE_OTHER = re.compile(
-    r",? (?:and |but )?\bnot (?:the|that|about)\b[^,.;:?!]*[.?!]?$"
+    r", (?:and |but )?not (?:the|that|about)\b[^,.;:?!]*[.?!]?$"
+    r"|\bnot (?:the|that) [^,.;:?!]*\b(?:one|chat|conversation|session)[.?!]?$"
     r"|\S+ ?(?:말고|아니고|아니라)(?= .*(?:얘기|이야기|대화|채팅|세션|거|것)[.?!]?$)",
     re.IGNORECASE,
 )
 # names the conversation before that one
 BEFORE_LAST = re.compile(
-    r"\b(?:(?:one )?before (?:the |my )?last(?: one)?|second[- ](?:to[- ])?(?:last|latest)|last but one)\b"
+    r"(?:\bone |(?<=chat )|(?<=conversation )|(?<=session ))before (?:the |my )?last(?: one)?\b"
+    r"|\b(?:second[- ](?:to[- ])?(?:last|latest)|last but one)\b"
     r"|(?:지지난 ?번?|저저번|전전)(?! ?[주달날])",
     re.IGNORECASE,
 )

@@ -141,14 +141,18 @@ def parse_request(text: str, now: datetime, known: KnownNames = NO_KNOWN_NAMES) 
         search.words, is_last_session=is_last_session
     ):
         search = replace(search, words="")
-    sources = (search.source,) if search.source else sources
-    week_before, is_other = _week_before(search, now), bool(OTHER_PROJECT.search(text))
-    is_last, is_past = bool(ASKS_LATEST.search(text)), not is_continuation and bool(ASKS_PAST.search(text))
     asks_recent = is_continuation or is_last_session or bool(ASKS_RECENT.search(text))
-    is_recent = asks_recent and not parse_query(search.words).words
-    is_first = bool(ASKS_FIRST.search(text))
     return ParsedRequest(
-        search, sources, dates, is_continuation, week_before, is_other, is_last, is_past, is_recent, is_first
+        search,
+        (search.source,) if search.source else sources,
+        dates,
+        is_continuation=is_continuation,
+        week_before=_week_before(search, now),
+        is_about_other_project=bool(OTHER_PROJECT.search(text)),
+        is_about_latest=bool(ASKS_LATEST.search(text)),
+        is_about_past=not is_continuation and bool(ASKS_PAST.search(text)),
+        is_about_recent=asks_recent and not parse_query(search.words).words,
+        is_about_first=bool(ASKS_FIRST.search(text)),
     )
 
 
