@@ -16,4 +16,4 @@ MEDIUM, MEDIUM_LEAD = 0.65, 0.15
 SURE_WORDS = 5.0
 # Nothing is answered below this score of a conversation: by one wording and words only; if the model is used, or there
 # are several wordings; if both
-FLOORS = (0.0, 0.4, 0.74)
+FLOORS = (0.0, 0.4, 0.72)
