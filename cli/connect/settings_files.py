@@ -83,7 +83,7 @@ def replace_file(file: Path, text: str) -> None:
     handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
         with os.fdopen(handle, "wb") as written:
-            written.write(text.encode("utf-8"))
+            written.write(text.encode("utf-8", errors="surrogateescape"))
         if file.exists():
             shutil.copymode(file, name)
         os.replace(name, file)

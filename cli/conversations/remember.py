@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from cli.connect.settings_files import replace_file
 from cli.operations import run_operation
 from cli.output import dim, one_line, printed
 from cli.terminal import terminal
@@ -60,7 +61,8 @@ def remember(words: tuple[str, ...], everywhere: bool, replaces: int | None, wri
         file = Path(terminal().folder) / write
         before = file.read_bytes().decode(errors="surrogateescape") if file.exists() else ""  # in any encoding
         after = with_block(before, [one["text"] for one in result["remembered"]])
-        file.write_bytes(after.encode(errors="surrogateescape"))
+        file.open("ab").close()  # creates it with the mode of a new file; an error if it may not be written
+        replace_file(file.resolve(), after)
     return result
 
 

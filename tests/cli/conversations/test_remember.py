@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+if sys.platform != "win32":
+    import resource
 
 from cli.conversations.remember import BEGIN, END
 from tests.cli.conftest import FIBONACCI, Ctxr
@@ -164,6 +168,27 @@ def test_writing_the_sentences_keeps_every_other_byte_of_a_file(ctxr: Ctxr, shop
     assert once.count(b"\n") == once.count(b"\r\n")
     ctxr("remember", "--write", "AGENTS.md")
     assert file.read_bytes() == once
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the largest size of a file is a limit of Unix")
+def test_a_file_that_does_not_fit_on_the_disk_keeps_its_text_and_its_mode(
+    ctxr: Ctxr, shop: Path, request: pytest.FixtureRequest
+) -> None:
+    file = shop / "CLAUDE.md"
+    file.symlink_to(shop / "AGENTS.md")
+    file.write_text(text := "Be brief.\n" * 500_000)
+    file.chmod(0o640)
+    ctxr("remember", "Use npm.")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    request.addfinalizer(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_000_000, limits[1]))
+    assert ctxr("remember", "--write", "CLAUDE.md").exit_code == 1
+    assert file.read_text() == text
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert ctxr("remember", "--write", "CLAUDE.md").exit_code == 0
+    assert (shop / "AGENTS.md").read_text().endswith(f"- Use npm.\n{END}\n")
+    assert (file.is_symlink(), f"{file.stat().st_mode & 0o777:o}") == (True, "640")
+    assert not list(shop.glob(".*AGENTS*"))
 
 
 def test_a_session_without_messages_has_no_place_in_the_list(ctxr: Ctxr, shop: Path) -> None:
