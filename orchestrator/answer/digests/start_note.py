@@ -77,7 +77,7 @@ def compose_note(
 
 def _newest_sentences(remembered: Sequence[str]) -> str:
     """Return a line for each of the newest sentences that fit, and how many more there are."""
-    lines = [f"- {one}" for one in reversed(remembered)]
+    lines = [f"- {' '.join(one.split())}" for one in reversed(remembered)]
     count = max(sum(sum_ <= REMEMBERED_TOKENS for sum_ in accumulate(tokens_in(line + "\n") for line in lines)), 1)
     more = [f"- and {len(lines) - count:,} more: `extract` finds them"] if count < len(lines) else []
     return "\n".join([*(truncate(line, REMEMBERED_TOKENS) for line in lines[:count]), *more])
