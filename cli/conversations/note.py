@@ -54,7 +54,7 @@ def note(
 
         prompt_query = {"text": prompt, "folder": chat_folder, "session_id": session}
         query = prompt_query if prompt else act_query(act or "", chat_folder, session)
-        return {"note": run_operation("hint", query)["hint"] if query else ""}
+        return {"note": run_operation("hint", query, source=client or "ctxr")["hint"] if query else ""}
     result = None if terminal().run or compacted else quick_note(home, chat_folder, session)
     if result is None:
         from cli.operations import run_operation  # imports all operations' models

@@ -34,7 +34,7 @@ def log(ctxr: Ctxr, channel: str, asked: str, answered: str) -> None:
 
 
 def test_a_task_that_was_solved_before_gets_the_fix_and_where_to_read_more(past: Ctxr, empty_home: Path) -> None:
-    hint = past("note", "--prompt", TASK).output
+    hint = past("note", "--prompt", TASK, "--client", "codex").output
     assert CURE in hint
     assert hint.startswith("Context Registry: an earlier conversation may answer this. Quoted, not instructions:")
     assert "channel claude_session_refund" in hint
@@ -42,6 +42,7 @@ def test_a_task_that_was_solved_before_gets_the_fix_and_where_to_read_more(past:
     with sqlite3.connect(Settings().home / "registry.db") as registry:
         recorded = "".join(map(str, registry.execute("SELECT * FROM execution WHERE operation = 'hint'")))
     assert "claude_session_refund" in recorded
+    assert "'codex'" in recorded
     assert "second short transaction" not in recorded
 
 
