@@ -22,7 +22,7 @@ from sources.kit.reader import FileReader, SessionFile, file_records, found_sess
 from sources.kit.zst import DECOMPRESSION_ERRORS, open_decompressed
 
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-_ROLLOUT = re.compile(rf"rollout-(?:.*?-({_UUID})(?:_{_UUID})?|.*)\.jsonl(?:\.zst)?")
+_ROLLOUT = re.compile(rf"rollout-(?:.*?-({_UUID})(?:_({_UUID}))?|.*)\.jsonl(?:\.zst)?")
 _TIME = re.compile(r"rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)")
 
 
@@ -36,8 +36,7 @@ class Codex(FileReader):
 
     def session_file(self, file: File) -> SessionFile:
         named = _ROLLOUT.fullmatch(os.path.basename(file.path))
-        stem = os.path.basename(file.path).removesuffix(".zst").removesuffix(".jsonl")
-        return SessionFile(file, stem, (named and named[1]) or stem)
+        return SessionFile(file, _stem(file), (named and named[1]) or _stem(file))
 
     def is_better(self, file: SessionFile, than: SessionFile) -> bool:
         """Return False for the compressed copy of a file."""
@@ -64,16 +63,23 @@ class Codex(FileReader):
 
 @dataclass(slots=True)
 class _Threads:
-    """The files of each thread by thread id; a long thread has several. `names`: the user's names for threads."""
+    """The files of each thread by thread id; a rewound or long thread has several. `names`: the user's names.
+
+    `parts`: each file by its own id, by which forks name it: that of the thread for its first file.
+    """
 
     files: dict[str, list[File]]
     names: dict[str, str] = field(default_factory=dict)
+    parts: dict[str, File] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.parts = {_part_id(file): file for files in self.files.values() for file in files}
 
     def fingerprint(self, thread: str, seen: str = "") -> str:
         """Return the fingerprint of all files; `seen` if the thread was read without a base that is still missing."""
         fingerprint = "+".join(file.fingerprint for file in self.files[thread])
         missing = seen.removeprefix(fingerprint + "?")
-        return seen if missing != seen and missing not in self.files else fingerprint
+        return seen if missing != seen and missing not in self.parts else fingerprint
 
     def read(self, thread: str) -> FoundSession:
         damage, first = Damage(), self.files[thread][0]
@@ -84,31 +90,41 @@ class _Threads:
         copied = {text_at(record, "payload", "turn_id") for record in _records(origin, Damage())} - {""}
         is_agent, name = relation == "sub-agent", self.names.get(thread, "")
         rollout = Rollout(thread, copied=copied, is_agent=is_agent, name=name)
-        for record in self._records(thread, damage, frozenset()):
+        for record in self._records(self.files[thread], damage, frozenset((_part_id(first),))):
             rollout.read(record)
         skipped, fingerprint = rollout.skipped(), self.fingerprint(thread)
         base = text_at(meta, "history_base", "thread_id")
-        if base and base not in self.files:
+        if base and base not in self.parts:
             skipped += (Skipped(f"the beginning of {thread}", f"it is in thread {base}, which is not here"),)
             fingerprint += f"?{base}"
         session = drafts.dated(rollout.session(), _time_in_name(first) or first.modified_at)
         return found_session(thread, fingerprint, session, damage.skipped() + skipped, first.path)
 
-    def _records(self, thread: str, damage: Damage, visited: frozenset[str]) -> Iterator[Record]:
-        """Yield the records of a thread, preceded by records of its base if its files have only the new part."""
-        records = _records(self.files[thread], damage)
+    def _records(self, files: list[File], damage: Damage, visited: frozenset[str]) -> Iterator[Record]:
+        """Yield the records of files, preceded by records of their base if they have only the new part."""
+        records = _records(files, damage)
         head = next(records, None)
         if head is None:
             return
         yield head
         base = mapping(value_at(head, "payload", "history_base"))
         origin, end = string(base.get("thread_id")), base.get("end_ordinal_exclusive")
-        if origin in self.files and origin not in visited | {thread} and isinstance(end, int):
-            for record in self._records(origin, Damage(), visited | {thread}):
+        if origin in self.parts and origin not in visited and isinstance(end, int):
+            for record in self._records([self.parts[origin]], Damage(), visited | {origin}):
                 ordinal = record.get("ordinal")
                 if isinstance(ordinal, int) and ordinal < end:
                     yield record
         yield from records
+
+
+def _stem(file: File) -> str:
+    return os.path.basename(file.path).removesuffix(".zst").removesuffix(".jsonl")
+
+
+def _part_id(file: File) -> str:
+    """Return the file's own id: the last one in its name."""
+    named = _ROLLOUT.fullmatch(os.path.basename(file.path))
+    return (named and (named[2] or named[1])) or _stem(file)
 
 
 def _names(store: Path) -> dict[str, str]:

@@ -306,11 +306,11 @@ def test_a_review_and_a_helper_thread_are_read_once(root: Path) -> None:
     ]
 
 
-def continued(number: int, base: str, end: int) -> Rollout:
+def continued(number: int, base: str, end: int, text: str = "Another way") -> Rollout:
     """Return a thread whose file has only its new part."""
     rollout = Rollout(thread_id(number), ordinals=True)
     rollout.meta(history_base={"thread_id": base, "end_ordinal_exclusive": end, "end_byte_offset": 1})
-    rollout.item("UserMessage", "i1", "t9", content=[{"type": "text", "text": "Another way"}])
+    rollout.item("UserMessage", "i9", f"t{number}9", content=[{"type": "text", "text": text}])
     return rollout
 
 
@@ -378,6 +378,28 @@ def test_a_thread_that_was_rewound_into_a_new_file_marks_the_turns_behind_the_po
         ("three", True),
         ("Another way", False),
     ]
+
+
+def test_a_fork_has_the_turns_that_stood_when_it_was_made(root: Path) -> None:
+    first = Rollout(thread_id(3), ordinals=True)
+    first.meta(history_mode="paginated")
+    for number, word in enumerate(("one", "two", "three"), 1):
+        first.item("UserMessage", f"i{number}", f"t{number}", content=[{"type": "text", "text": word}])
+    write(root, first)
+    rewound = continued(3, first.thread, 3)
+    rewound.at = first.at + timedelta(minutes=1)
+    write(root, rewound, segment=f"_{thread_id(99)}")
+    write(root, continued(7, first.thread, 4, "Forked"))  # before the rewind
+    write(root, continued(8, thread_id(99), 5, "Forked"))  # after it
+
+    threads = read_changed(root)
+    assert threads[thread_id(8)].skipped == ()
+    told = {
+        number: [(each.text, "superseded" in each.more) for each in threads[thread_id(number)].session.messages]
+        for number in (7, 8)
+    }
+    assert told[7] == [("one", False), ("two", False), ("three", False), ("Forked", False)]
+    assert told[8] == [("one", False), ("two", False), ("Another way", False), ("Forked", False)]
 
 
 def compress(file: Path) -> Path:
