@@ -13,7 +13,7 @@ from sources.codex.records import pieces_of
 from sources.codex.tools import RUNNERS
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft, supersede
-from sources.kit.loose_json import Record, items, mapping, string, text_at
+from sources.kit.loose_json import Record, items, mapping, string, text_at, value_at
 from sources.kit.token_counts import usage_of
 
 
@@ -130,7 +130,8 @@ class Rollout(Conversation):
         elif kind == "turn_context":
             self._read_context(payload)
         elif kind == "response_item":
-            self._read_response(payload)
+            if not value_at(record, "metadata", "compaction_output"):  # the summary, which `compacted` repeats
+                self._read_response(payload)
         elif kind == "event_msg":
             self._read_event(payload, string(payload.get("type")))
         elif kind == "compacted":

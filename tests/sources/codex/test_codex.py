@@ -175,11 +175,15 @@ def test_text_that_an_editor_adds_before_the_request_is_separated() -> None:
 
 def test_a_compaction_an_abort_and_an_error_become_messages() -> None:
     rollout = legacy()
+    rollout.event("task_started", turn_id="t2")
+    rollout.message("assistant", "We looked at baskets.")
+    rollout.records[-1]["metadata"] = {"compaction_output": True}
     rollout.add("compacted", message="We looked at baskets.", replacement_history=[{"type": "message"}])
     rollout.event("turn_aborted", reason="interrupted")
     rollout.event("error", message="stream disconnected")
 
-    *_, compaction, aborted, error = read(rollout).messages
+    *_, answer, compaction, aborted, error = read(rollout).messages
+    assert answer.text == "It makes a new list."
     assert (compaction.text, compaction.more["compaction"]) == ("We looked at baskets.", {})
     assert aborted.text == "[Turn aborted: interrupted]"
     assert (error.role, error.text) == (Role.ERROR, "stream disconnected")
