@@ -56,7 +56,8 @@ def evidence_in(found: SearchResult) -> float:
     """Return the weight of the words that match in the best conversation, times its relative lead over the next other.
 
     The share of matched words is not used, since a prompt contains many new words. Up to three further conversations
-    with nearly the same words are not others: the task was asked again there. With more it is a routine.
+    with nearly the same words are not others: the task was asked again there. With more it is a routine. A lead over
+    few conversations says little: over one (the registry has no other) it counts as 1/2, over two as 2/3.
     """
     if not found.channels:
         return 0.0
@@ -65,7 +66,8 @@ def evidence_in(found: SearchResult) -> float:
     least = SAME_TASK * weight
     others = [*(one for one in further[:3] if found.matched_weight(one.number) < least), *further[3:]]
     lead = 1 - others[0].score / best.score if others else 1.0
-    return lead * weight
+    count = found.corpus.channels
+    return min(lead, count / (count + 1)) * weight
 
 
 def _project(query: HintQuery) -> str | None:

@@ -56,10 +56,11 @@ _CHANNELS_FOR_COVERAGE = 5  # the coverage of the request is the largest one of 
 
 
 class Corpus(NamedTuple):
-    """Corpus statistics: index entries (plus `ASSUMED_MESSAGES`), and the mean tokens of a message."""
+    """Corpus statistics: index entries (plus `ASSUMED_MESSAGES`), the mean tokens of a message, and channels."""
 
     size: int
     average_length: float
+    channels: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,4 +306,5 @@ _TOTALS = select(func.sum(channel.c.message_count), func.sum(channel.c.token_cou
 def corpus_of(tx: ReadTransaction) -> Corpus:
     """Return the size of the registry, counted from its channels."""
     messages, tokens, channels = tx.execute(_TOTALS).one()
-    return Corpus(int(messages or 0) + channels + ASSUMED_MESSAGES, int(tokens or 0) / max(int(messages or 0), 1))
+    count = int(messages or 0)
+    return Corpus(count + channels + ASSUMED_MESSAGES, int(tokens or 0) / max(count, 1), channels)

@@ -115,7 +115,7 @@ def with_sample_values(node: ast.expr) -> str:
 def test_the_meaning_fields_of_a_record_have_labels() -> None:
     asked = Wording("", parse_query(""), 0, 0.0)
     for similar in (SimilarMessages(), SimilarMessages(note="no model")):
-        found = SearchResult([asked], (), {}, {}, frozenset(), "fts5", Corpus(1, 1.0), similar=similar)
+        found = SearchResult([asked], (), {}, {}, frozenset(), "fts5", Corpus(1, 1.0, 1), similar=similar)
         assert describe_search(found)["meaning"].keys() - FIELDS.keys() == set()
 
 

@@ -141,6 +141,14 @@ def test_a_task_that_no_conversation_answers_gets_no_hint(past: Ctxr, prompt: st
     assert (done.exit_code, done.output) == (0, "")
 
 
+def test_ordinary_words_of_the_only_conversation_are_no_hint(ctxr: Ctxr) -> None:
+    asked = "the tide curve for gauge 2 peaks at 3 in the afternoon, but the paper log says six in the evening"
+    log(ctxr, "claude_session_tide", asked, "The logger's clock is UTC, and parse_logger.py reads it as local time.")
+    rota = "make a fair rota for the museum desk: nobody opens at 3 in the afternoon after closing the evening before"
+    assert ctxr("note", "--prompt", rota).output == ""
+    assert "UTC" in ctxr("note", "--prompt", "parse_logger.py: the tide curve for gauge 2 peaks at 3 again").output
+
+
 def test_a_chat_gets_one_hint_from_a_conversation_and_none_from_itself(past: Ctxr) -> None:
     log(past, "claude-code_session_new", TASK, "Which pool size do you have?")
     assert CURE in past("note", "--session", "claude-code_session_new", "--prompt", TASK).output
