@@ -242,6 +242,7 @@ def test_secrets_are_masked_in_prose_and_in_output_of_programs() -> None:
         ("printer wont join. typed pass %s five times", "Tr0ut-Creek-Rd"),
         ("aligo:\n  userid: dreamclinic\n  key: %s", "4omjlmuxnrsxoipshrqfhjbc0puunfbk"),
         ("you've got 30 seconds, disarm is %s", "60418"),
+        ("최민호,%s,총무", "790622 - 1693433"),
     ]
     for template, secret in cases:
         text = masked(template % secret)
