@@ -7,7 +7,13 @@ from orchestrator.state import GeneralState, Operation, Run, Steps
 from registry.access import Level
 from registry.errors import InvalidRequest
 from registry.storage.conversations.channels import find_channel, item_of
-from registry.storage.conversations.messages import get_message, message_item, restore_channel, restore_message
+from registry.storage.conversations.messages import (
+    get_message,
+    message_item,
+    restore_channel,
+    restore_message,
+    set_deleted_with_channel,
+)
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.edits import DELETED, deletion_of, record_edits
 
@@ -28,9 +34,10 @@ def restore(tx: WriteTransaction, run: Run, request: RestoreRequest, _state: Gen
     if request.query.id:
         message = get_message(tx, request.query.id, include_deleted=True)
         is_newer = record_edits(tx, message.channel_number, {DELETED: False}, request.timestamp, message.number)
-        deletion = deletion_of(tx, message.channel_number) if request.timestamp and message.with_channel else None
+        deletion = deletion_of(tx, message.channel_number) if request.timestamp and is_newer else None
         if deletion and deletion.done_at > request.timestamp:  # the channel was deleted later, with this message
             is_newer = {}
+            set_deleted_with_channel(tx, message)
         run.recorder.set_channel(message.channel)
         return {"message": restore_message(tx, message.id) if is_newer else message_item(message)}
     if request.channel is None:

@@ -220,6 +220,12 @@ def delete_softly(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
     tx.execute(update(conversation).where(these).values(deleted=True, with_channel=False))
 
 
+def set_deleted_with_channel(tx: WriteTransaction, row: MessageRow) -> None:
+    """Let restoring the channel restore a deleted message too."""
+    is_it = conversation.c.number == row.number, conversation.c.deleted
+    tx.execute(update(conversation).where(*is_it).values(with_channel=True))
+
+
 def remove(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
     unindex(tx, rows)
     tx.execute(delete(conversation).where(is_one_of(conversation.c.number, [row.number for row in rows])))

@@ -145,17 +145,24 @@ async def test_a_message_restored_after_its_conversation_was_deleted_stays(
         assert await texts_by_channel(orchestrator) == {"basket": [ANSWER]}
 
 
+@pytest.mark.parametrize("is_known_as_deleted", [True, False])
 async def test_a_message_restored_before_its_conversation_was_deleted_goes(
-    both: Laptops, elsewhere: Orchestrator
+    both: Laptops, elsewhere: Orchestrator, is_known_as_deleted: bool
 ) -> None:
     one, two = both
     [_, second] = await two.orchestrator.registry.get_conversations("basket")
     await two.ask("delete", id=second["id"])
+    if is_known_as_deleted:
+        await exchange(two, one)
     await two.ask("restore", id=second["id"])
     await one.ask("delete", "basket")
     await exchange(two, one)
     for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
         assert await texts_by_channel(orchestrator) == {}
+    await one.ask("restore", "basket")
+    await exchange(one, two)
+    for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
+        assert await texts_by_channel(orchestrator) == {"basket": [QUESTION, ANSWER]}
 
 
 async def test_an_edit_that_could_not_be_stored_is_applied_the_next_time(
