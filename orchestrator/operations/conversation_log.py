@@ -30,7 +30,7 @@ from registry.storage.conversations.references import add_alias
 from registry.storage.database import WriteTransaction, acquire_lock
 from registry.storage.exchange.change_feed import last_number
 from registry.storage.exchange.counterparts import NOT_GROWN, grown_to
-from registry.storage.exchange.edits import Edit, copied_channels, deletion_of, matching_channels
+from registry.storage.exchange.edits import Edit, copied_channels, deletion_of, forget_there_again, matching_channels
 from registry.storage.exchange.remote import (
     last_messages,
     note_copies,
@@ -200,6 +200,8 @@ def _ingest_pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> di
     sent = [restore_original_time(_to_message(message), now()) for message in request.messages]
     messages = dict(zip(request.ids, sent, strict=True))
     new = note_here(tx, request.url, next(iter(matching_channels(tx, edit)), None), messages)
+    if not request.of_other_person:
+        forget_there_again(tx, request.url, messages.keys() - new)
     if not new:
         return _log_result(run, name, Saved([], 0, now(), 0), 0)
     found = find_channel(tx, name)

@@ -8,6 +8,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, and_, delete, exists, func, insert, or_, select, true, update
@@ -179,6 +180,17 @@ def note_forgetting(tx: WriteTransaction, row: ChannelRow, messages: Sequence[An
     _add_forgotten(tx, messages, [name for name in tokens if name not in of_others], is_channel=is_channel)
     if of_others:
         _add_forgotten(tx, messages, of_others, is_channel=False)
+
+
+def forget_there_again(tx: WriteTransaction, url: str, ids: Collection[str]) -> None:
+    """Send the forgetting of messages again: another machine sent them to a restored registry, under these new ids."""
+    noted = select(remote_message.c.number).where(remote_message.c.url == url, remote_message.c.id.in_(list(ids)))
+    again = conversation.c.number.in_(noted), conversation.c.forgotten
+    rows = tx.execute(select(conversation).where(*again).order_by(conversation.c.channel_number)).all()
+    for number, some in groupby(rows, key=lambda row: row.channel_number):
+        within = tx.execute(select(channel).where(channel.c.number == number)).one()
+        lock_edits(tx)
+        note_forgetting(tx, within, list(some), is_channel=False)
 
 
 def _add_forgotten(tx: WriteTransaction, messages: Sequence[Any], tokens: Sequence[str], *, is_channel: bool) -> None:

@@ -74,6 +74,25 @@ async def test_what_was_forgotten_after_the_backup_is_forgotten_on_machines_that
     assert await texts_by_channel(elsewhere) == await texts_by_channel(one.orchestrator) == {"basket": TEXTS[:4]}
 
 
+@pytest.mark.both_databases
+async def test_what_another_machine_sends_again_after_the_restore_stays_forgotten(
+    laptops: Laptops, elsewhere: Orchestrator, keeper: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_feed, "GAP_TIMEOUT_S", 0.0)
+    one, _ = laptops
+    backup = await ask(keeper, "create_backup")
+    await one.log("basket", *TEXTS[:4])
+    await exchange_twice(*laptops)
+    [first, *_] = await one.orchestrator.registry.get_conversations("basket")
+    await one.ask("delete", id=first["id"], soft=False)
+    await one.exchange()
+    await ask(keeper, "restore_backup", path=backup["path"])
+    await exchange_twice(*laptops)  # the second machine, which did not know of it yet, sends all
+    await exchange_twice(*laptops)
+    for machine in (elsewhere, *(laptop.orchestrator for laptop in laptops)):
+        assert await texts_by_channel(machine) == {"basket": TEXTS[1:4]}
+
+
 async def test_a_new_registry_at_the_same_address_gets_everything(
     laptops: Laptops, tmp_path: Path, sqlite_template: Path
 ) -> None:
