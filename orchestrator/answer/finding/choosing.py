@@ -68,8 +68,10 @@ def order_channels(lookup: Lookup[Any], found: SearchResult, folder: str | None 
         best.sort(key=lambda one: -one[1])
     if (parsed.is_about_latest or parsed.is_about_first) and best:
         close = [one for one in best if one[1] >= 0.5 * best[0][1]]
-        latest, earliest = max(close, key=lambda one: one[0].updated_at), min(close, key=lambda one: one[0].created_at)
-        first = latest if parsed.is_about_latest else earliest
+        if parsed.is_about_latest:
+            first = max(close, key=lambda one: one[0].updated_at)
+        else:
+            first = min(close, key=lambda one: one[0].created_at)
         best = [(first[0], best[0][1]), *(one for one in best if one is not first)]
     best = list(_prefer_time_of_request(best, parsed))
     lookup.run.recorder.explain(channels=[{"channel": row.name, "score": round(score, 3)} for row, score in best])

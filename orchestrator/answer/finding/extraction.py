@@ -27,7 +27,6 @@ from registry.storage.conversations.messages import (
 from registry.storage.database import ReadTransaction
 from registry.storage.paging import position_of
 from registry.text.ranking.confidence import Confidence
-from registry.text.request.phrases import BEFORE_LAST
 from registry.text.request.understanding import ParsedRequest
 
 MAX_END = 80  # last messages of a channel from which its state is derived
@@ -128,7 +127,7 @@ def read_last_messages(
     others: list[ChannelRow] = []
     if row is None:
         row, *others = latest_channels(lookup, relaxed=relaxed)
-        if others and not names_time and BEFORE_LAST.search(query.text or ""):
+        if others and not names_time and lookup.parsed.is_before_last:
             row, others[0] = others[0], row
     elif is_chosen and names_time:  # any conversation of that time may be the one
         others = [one for one in latest_channels(lookup, relaxed=relaxed) if one.number != row.number]

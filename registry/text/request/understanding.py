@@ -39,7 +39,7 @@ class ParsedRequest:
     `week_before`: the day a week before "last Tuesday" if that is in this week; the user may mean either.
     `is_about_other_project`: about any project except the current one. `is_about_latest`: asks for the last statement;
     `is_about_past`: asks for the state before a change. `is_about_recent`: asks for what was done last.
-    `is_about_first`: asks for the first conversation.
+    `is_about_first`: asks for the first conversation; `is_before_last`: for the one before the last.
     """
 
     search: Search
@@ -52,6 +52,7 @@ class ParsedRequest:
     is_about_past: bool = False
     is_about_recent: bool = False
     is_about_first: bool = False
+    is_before_last: bool = False
 
     @property
     def has_words(self) -> bool:
@@ -153,6 +154,7 @@ def parse_request(text: str, now: datetime, known: KnownNames = NO_KNOWN_NAMES) 
         is_about_past=not is_continuation and bool(ASKS_PAST.search(text)),
         is_about_recent=asks_recent and not parse_query(search.words).words,
         is_about_first=bool(ASKS_FIRST.search(text)),
+        is_before_last=bool(BEFORE_LAST.search(text)),
     )
 
 

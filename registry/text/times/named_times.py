@@ -277,10 +277,11 @@ _FEAST = f"(?P<feast>(?:{english('feasts')})(?: day)?)"
 _SAID_YEAR = f"(?P<said>{korean('years_back').replace('지난해', '지난 ?해')})"
 _KOREAN_YEAR = rf"(?:(?P<year>(?:19|20)?\d\d) ?년|{_SAID_YEAR})"
 _KOREAN_MONTH = rf"(?:{_KOREAN_YEAR} ?)?(?P<month>1[0-2]|[1-9])월"
-_WEEKDAY = rf"(?P<day>{'|'.join(WORDS['weekdays'])})"
-_SHORT_WEEKDAY = rf"(?P<day>{'|'.join(WORDS['weekdays'])}|mon|tues?|weds?|thu(?:rs?)?|fri)"
+_DAYS = "|".join(WORDS["weekdays"])
+_SHORT_DAYS = rf"{_DAYS}|mon|tues?|weds?|thu(?:rs?)?|fri"
+_WEEKDAY, _SHORT_WEEKDAY = f"(?P<day>{_DAYS})", f"(?P<day>{_SHORT_DAYS})"
 _ON, _IN = (
-    rf"(?:on |from |since |of )?(?:{_SHORT_WEEKDAY.replace('?P<day>', '?:')},? )?(?:the )?",
+    rf"(?:on |from |since |of )?(?:(?:{_SHORT_DAYS}),? )?(?:the )?",
     r"(?:in|during|from|since|of|back in|until|till|before|after|between) ",
 )
 _SEASON = f"(?P<season>{english('seasons')})"
