@@ -14,6 +14,7 @@ from cli.operations import run_operation, this_client, with_orchestrator
 from cli.output import as_json_option, counted, cut, dim, line_width, one_line, pad, print_json, printable, printed
 from orchestrator.operations.usage import GROUPS, KINDS, in_dollars
 from orchestrator.requests.calls import utc_offset_minutes
+from registry.project import NO_PROJECT
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
@@ -80,7 +81,7 @@ def _cost_lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _name(by: str, row: Mapping[str, Any]) -> str:
-    name = str(row.get("title") or row["name"] or ("General" if by == "project" else "unknown"))
+    name = str(row.get("title") or row["name"] or (NO_PROJECT if by == "project" else "unknown"))
     return one_line(name.replace("\\", "/").rstrip("/").rpartition("/")[2] if by == "project" else name)
 
 

@@ -9,6 +9,9 @@ from hashlib import blake2b
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from urllib.parse import urlsplit
 
+NO_PROJECT = "General"
+"""The name under which the channels without a project are shown and found."""
+
 _GITDIR = re.compile(r"gitdir:\s*(.+)")
 _REMOTE = re.compile(r'^\s*\[remote "([^"\n]+)"\][^\[]*?^\s*url\s*=\s*"?(.+?)"?\s*$', re.MULTILINE)
 _SCP_ADDRESS = re.compile(r"^([^/:]{2,}):(?!//)")  # git@example.org:shop.git; one letter is a drive of Windows

@@ -18,6 +18,7 @@ from registry.access import Level
 from registry.domain import new_id, preview_of
 from registry.errors import NotFound
 from registry.ingest.save import SNAPSHOT
+from registry.project import NO_PROJECT
 from registry.storage.conversations.channels import channels_by_number
 from registry.storage.conversations.messages import MessageRow, messages_between
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -105,13 +106,13 @@ def read_day(tx: ReadTransaction, run: Run, request: BriefingRequest) -> ChatsOf
     chats = [
         ChatOfDay(
             preview_of(row.title or row.first_message_preview or row.name, 80),
-            row.project_name or "General",
+            row.project_name or NO_PROJECT,
             row.source,
             by_channel[number],
         )
         for number, row in known.items()
     ]
-    day = ChatsOfDay(sorted(chats, key=lambda chat: (chat.project == "General", chat.project)))
+    day = ChatsOfDay(sorted(chats, key=lambda chat: (chat.project == NO_PROJECT, chat.project)))
     return replace(day, earlier=find_briefing(tx, _channel(request), day.ids))
 
 

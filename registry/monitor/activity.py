@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Date, Interval, cast, func, literal, literal_column, select
 
 from registry.domain import format_time, now
+from registry.project import NO_PROJECT
 from registry.storage.column_types import UtcTime
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, conversation
@@ -125,7 +126,7 @@ def top_sessions(
             "channel": row.name,
             "source": row.source,
             "title": row.title or row.first_message_preview or row.name,
-            "project": row.project_name or "General",
+            "project": row.project_name or NO_PROJECT,
             "messages": row.message_count,
             "recalled": row.access_count,
             "last_accessed": format_time(row.last_accessed) if row.last_accessed else None,

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import func, select
 
 from registry.domain import format_time
+from registry.project import NO_PROJECT
 from registry.storage.conditions import is_one_of
 from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction
@@ -64,7 +65,7 @@ def _as_item(problem: str, mentions: Iterable[Mention]) -> dict[str, Any]:
     return {
         "problem": problem,
         "line": ordered[0].line,
-        "projects": sorted({row.project_name or "General" for row in latest.values()}),
+        "projects": sorted({row.project_name or NO_PROJECT for row in latest.values()}),
         "sessions": len(latest),
         "first_seen": format_time(ordered[-1].message.timestamp),
         "last_seen": format_time(ordered[0].message.timestamp),
@@ -76,7 +77,7 @@ def _session(row: MessageRow) -> dict[str, Any]:
     return {
         "channel": row.name,
         "title": row.title or row.first_message_preview or row.name,
-        "project": row.project_name or "General",
+        "project": row.project_name or NO_PROJECT,
         "message": row.id,
         "timestamp": format_time(row.timestamp),
     }

@@ -14,7 +14,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from registry.project import Project, repository_id
+from registry.project import NO_PROJECT, Project, repository_id
 from registry.storage.tables import channel, tag
 
 _OTHER = channel.alias()
@@ -42,7 +42,7 @@ def is_none_of(column: ColumnElement[Any], values: Sequence[Any]) -> ColumnEleme
 
 def is_of_project(path: ColumnElement[Any], project: str) -> ColumnElement[bool]:
     """Return a condition: the channel's project has this path, repository or name; General: it has no project."""
-    name = func.coalesce(channel.c.project_name, "General")
+    name = func.coalesce(channel.c.project_name, NO_PROJECT)
     return or_(is_in_folder(path, project), func.lower(name) == project.lower())
 
 

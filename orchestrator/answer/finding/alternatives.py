@@ -5,6 +5,7 @@ from typing import Any
 
 from orchestrator.answer.delivery import tokens_of
 from registry.domain import Role, format_time, preview_of
+from registry.project import NO_PROJECT
 from registry.search.retrieval import SearchResult
 from registry.search.scope import Scope
 from registry.search.sessions import read_messages_around
@@ -114,6 +115,6 @@ def describe_channel(row: ChannelRow) -> dict[str, Any]:
     return {
         "channel": row.name,
         "title": preview_of(row.title or row.first_message_preview or row.name, 45),
-        "project": row.project_name or "General",
+        "project": row.project_name or NO_PROJECT,
         "source": row.source,
     }

@@ -11,7 +11,7 @@ from sqlalchemy import BindParameter, ColumnElement, Executable, Row, Select, bi
 
 from registry.domain import Role, format_time, now, preview_of, storable
 from registry.errors import NotFound
-from registry.project import Project, repository_id
+from registry.project import NO_PROJECT, Project, repository_id
 from registry.storage.column_types import shown
 from registry.storage.conditions import (
     FilterRules,
@@ -296,7 +296,7 @@ def channel_item(row: ChannelRow, tags: Sequence[str]) -> dict[str, Any]:
         **shown(row, "source", "title", "nickname"),
         "tags": list(tags),
         "project_path": row.project_path,
-        "project_name": row.project_name or "General",
+        "project_name": row.project_name or NO_PROJECT,
         **shown(row, "message_count", "created_at", "updated_at", "last_accessed", "first_message_preview"),
         "summary": row.summary or made_summary(row),
         "summary_by": summary_writer(row),

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 from sqlalchemy import ColumnElement, Engine, func, select
 
+from registry.project import NO_PROJECT
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, conversation, tag
 from registry.text.request.understanding import KnownNames
@@ -79,7 +80,7 @@ def registry_totals(tx: ReadTransaction, days: Sequence[datetime]) -> dict[str, 
         "channels": sum(row["channels"] for row in sources),
         "messages": sum(row["messages"] for row in sources),
         "sources": sources,
-        "projects": _grouped(tx, func.coalesce(channel.c.project_name, "General"), "project"),
+        "projects": _grouped(tx, func.coalesce(channel.c.project_name, NO_PROJECT), "project"),
         "days": [_day(tx, start, end) for start, end in pairwise(days)],
     }
 
