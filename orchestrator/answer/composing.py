@@ -23,9 +23,9 @@ from sources.client import SizeLimit
 
 MAX_WHOLE_TOKENS = 1_500  # a conversation to continue is sent whole if it has at most this many tokens
 CHOICE_TOKENS = 60  # tokens of texts from the first conversation of an unsure answer
-LONE_CHOICE_TOKENS = 180  # the same if no other conversation is close
-# Weaker turns are added until the texts have this many tokens; with one wording the best turn is wrong more often.
-MIN_TOKENS, MIN_TOKENS_ONE_WORDING = 60, 200
+LONE_CHOICE_TOKENS = 260  # the same if no other conversation is close
+# Weaker turns are added until the texts have this many tokens; fewer if the best turn is surely right, or comes later.
+MIN_TOKENS, MIN_TOKENS_SURE = 200, 60
 NEARLY_BEST = 0.8  # share of the best turn's score from which an earlier turn is shown before it
 
 
@@ -69,6 +69,11 @@ def _is_choice(data: Extraction) -> bool:
     Not for a request about the past: there the turn is less certain than the conversation.
     """
     return _is_guess(data) and not data.parsed.is_about_past and data.candidates[0].get("score", 1.0) > CLOSE_SCORE
+
+
+def _is_surely_right(data: Extraction) -> bool:
+    """Return True if the best turn most likely answers: with one wording it is wrong more often."""
+    return data.confidence is Confidence.HIGH and data.result is not None and len(data.result.wordings) > 1
 
 
 def _best_turn(data: Extraction) -> list[MessageDict]:
@@ -118,20 +123,31 @@ def _answer(request: ExtractRequest, data: Extraction, tokens: int, weigh: TextW
         is_all = request.is_shortened or data.position or ranked is not data.ranked
         until = [inf] * len(ranked) if is_all else _token_limits(data)
         is_first_page = not data.position
-        selection = select(ranked, end, data.hits, budget, weigh, until=until, is_first_page=is_first_page)
-    shown = _mark_messages(data, with_gaps(selection.messages, data.seqs), is_continuation=is_continuation)
+        outcome = [] if is_all or end or data.confidence is Confidence.HIGH else _outcome(data)
+        selection = select(
+            ranked, end, data.hits, budget, weigh, until=until, outcome=outcome, is_first_page=is_first_page
+        )
+    shown = _mark_messages(data, with_gaps(selection.messages, data.seqs))
     result = _result(data, shown, with_state=is_continuation)
     _add_left_out(result, data, selection, shown)
     return result
+
+
+def _outcome(data: Extraction) -> list[MessageDict]:
+    """Return the last two messages of a conversation that was read whole. They often say what came of its beginning,
+    in other words than the request."""
+    is_whole = len(data.seqs) <= sum(map(len, data.end))
+    messages = [one for turn in data.end for one in turn if one["role"] in (Role.USER, Role.ASSISTANT)]
+    return messages[-2:] if is_whole else []
 
 
 def _token_limits(data: Extraction) -> list[float]:
     """Return for each ranked turn the tokens of the answer up to which it is added: unlimited for a good match, the
     fewest for a turn deferred by `_defer_early_turns`."""
     least = 0.25 if data.confidence is Confidence.LOW else MIN_SCORE_SHARE  # if unsure, show more turns
-    further = MIN_TOKENS_ONE_WORDING if data.result and len(data.result.wordings) == 1 else MIN_TOKENS
+    further = MIN_TOKENS_SURE if _is_surely_right(data) else MIN_TOKENS
     shares = [data.shares.get(turn[0]["turn"]) for turn in data.ranked]
-    return [MIN_TOKENS if share is None else inf if share >= least else further for share in shares]
+    return [MIN_TOKENS_SURE if share is None else inf if share >= least else further for share in shares]
 
 
 def _defer_early_turns(data: Extraction) -> Extraction:
@@ -154,9 +170,9 @@ def _whole_conversation(data: Extraction, budget: Budget) -> Selection | None:
     return None if messages is None else Selection(messages, len(data.turns))
 
 
-def _mark_messages(data: Extraction, messages: list[MessageDict], *, is_continuation: bool) -> list[MessageDict]:
+def _mark_messages(data: Extraction, messages: list[MessageDict]) -> list[MessageDict]:
     """Mark why each message is shown (in a search by words), and when a later statement replaced it."""
-    last = {message["number"] for turn in data.end[-1:] for message in turn} if is_continuation else set[int]()
+    last = {message["number"] for turn in data.end[-1:] for message in turn}
 
     def why(message: MessageDict) -> str:
         if message["number"] in data.hits:

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from orchestrator.answer.delivery import MessageDict, TextWeight, shorten, tokens_in
 
+MAX_OUTCOME_TOKENS = 60  # for each message of a conversation's outcome
+
 TurnMessages = Sequence[MessageDict]  # the messages of a turn, in order
 
 
@@ -81,12 +83,14 @@ def select(
     weigh: TextWeight,
     *,
     until: Sequence[float],
+    outcome: TurnMessages = (),
     is_first_page: bool = True,
 ) -> Selection:
     """Take the last turns, then the best turns until one does not fit whole, then more of the last turns.
 
     `ranked`: turns, best first. `end`: the last turns in order, if the request is to continue. `hits`: rank of each
     message found, by number. `until`: for each turn of `ranked`, the tokens of the answer up to which it is added.
+    `outcome`: messages to add after the best turn.
     """
     chosen = _Chosen(budget, weigh)
     most = int(0.45 * budget.tokens)  # for one message
@@ -105,6 +109,8 @@ def select(
         is_shown = all(message["number"] in chosen.messages for message in found)
         if is_shown and (is_whole or not taken):
             taken += 1
+        if turn is ranked[0]:
+            chosen.take(outcome, MAX_OUTCOME_TOKENS)
         if not (is_shown and is_whole):
             break
     if taken == len(ranked):

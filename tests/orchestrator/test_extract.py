@@ -498,6 +498,17 @@ async def test_a_low_confidence_answer_shows_the_users_reply_to_a_question(orche
     assert shown(answer)[1:3] == ["How large may the cache be?", "40 MB"]
 
 
+async def test_an_unsure_answer_tells_what_came_of_the_conversation_in_the_end(orchestrator: Orchestrator) -> None:
+    begin = ("The brakes shake the wheel of my van, turn the discs or replace them?", "Measure the thickness first.")
+    talk = [(f"And then, step {i}?", f"Look at part {i} with a lamp. " * 3) for i in range(5)]
+    outcome = ("It was the left one only.", "Then take new ones for both sides.")
+    await log(orchestrator, "van", [begin, *talk, outcome])
+    answer = await extract(orchestrator, text="did we polish or swap the brakes of the shaking car in spring")
+    assert answer["confidence"] == "low"
+    assert is_in(begin, answer)
+    assert [(one["text"], one["why"]) for one in answer["messages"]][-2:] == [(text, "end") for text in outcome]
+
+
 async def test_the_whole_answer_keeps_to_max_tokens(orchestrator: Orchestrator) -> None:
     """Other candidates are cut before the messages; what is always included is small."""
     for name in ("a", "b", "c", "d", "e", "f"):
