@@ -67,7 +67,7 @@ def order_channels(lookup: Lookup[Any], found: SearchResult, folder: str | None 
                 best[at] = row, score / (0.5 if found.coverage(row.number) >= most else 0.85)
         best.sort(key=lambda one: -one[1])
     if (parsed.is_about_latest or parsed.is_about_first) and best:
-        close = [one for one in best if one[1] >= 0.5 * best[0][1]]
+        close = [one for one in best if one[1] >= 0.6 * best[0][1]]
         if parsed.is_about_latest:
             first = max(close, key=lambda one: one[0].updated_at)
         else:
