@@ -9,7 +9,12 @@ from typing import Any
 
 from orchestrator.answer.conversation_state import state_of
 from orchestrator.answer.delivery import DEFAULT_TOKENS, MessageDict, TextWeight, deliver, fits, tokens_in, tokens_of
-from orchestrator.answer.finding.alternatives import describe_channel, is_question_to_user, with_last_answer
+from orchestrator.answer.finding.alternatives import (
+    MAX_CHOICES_TOKENS,
+    describe_channel,
+    is_question_to_user,
+    with_last_answer,
+)
 from orchestrator.answer.finding.extraction import MIN_SCORE_SHARE, Extraction
 from orchestrator.answer.finding.lookup import describe_request
 from orchestrator.answer.finding.relevance import CLOSE_SCORE
@@ -22,7 +27,7 @@ from registry.text.ranking.matching import matching_tokens
 from sources.client import SizeLimit
 
 MAX_WHOLE_TOKENS = 1_500  # a conversation to continue is sent whole if it has at most this many tokens
-CHOICE_TOKENS = 60  # tokens of texts from the first conversation of an unsure answer
+CHOICE_TOKENS = 60  # tokens of texts from the first conversation of an unsure answer; more if alternatives need fewer
 LONE_CHOICE_TOKENS = 260  # the same if no other conversation is close
 # Weaker turns are added until the texts have this many tokens; fewer if the best turn is surely right, or comes later.
 MIN_TOKENS, MIN_TOKENS_SURE = 200, 60
@@ -37,7 +42,8 @@ def compose(request: ExtractRequest, data: Extraction, limit: SizeLimit | None) 
     most = request.query.max_tokens or DEFAULT_TOKENS
     tokens = most
     if _is_guess(data) and not request.is_shortened:
-        tokens = CHOICE_TOKENS if _is_choice(data) else LONE_CHOICE_TOKENS
+        unused = max(0, MAX_CHOICES_TOKENS - tokens_of(data.candidates))
+        tokens = unused + (CHOICE_TOKENS if _is_choice(data) else LONE_CHOICE_TOKENS)
     weigh = _text_weight(data)
     is_sure = bool(data.ranked) and data.confidence is not Confidence.LOW
     if is_sure and not (request.is_shortened or data.position or data.parsed.is_continuation):
