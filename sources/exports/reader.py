@@ -117,7 +117,7 @@ class AccountExport(Source):
 def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
     """Recognise the exports in a file or folder by their contents; their files are closed with the stack.
 
-    Raises InvalidRequest with a description if it is not an export; StorageError if it is damaged or unreadable.
+    Raises InvalidRequest with a description if it is not an export or damaged; StorageError if it cannot be read.
     """
     try:
         if not (path.is_file() or path.is_dir()):
@@ -137,7 +137,7 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
     damaged = [other for other in others if isinstance(other, Skipped)]
     damage = [other for other in damaged if _is_export(other.what)]
     if not parts_by_provider and damage:
-        raise StorageError(
+        raise InvalidRequest(
             f"An export of an account, but damaged or encrypted: {path.name or path}",
             f"No conversation in it could be read ({_names(damage)}). Download it again.",
         )
@@ -197,6 +197,7 @@ def _names(others: Sequence[ExportFile | Skipped]) -> str:
 
 # errors of reading a damaged, encrypted or foreign zip
 ZIP_ERRORS = (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError)
+ENCRYPTED = 0x1  # flag of a member of a zip
 PRIVATE = ("user.json", "users.json", "user_settings.json")  # the owner's e-mail address: never opened
 
 
@@ -251,6 +252,8 @@ def _parts_in_zip(path: str, name: str, fingerprint: str, stack: ExitStack) -> I
         inside = printable_name("/".join(filter(None, (name, member.filename))))
         if member.filename.lower().endswith(".zip"):
             yield Skipped(inside, "a zip in a zip; unpack the outer one first")
+        elif member.flag_bits & ENCRYPTED:
+            yield Skipped(inside, "encrypted; unpack it first")
         else:
             open_member = cast(Callable[[], BinaryIO], partial(archive.open, member))
             yield ExportFile(inside, member.file_size, fingerprint, open_member)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,17 @@ async def test_an_accounts_export_is_uploaded(
     assert channel["source"] == "chatgpt"
     strange = await http.post("/settings/imports", files={"file": ("notes.txt", b"milk, eggs")})
     assert "notes.txt" in problem_of(strange, 400)["message"]
+
+
+@pytest.mark.parametrize("spoil", [lambda whole: whole[:-60], lambda whole: whole[:60] + bytes(20) + whole[80:]])
+async def test_a_damaged_export_is_refused_with_the_reason(
+    http: httpx.AsyncClient, tmp_path: Path, spoil: Callable[[bytes], bytes]
+) -> None:
+    whole = write_zip(tmp_path / "whole.zip", chatgpt_files(chatgpt_chat())).read_bytes()
+    sent = await http.post("/settings/imports", files={"file": ("export.zip", spoil(whole))})
+    problem = problem_of(sent, 400)
+    assert problem["message"] == "An export of an account, but damaged or encrypted: export.zip"
+    assert "Download it again." in problem["details"]
 
 
 async def test_a_sync_that_fails_says_why(

@@ -398,7 +398,7 @@ def test_a_completely_unreadable_export_is_reported_as_damaged(
     files = claude_files(claude_chat())
     archive = write_zip(tmp_path / "whole.zip", files).read_bytes()
     (tmp_path / name).write_bytes(spoilt(archive, files["conversations.json"]))
-    with pytest.raises(StorageError, match="An export of an account, but damaged") as told_of:
+    with pytest.raises(InvalidRequest, match="An export of an account, but damaged") as told_of:
         read_export(tmp_path / name)
     assert "Download it again." in told_of.value.details
     assert damage in told_of.value.details
@@ -468,9 +468,9 @@ def test_an_encrypted_zip_is_reported(tmp_path: Path) -> None:
             data[place + at] |= 1
             place = data.find(sign, place + 4)
     (tmp_path / "x.zip").write_bytes(data)
-    with pytest.raises(StorageError, match="damaged or encrypted") as told_of:
+    with pytest.raises(InvalidRequest, match="damaged or encrypted") as told_of:
         read_export(tmp_path / "x.zip")
-    assert "encrypted" in told_of.value.details
+    assert "conversations.json: encrypted; unpack it first" in told_of.value.details
 
 
 def test_invalid_utf_8_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
