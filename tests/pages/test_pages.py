@@ -258,6 +258,17 @@ async def test_title_nickname_and_tags_are_set_by_a_form(http: httpx.AsyncClient
     assert (item["title"], item["nickname"], item["tags"]) == ("Tokens", None, ["auth", "보안"])
 
 
+async def test_two_windows_that_name_a_conversation_keep_the_changes_of_both(http: httpx.AsyncClient) -> None:
+    address = f"/channels/{quote(FIBONACCI, safe='')}"
+    shown = await text_of(http, address)
+    form = dict(re.findall(r'<input[^>]* name="((?:was_)?(?:title|nickname|tags))" value="([^"]*)"', shown))
+    assert len(form) == 6
+    for changed in ({"title": "Renamed", "tags": "python, 성능, first"}, {"nickname": "", "tags": "python, second"}):
+        await http.post(address, data={**form, **changed})
+    item = (await http.get(f"/bo/channels/{quote(FIBONACCI, safe='')}")).json()
+    assert (item["title"], item["nickname"], item["tags"]) == ("Renamed", None, ["first", "python", "second"])
+
+
 async def test_another_site_cannot_submit_our_forms(http: httpx.AsyncClient) -> None:
     answer = await http.post("/deletions", data={"channel": LOGIN}, headers={"Origin": "http://evil.example"})
     assert answer.status_code == 400

@@ -9,6 +9,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from fastapi import APIRouter, Form, Path, Request
 from fastapi.responses import HTMLResponse, Response
+from pydantic import BaseModel
 
 from backoffice.channels import Name
 from backoffice.conversations import Id
@@ -26,18 +27,30 @@ from registry.errors import InvalidRequest
 router = APIRouter(default_response_class=HTMLResponse)
 
 
+class NamingForm(BaseModel):
+    """Names of a conversation, and those that the form was made with."""
+
+    title: str = ""
+    nickname: str = ""
+    tags: str = ""
+    was_title: str = ""
+    was_nickname: str = ""
+    was_tags: str = ""
+
+    def changes(self) -> dict[str, Any]:
+        """Return only what the reader changed: another window may have changed the rest meanwhile."""
+        names = {"title": (self.title, self.was_title), "nickname": (self.nickname, self.was_nickname)}
+        tags, were = _names(self.tags), _names(self.was_tags)
+        added, removed = [tag for tag in tags if tag not in were], [tag for tag in were if tag not in tags]
+        changed = {name: new.strip() or None for name, (new, was) in names.items() if new.strip() != was.strip()}
+        return changed | {name: some for name, some in (("add_tags", added), ("remove_tags", removed)) if some}
+
+
 @router.post("/channels/{channel:path}")
-async def name_channel(
-    client: CurrentClient,
-    channel: Name,
-    title: Annotated[str, Form()] = "",
-    nickname: Annotated[str, Form()] = "",
-    tags: Annotated[str, Form()] = "",
-) -> Response:
-    """Set title, nickname and tags as the form has them: what is empty is cleared."""
-    names: dict[str, Any] = {"title": title.strip() or None, "nickname": nickname.strip() or None}
-    names["tags"] = _names(tags)
-    await client.run("tag", names, channel)
+async def name_channel(client: CurrentClient, channel: Name, form: Annotated[NamingForm, Form()]) -> Response:
+    """Set title, nickname and tags as the form has them: a name that was emptied is cleared."""
+    if changes := form.changes():
+        await client.run("tag", changes, channel)
     return see_other(channel_url(channel))
 
 
