@@ -6,7 +6,7 @@ from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
@@ -53,6 +53,22 @@ def address(path: str, **query: Any) -> str:
     """Return a path with its non-empty parameters; a trailing underscore of a name is dropped."""
     given = {name.rstrip("_"): value for name, value in query.items() if value not in (None, "", [])}
     return f"{path}?{urlencode(given, doseq=True)}" if given else path
+
+
+def list_parameters(request: Request) -> Mapping[str, str]:
+    """Return the parameters of the list next to an opened conversation or run: those in the address's `list`."""
+    return dict(parse_qsl(request.query_params.get("list", "")))
+
+
+def list_beside(request: Request, section: str) -> str | None:
+    """Return the `list` of the page that a form or part belongs to, if an item of the section is opened there."""
+    page = urlsplit(request.headers.get("referer", ""))
+    return dict(parse_qsl(page.query)).get("list") if page.path.startswith(f"/{section}/") else None
+
+
+def opened(request: Request, path: str, **query: Any) -> str:
+    """Return the address of a conversation or run, which a form leads to, next to the same list."""
+    return address(path, list=list_beside(request, path.split("/")[1]), **query)
 
 
 def see_other(address: str) -> RedirectResponse:

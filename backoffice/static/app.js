@@ -109,7 +109,6 @@ const clicks = {
     remember(`theme=${page.dataset.theme}`);
     document.dispatchEvent(new Event("themechange"));
   },
-  ".back": (link) => (link.search = sessionStorage.getItem(link.pathname) ?? ""),
   "[data-help]": () => document.getElementById("help").showModal(),
   "[data-mine]": (button) => {
     const isOn = document.getElementById("messages").classList.toggle("only-mine");

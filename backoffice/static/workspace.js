@@ -60,9 +60,13 @@ document.addEventListener("toggle", (event) => event.target.id === "margin" && s
 
 // --- Open an item of a list next to it, without reloading the list.
 
-let shownPage = location.pathname + location.search;
+const addressHere = () => location.pathname + location.search;
+const listNow = () => document.querySelector("[data-list]")?.dataset.list;
+
+let shownPage = addressHere();
+let shownList = listNow();
+let opener = {}; // the page whose items were opened next to its list, and that list
 const listHeading = document.querySelector(".split > h1.visually-hidden");
-let shownList = null; // the address of the list, if its items were opened next to it
 
 const isItem = () => /^\/(channels|flow)\/./.test(location.pathname);
 
@@ -74,7 +78,7 @@ async function openBeside(address, isNew = true) {
   const detail = page?.getElementById("detail");
   if (!detail) return location.assign(address);
   const { pathname, search, hash } = new URL(address, location.href);
-  if (isNew && !isItem()) shownList = location.pathname + location.search;
+  if (isNew && !isItem()) opener = { page: addressHere(), list: shownList };
   if (isNew) history.pushState(null, "", pathname + search);
   shownPage = pathname + search;
   document.getElementById("detail").replaceWith(document.adoptNode(detail));
@@ -102,16 +106,27 @@ document.addEventListener("click", (event) => {
 });
 
 addEventListener("popstate", () => {
-  const here = location.pathname + location.search;
-  if (here === shownPage) return; // a jump within the page
-  if ((isItem() || here === shownList) && document.getElementById("detail")) openBeside(location.href, false);
+  if (addressHere() === shownPage) return; // a jump within the page
+  const { searchParams } = new URL(location);
+  const isSameList = isItem() ? (searchParams.get("list") ?? "") === parametersOf(shownList) : addressHere() === opener.page && shownList === opener.list;
+  if (isSameList && document.getElementById("detail")) openBeside(location.href, false);
   else location.reload();
 });
 
 document.addEventListener("htmx:before:history:restore", (event) => event.preventDefault()); // it would replace the list
 
-// Return to the list as it was left.
-addEventListener("pagehide", () => sessionStorage.setItem(location.pathname, location.search));
+// --- Keep the filters of the list in the address: that of the list, or `list` of the item that is opened next to it.
+
+const parametersOf = (address) => address?.split("?")[1] ?? "";
+
+document.addEventListener("htmx:after:swap", () => {
+  if (listNow() === shownList) return;
+  shownList = listNow();
+  const here = new URL(isItem() ? location : shownList, location);
+  if (isItem()) parametersOf(shownList) ? here.searchParams.set("list", parametersOf(shownList)) : here.searchParams.delete("list");
+  history.replaceState(null, "", here);
+  shownPage = addressHere();
+});
 
 // --- Selected rows, and the filters recognised in a search.
 

@@ -28,7 +28,7 @@ async def runs(http: httpx.AsyncClient, **query: Any) -> list[dict[str, Any]]:
 async def test_a_search_while_typing_is_no_execution_and_the_finished_one_is(http: httpx.AsyncClient) -> None:
     for words in ("c", "ca", "cache"):
         page = await http.get("/", params={"q": words, "typing": "true"}, headers=HTMX)
-        assert page.headers["HX-Replace-Url"] == f"/?q={words}", "the address has no parameter of typing"
+        assert f'data-list="/?q={words}"' in page.text, "the address has no parameter of typing"
     await http.get(f"/channels/{LOGIN}", params={"q": "rotat", "typing": "true"}, headers=HTMX)
     assert await runs(http, source="backoffice") == []
     assert "channel" in (await http.get("/", params={"q": "cache"})).text

@@ -87,7 +87,7 @@ async def test_without_a_known_zone_a_field_says_utc(http: httpx.AsyncClient) ->
 async def test_a_search_shows_where_the_words_are_and_links_there(http: httpx.AsyncClient) -> None:
     page = await text_of(http, "/?q=rotation")
     found = (await ids_of(http, LOGIN))[2]
-    assert f'href="/channels/{LOGIN}?at={found}&amp;q=rotation#{found}"' in page
+    assert f'href="/channels/{LOGIN}?list=q%3Drotation&amp;at={found}&amp;q=rotation#{found}"' in page
     assert "<mark>rotation</mark>" in page
 
 

@@ -52,7 +52,7 @@ async def test_the_list_has_a_heading_for_each_day(http: httpx.AsyncClient, orch
     assert [heading.strip() for heading in headings[:2]] == ["Today", "Yesterday"]
     assert len(headings) == 3
     yesterday = (await http.get("/", params={"from": "yesterday", "to": "yesterday"})).text
-    assert re.findall(r'data-main href="/channels/(\w+)"', yesterday) == ["three"]
+    assert re.findall(r'data-main href="/channels/(\w+)\?list=', yesterday) == ["three"]
 
 
 async def test_activity_shows_sources_projects_and_messages_of_each_day(

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from backoffice.dependencies import SOURCE, CurrentClient
-from backoffice.pages.rendering import address, render, see_other
+from backoffice.pages.rendering import opened, render, see_other
 from backoffice.queries import Word
 from orchestrator.operations import operations
 from orchestrator.recording.evaluation import SEARCH_OPERATIONS, evaluate, hit_rates, repeatable_request
@@ -74,7 +74,9 @@ def _number(name: str, given: Any) -> Any:
 
 
 @router.post("/{execution_id}/expected")
-async def expect(client: CurrentClient, execution_id: Annotated[Word, Path()], message: Text) -> RedirectResponse:
+async def expect(
+    request: Request, client: CurrentClient, execution_id: Annotated[Word, Path()], message: Text
+) -> RedirectResponse:
     """Keep the message a run should have found as a test case, and show at which step it was lost."""
     match = _MESSAGE.search(message)
     if match is None:
@@ -84,7 +86,7 @@ async def expect(client: CurrentClient, execution_id: Annotated[Word, Path()], m
     run = await client.view(views.get_execution, execution_id)
     _check_searches(run["operation"])
     await client.change(views.save_case, run, match[0])
-    return see_other(address(f"/flow/{execution_id}", expected=match[0]) + "#expected")
+    return see_other(opened(request, f"/flow/{execution_id}", expected=match[0]) + "#expected")
 
 
 @router.get("/cases")

@@ -11,7 +11,7 @@ from backoffice.dependencies import SOURCE, CurrentClient, HttpClient
 from backoffice.pages.flow.graph_drawing import graph_drawing
 from backoffice.pages.flow.run import states, waterfall
 from backoffice.pages.reader import as_instant, as_local
-from backoffice.pages.rendering import address, render, see_other
+from backoffice.pages.rendering import address, list_parameters, opened, render, see_other
 from backoffice.pages.viewer.channels import CONDITION_FILTERS, PERIOD, ROWS, Chip, best_hits, chips, given_query
 from backoffice.queries import ChannelsQuery, ExecutionsQuery, Word
 from orchestrator.operations import operations, reading
@@ -32,18 +32,19 @@ Id = Annotated[Word, Path()]
 async def executions_page(request: Request, client: CurrentClient) -> HTMLResponse:
     """Show answers to check, then all runs, newest first; new ones come in while the page is open."""
     query = given_query(request, ExecutionsQuery, limit=ROWS)
-    listing = await list_context(request, client, query)
+    listing = await list_context(request, client, query, request.query_params)
     return render(request, "flow/executions.html", running=client.running() if query.cursor is None else [], **listing)
 
 
-async def list_context(request: Request, client: HttpClient, query: ExecutionsQuery) -> dict[str, Any]:
+async def list_context(
+    request: Request, client: HttpClient, query: ExecutionsQuery, parameters: Mapping[str, str]
+) -> dict[str, Any]:
     if not query.source:
         query.without_source = SOURCE  # the operator's own reading is shown on request
     hidden = {} if query.operation or query.channel else WITHOUT_HINTS
     shown = await client.view(views.runs_page, {**query.filters, **hidden}, query.page)
     shown["sources"] = sorted({*shown["sources"], SOURCE})
-    is_list = request.url.path == "/flow"
-    given = {name: request.query_params.get(name, "") if is_list else "" for name in FILTERS}
+    given = {name: parameters.get(name, "") for name in FILTERS}
     cursor = shown["found"]["next_cursor"]
     is_whole = not any(given.values()) and query.cursor is None
     unsure = await client.view(views.unsure_runs, SOURCE, 50) if is_whole else []
@@ -98,7 +99,9 @@ async def execution_page(
     is_sure = shown["case"]["is_sure"] and (run["result"] or {}).get("confidence") == "high"
     is_unsure = can_be_tried and run["status"] != "failed" and not is_sure
     is_whole = "pane" not in request.headers
-    listing = await list_context(request, client, ExecutionsQuery(limit=ROWS)) if is_whole else {}
+    listed = list_parameters(request)
+    query = given_query(request, ExecutionsQuery, listed, limit=ROWS)
+    listing = await list_context(request, client, query, listed) if is_whole else {}
     candidates = await find_channels(client, ChannelsQuery(q=should, limit=6), is_recorded=False) if should else {}
     return render(
         request,
@@ -106,6 +109,8 @@ async def execution_page(
         **{**listing, **shown},
         drawing=graph_drawing(),
         run=run,
+        beside=request.query_params.get("list"),
+        back=address("/flow", **listed),
         conditions=conditions,
         is_of_another_time="time" in understood.get("relaxed", ""),
         repairs=await find_repairs(client, run["request"], conditions) if is_unsure else [],
@@ -119,13 +124,16 @@ async def execution_page(
 
 
 @router.post("/{execution_id}/rating")
-async def rate_run(client: CurrentClient, execution_id: Id, useful: Annotated[bool, Form()]) -> RedirectResponse:
+async def rate_run(
+    request: Request, client: CurrentClient, execution_id: Id, useful: Annotated[bool, Form()]
+) -> RedirectResponse:
     await client.change(views.rate_execution, execution_id, useful=useful)
-    return see_other(f"/flow/{execution_id}#rating")
+    return see_other(opened(request, f"/flow/{execution_id}") + "#rating")
 
 
 @router.post("/{execution_id}/again")
 async def run_again(
+    request: Request,
     client: CurrentClient,
     execution_id: Id,
     text: Annotated[str, Form(max_length=4000)] = "",
@@ -138,9 +146,9 @@ async def run_again(
         raise InvalidRequest("This cannot be run again.", f"operation: given {run['operation']!r}; allowed: {allowed}")
     repeated = new_id("exec")
     # A failure is shown as the new run's page shows it.
-    request = with_changes(run["request"], text, drop) if text or drop else run["request"]
-    await client.answer({**request, "operation": run["operation"], "source": SOURCE}, repeated)
-    return see_other(f"/flow/{repeated}")
+    repeating = with_changes(run["request"], text, drop) if text or drop else run["request"]
+    await client.answer({**repeating, "operation": run["operation"], "source": SOURCE}, repeated)
+    return see_other(opened(request, f"/flow/{repeated}"))
 
 
 class Repair(NamedTuple):

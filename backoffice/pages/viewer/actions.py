@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from backoffice.channels import Name
 from backoffice.conversations import Id
 from backoffice.dependencies import CurrentClient, HttpClient, for_everything
-from backoffice.pages.rendering import address, channel_url, render, see_other
+from backoffice.pages.rendering import address, channel_url, opened, render, see_other
 from backoffice.pages.viewer.messages import shown_message
 from backoffice.queries import Word
 from orchestrator.export.texts import ENDINGS, ExportFormat, export
@@ -47,11 +47,13 @@ class NamingForm(BaseModel):
 
 
 @router.post("/channels/{channel:path}")
-async def name_channel(client: CurrentClient, channel: Name, form: Annotated[NamingForm, Form()]) -> Response:
+async def name_channel(
+    request: Request, client: CurrentClient, channel: Name, form: Annotated[NamingForm, Form()]
+) -> Response:
     """Set title, nickname and tags as the form has them: a name that was emptied is cleared."""
     if changes := form.changes():
         await client.run("tag", changes, channel)
-    return see_other(channel_url(channel))
+    return see_other(opened(request, channel_url(channel)))
 
 
 def _names(given: str) -> list[str]:
@@ -59,10 +61,10 @@ def _names(given: str) -> list[str]:
 
 
 @router.post("/deletions")
-async def delete_channel(client: CurrentClient, channel: Annotated[ChannelName, Form()]) -> Response:
+async def delete_channel(request: Request, client: CurrentClient, channel: Annotated[ChannelName, Form()]) -> Response:
     """Delete a conversation softly and show its page, which offers to undo."""
     await client.run("delete", {"soft": True}, channel)
-    return see_other(channel_url(channel))
+    return see_other(opened(request, channel_url(channel)))
 
 
 @router.post("/removals")
@@ -91,9 +93,9 @@ async def act_on_several(
 
 
 @router.post("/restorations")
-async def restore_channel(client: CurrentClient, channel: Annotated[ChannelName, Form()]) -> Response:
+async def restore_channel(request: Request, client: CurrentClient, channel: Annotated[ChannelName, Form()]) -> Response:
     await client.run("restore", {}, channel)
-    return see_other(channel_url(channel))
+    return see_other(opened(request, channel_url(channel)))
 
 
 @router.post("/messages/{id}/deletion")
@@ -171,6 +173,7 @@ async def forget_view(client: CurrentClient, view_id: Annotated[Word, Path()]) -
 
 @router.post("/sharings")
 async def share_channel(
+    request: Request,
     client: CurrentClient,
     channel: Annotated[ChannelName, Form()],
     group: Annotated[str, Form(alias="with")],
@@ -179,12 +182,15 @@ async def share_channel(
     """Share a conversation with a group, until the end of a day if one is given."""
     query = {"with": group, **({"until": until} if until and group != NOBODY else {})}
     await client.run("share", query, channel)
-    return see_other(channel_url(channel))
+    return see_other(opened(request, channel_url(channel)))
 
 
 @router.post("/pins")
 async def pin_channel(
-    client: CurrentClient, channel: Annotated[ChannelName, Form()], pinned: Annotated[bool, Form()] = True
+    request: Request,
+    client: CurrentClient,
+    channel: Annotated[ChannelName, Form()],
+    pinned: Annotated[bool, Form()] = True,
 ) -> Response:
     await client.run("tag", {"pinned": pinned}, channel)
-    return see_other(channel_url(channel))
+    return see_other(opened(request, channel_url(channel)))

@@ -33,9 +33,12 @@ class Part(NamedTuple):
     is_hit: bool
 
 
-def given_query(request: Request, shape: type[Model], **defaults: Any) -> Model:
-    """Validate the address's parameters; empty ones, as forms send them, count as not given."""
-    given = {name: value for name, value in request.query_params.items() if value}
+def given_query(
+    request: Request, shape: type[Model], parameters: Mapping[str, str] | None = None, **defaults: Any
+) -> Model:
+    """Validate the parameters, by default the address's; empty ones, as forms send them, count as not given."""
+    parameters = request.query_params if parameters is None else parameters
+    given = {name: value for name, value in parameters.items() if value}
     given |= {name: as_instant(request, name, given[name]) for name in PERIOD if name in given}
     with checked():
         return shape.model_validate({**defaults, **given})
@@ -59,10 +62,7 @@ async def channels_page(request: Request, client: CurrentClient, elsewhere: Copy
             return Response(headers={"HX-Redirect": url}) if is_part else see_other(url)
     given = {name: request.query_params.get(name, "") for name in FILTERS}
     listing = await list_context(request, client, query, given)
-    page = render(request, "channels.html", elsewhere=elsewhere, **listing)
-    if query.typing:
-        page.headers["HX-Replace-Url"] = address("/", **given)
-    return page
+    return render(request, "channels.html", elsewhere=elsewhere, **listing)
 
 
 async def list_context(

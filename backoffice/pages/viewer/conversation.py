@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shlex
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -13,7 +14,7 @@ from pydantic import Field
 from backoffice.channels import Name
 from backoffice.conversations import Id
 from backoffice.dependencies import CurrentClient, HttpClient, without_parameters
-from backoffice.pages.rendering import HEADERS, channel_url, render
+from backoffice.pages.rendering import HEADERS, address, channel_url, list_beside, list_parameters, opened, render
 from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, given_query, list_context, snippet
 from backoffice.pages.viewer.markdown import image_in
 from backoffice.pages.viewer.messages import blocks_of, shown_message
@@ -42,6 +43,7 @@ class ConversationQuery(QueryShape):
     q: Word | None = None
     typing: bool = Field(False, description="the user is still typing: the search is not recorded")
     deleted: bool = False
+    list_: str | None = Field(None, alias="list", description="the parameters of the list next to the conversation")
 
 
 @router.get("/channels/{channel:path}")
@@ -60,8 +62,7 @@ async def conversation_page(request: Request, client: CurrentClient, channel: Na
         await _hits(client, channel, query.q or "", is_recorded=not query.typing) if is_searched else None
     )
     is_whole = not is_part and "pane" not in request.headers
-    nothing = dict.fromkeys(FILTERS, "")
-    listing = await list_context(request, client, RegistryQuery(limit=ROWS), nothing) if is_whole else {}
+    listing = await _list_next_to_it(request, client) if is_whole else {}
     prompt = continue_prompt(found["channel"])
     return await asyncio.to_thread(
         render,
@@ -73,8 +74,16 @@ async def conversation_page(request: Request, client: CurrentClient, channel: Na
         resumes=resume_commands(found["channel"]),
         whose=other_owner(found["channel"]),
         most_hits=MAX_HITS,
+        back=address("/", **list_parameters(request)),
+        channel_url=partial(channel_url, list=query.list_),
         **{**listing, **found},
     )
+
+
+async def _list_next_to_it(request: Request, client: HttpClient) -> dict[str, Any]:
+    parameters = list_parameters(request)
+    query = given_query(request, RegistryQuery, parameters, limit=ROWS, typing=True)  # it was recorded as it was made
+    return await list_context(request, client, query, {name: parameters.get(name, "") for name in FILTERS})
 
 
 def other_owner(channel: dict[str, Any]) -> str | None:
@@ -86,7 +95,8 @@ def _stretch_address(channel: str, query: ConversationQuery, **cursor: str | Non
     """Return the address of the stretch before or after, if there is one."""
     if not any(cursor.values()):
         return None
-    return channel_url(channel, q=query.q, deleted="1" if query.deleted else None, **cursor)
+    deleted = "1" if query.deleted else None
+    return channel_url(channel, q=query.q, deleted=deleted, list=query.list_, **cursor)
 
 
 async def _hits(client: HttpClient, channel: str, words: str, *, is_recorded: bool) -> list[dict[str, Any]]:
@@ -125,15 +135,22 @@ async def margin(request: Request, client: CurrentClient, channel: Name) -> HTML
     query = {"session_id": found["channel"]["channel"], "limit": 100}
     answer = await client.ask("blame", query, is_recorded=False) if found["channel"]["project_path"] else {}
     return await asyncio.to_thread(
-        render, request, "margin.html", commits=answer.get("found", []), related=others[:MAX_RELATED], **found
+        render,
+        request,
+        "margin.html",
+        commits=answer.get("found", []),
+        related=others[:MAX_RELATED],
+        channel_url=partial(channel_url, list=list_beside(request, "channels")),
+        **found,
     )
 
 
 @router.get("/messages/{id}")
-async def message_page(client: CurrentClient, message_id: Id) -> RedirectResponse:
+async def message_page(request: Request, client: CurrentClient, message_id: Id) -> RedirectResponse:
     item = await client.view(views.show_message, message_id)
     deleted = "1" if item["deleted"] else None
-    return RedirectResponse(f"{channel_url(item['channel'], at=item['id'], deleted=deleted)}#{item['id']}")
+    url = opened(request, channel_url(item["channel"]), at=item["id"], deleted=deleted)
+    return RedirectResponse(f"{url}#{item['id']}")
 
 
 @router.get("/messages/{id}/whole")
