@@ -20,16 +20,15 @@ function watch() {
 
   const refresh = async () => {
     timer = null;
-    if (isPaused || !document.querySelector("[data-live]")) return;
-    const page = await pageAt(location.pathname === "/flow" ? location.href : "/flow");
-    if (page) prepend(page);
+    const executions = document.querySelector("[data-list]:has([data-live])");
+    const page = executions && (await pageAt(executions.dataset.list));
+    if (!page || !executions.isConnected) return; // no answer, or filters were set meanwhile
+    if (!isPaused) return prepend(page);
+    waiting = newRows(page).length;
+    show();
   };
 
-  const note = () => {
-    waiting += isPaused ? 1 : 0;
-    if (isPaused) show();
-    else timer ??= setTimeout(refresh, PAUSE_MS);
-  };
+  const note = () => (timer ??= setTimeout(refresh, PAUSE_MS));
   listen({ execution: note }, refresh); // from app.js
   setInterval(showRunning, RUNNING_MS);
   document.addEventListener("click", (event) => {
@@ -54,13 +53,17 @@ async function showRunning() {
   prepare();
 }
 
+function newRows(page) {
+  const known = new Set(all("#rows [data-id]").map((row) => row.dataset.id));
+  return all("#rows [data-id]", page).filter((row) => !known.has(row.dataset.id));
+}
+
 function prepend(page) {
   const list = document.getElementById("rows");
   const fresh = page.getElementById("rows");
   if (!fresh) return;
   if (!list) return document.getElementById("executions").replaceWith(document.adoptNode(page.getElementById("executions")));
-  const known = new Set([...list.querySelectorAll("[data-id]")].map((row) => row.dataset.id));
-  const rows = [...fresh.querySelectorAll("[data-id]")].filter((row) => !known.has(row.dataset.id));
+  const rows = newRows(page);
   rows.forEach((row) => row.classList.add("fresh"));
   list.prepend(...rows.map((row) => document.adoptNode(row)));
   const toCheck = page.getElementById("to-check");

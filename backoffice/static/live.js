@@ -18,23 +18,41 @@ function tell(count, news = document.querySelector("[data-news]")) {
 
 const stateOf = (row) => row.dataset.state;
 
-const waiting = new Set();
+let isBehind = false; // the list lacks something, because the reader is using it
 
-async function refreshList() {
-  const list = document.getElementById("rows");
-  if (!document.querySelector("#channels[data-grows]")) return; // filters were set meanwhile
-  if (!list) return location.reload(); // the registry was empty before
-  const page = await pageAt("/");
-  if (page?.getElementById("rows")) merge(list, page), refreshShelf(page);
-  waiting.clear();
+const isInUse = (list) => list?.matches(":hover, :focus-within") || list?.querySelector("input:checked");
+
+// Load the list from its own address, so that only what matches its filters is added or counted.
+async function refreshList(isAsked = false) {
+  const channels = document.querySelector("#channels[data-grows]");
+  const page = channels && (await pageAt(channels.dataset.list));
+  const [list, fresh] = [document.getElementById("rows"), page?.getElementById("rows")];
+  if (!page || !channels.isConnected) return; // no answer, or filters were set meanwhile
+  isBehind = !isAsked && isInUse(list);
+  if (isBehind) return tell(newsIn(list, page));
+  if (list && fresh) merge(list, page);
+  else if (list || fresh) replaceList(channels, page);
+  refreshShelf(page);
   tell(0);
 }
 
-const isInUse = (list) => list?.matches(":hover, :focus-within") || list?.querySelector("input:checked");
-const refreshSoon = soon(() => (isInUse(document.getElementById("rows")) ? tell(waiting.size) : refreshList()));
+const refreshSoon = soon(refreshList);
 
-document.addEventListener("click", (event) => event.target.closest("[data-news]") && refreshList());
-document.getElementById("rows")?.addEventListener("pointerleave", () => waiting.size && refreshSoon());
+function newsIn(list, page) {
+  const held = new Map([...list.querySelectorAll("[data-id]")].map((row) => [row.dataset.id, stateOf(row)]));
+  return [...page.querySelectorAll("#rows [data-id]")].filter((row) => held.get(row.dataset.id) !== stateOf(row)).length;
+}
+
+function replaceList(channels, page) {
+  if (channels.dataset.list === "/") return location.reload(); // the whole page of an empty registry is another one
+  const fresh = document.adoptNode(page.getElementById("channels"));
+  channels.replaceWith(fresh);
+  htmx.process(fresh);
+  prepare();
+}
+
+document.addEventListener("click", (event) => event.target.closest("[data-news]") && refreshList(true));
+document.addEventListener("pointerleave", (event) => event.target.id === "rows" && isBehind && refreshSoon(), true);
 
 function merge(list, page) {
   const held = new Map([...list.querySelectorAll("[data-id]")].map((row) => [row.dataset.id, row]));
@@ -127,12 +145,6 @@ document.addEventListener("click", (event) => {
 function note(event) {
   const { channel } = JSON.parse(event.data);
   if (channel === growing?.dataset.channel) (unseen++, growSoon());
-  noteInList(channel);
-}
-
-function noteInList(channel) {
-  if (!document.querySelector("#channels[data-grows]")) return;
-  waiting.add(channel);
   refreshSoon();
 }
 
@@ -155,9 +167,9 @@ function noteEdit(event) {
   const { operation, channel } = JSON.parse(event.data);
   if (!EDITS.has(operation)) return;
   if (channel === growing?.dataset.channel) renewSoon();
-  noteInList(channel);
+  refreshSoon();
 }
 
 document.addEventListener("beside", watchConversation);
 watchConversation();
-if (growing || document.querySelector("#channels[data-grows]")) listen({ message: note, execution: noteEdit }, () => (refreshSoon(), growSoon()));
+listen({ message: note, execution: noteEdit }, () => (refreshSoon(), growSoon()));

@@ -70,6 +70,16 @@ const listHeading = document.querySelector(".split > h1.visually-hidden");
 
 const isItem = () => /^\/(channels|flow)\/./.test(location.pathname);
 
+// Mark the opened item in the list, whose rows may be new.
+function markOpened() {
+  for (const link of all(".list [data-main]")) {
+    if (link.pathname === location.pathname) link.setAttribute("aria-current", "true");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+document.addEventListener("prepared", markOpened);
+
 const isWide = () => matchMedia("(min-width: 901px)").matches;
 
 async function openBeside(address, isNew = true) {
@@ -87,8 +97,6 @@ async function openBeside(address, isNew = true) {
   else if (listHeading) document.querySelector(".split").prepend(listHeading);
   document.body.dataset.pane = page.body.dataset.pane;
   document.querySelector(".skip").href = page.querySelector(".skip").hash;
-  all(".list [data-main][aria-current]").forEach((link) => link.removeAttribute("aria-current"));
-  all(".list [data-main]").find((link) => link.pathname === pathname)?.setAttribute("aria-current", "true");
   htmx.process(detail);
   prepare();
   if (hash && isNew) location.replace(hash); // a jump, so that the target is marked

@@ -28,6 +28,13 @@ async def ask(server: str, text: str) -> str:
         return str(item["id"])
 
 
+async def extract(server: str, text: str) -> str:
+    """Extract by some words; return the id of that run."""
+    async with httpx.AsyncClient(base_url=server, timeout=60) as http:
+        await http.post("/bo/ao/run", json={"operation": "extract", "query": {"text": text}})
+    return await last_extract(server)
+
+
 async def last_extract(server: str) -> str:
     async with httpx.AsyncClient(base_url=server, timeout=60) as http:
         answer = await http.get("/bo/ao/executions", params={"operation": "extract"})
@@ -49,6 +56,24 @@ async def test_a_new_run_appears_in_the_open_list_and_waits_while_paused(server:
     await expect(rows.first).to_have_attribute("data-id", first)
     await page.click("[data-live]")
     await expect(rows.first).to_have_attribute("data-id", second)
+
+
+async def test_a_filtered_list_of_runs_grows_and_counts_only_what_matches_it(server: str, page: Page) -> None:
+    run = await last_extract(server)
+    async with page.expect_request("**/bo/events*"):
+        await page.goto(f"{server}/flow/{run}?list=operation%3Dextract")
+    rows, button = page.locator("#rows [data-id]"), page.locator("[data-live]")
+    await expect(rows).to_have_count(1)
+    await ask(server, "retry")
+    first = await extract(server, "cache")
+    await expect(rows.first).to_have_attribute("data-id", first)
+    await expect(rows).to_have_count(2)
+    await button.click()
+    await ask(server, "socket")
+    await extract(server, "token")
+    await expect(button).to_have_text("Resume (1 new)")
+    await button.click()
+    await expect(rows).to_have_count(3)
 
 
 async def test_a_running_run_is_shown_at_the_foot_of_the_window_and_moves_nothing(server: str, page: Page) -> None:

@@ -76,3 +76,39 @@ async def test_a_lost_connection_is_shown_and_missed_messages_are_loaded(server:
     await expect(page.locator(".from-here + .message")).to_contain_text("Said while nobody listened.")
     await expect(page.locator("#notice")).to_be_empty()
     assert await page.locator("h1").bounding_box() == place
+
+
+async def test_a_filtered_list_grows_only_by_what_matches_it(server: str, page: Page) -> None:
+    async with page.expect_request("**/bo/events*"):
+        await page.goto(f"{server}/?project=/home/me/shop")
+    rows = page.locator(".channel")
+    before = await rows.count()
+    await say(server, "elsewhere", "Of another project", "/home/me/garden")
+    await say(server, "here", "Of this project", "/home/me/shop")
+    await expect(rows.first).to_contain_text("Of this project")
+    await expect(rows).to_have_count(before + 1)
+
+    await rows.nth(1).hover()
+    await say(server, "elsewhere", "More of another project", "/home/me/garden")
+    await say(server, "here too", "More of this project", "/home/me/shop")
+    await expect(page.locator("button[data-news]")).to_have_text("Show what is new (1)")
+    await page.mouse.move(0, 0)
+    await expect(rows.first).to_contain_text("More of this project")
+    await expect(rows).to_have_count(before + 2)
+
+
+async def test_a_list_that_was_filtered_later_or_empty_grows_too(server: str, page: Page) -> None:
+    async with page.expect_request("**/bo/events*"):
+        await page.goto(f"{server}/?q=zyxquokka")
+    await page.fill(".list [data-search]", "")
+    await expect(page.locator(".channel").first).to_be_visible()
+    await say(server, "new", "After the search")
+    await expect(page.locator(".channel").first).to_contain_text("After the search")
+
+    async with page.expect_request("**/bo/events*"):
+        await page.goto(f"{server}/channels/{LOGIN}?list=project%3D/home/me/empty")
+    await page.click("[aria-label='More actions']")
+    await page.fill("input[name=title]", "Half a title")
+    await say(server, "first", "The first of its project", "/home/me/empty")
+    await expect(page.locator(".channel")).to_have_count(1)
+    assert await page.input_value("input[name=title]") == "Half a title"
