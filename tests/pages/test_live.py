@@ -59,8 +59,11 @@ async def test_edits_of_another_window_are_shown(server: str, page: Page) -> Non
             await http.delete(f"/bo/channels/{quote(channel or '', safe='')}")
             await expect(page.locator(f".channel[data-id='{channel}']")).to_have_count(0)
 
-        await page.goto(f"{server}/channels/{LOGIN}")
-        await http.patch(f"/bo/channels/{LOGIN}", json={"title": "Renamed elsewhere"})
+        await page.goto(f"{server}/channels/{LOGIN}?list=project%3D/home/me/shop")
+        await http.patch(f"/bo/channels/{LOGIN}", json={"title": "Renamed elsewhere", "tags": ["moved"]})
+        row = page.locator(f".channel[data-id='{LOGIN}']")
+        await expect(row).to_contain_text("Renamed elsewhere")
+        await expect(row).to_contain_text("#moved")
         await expect(page.locator("#head h1")).to_have_text("Renamed elsewhere")
         await http.delete(f"/bo/channels/{LOGIN}")
         await expect(page.locator("#head")).to_contain_text("Deleted. It won't appear")
