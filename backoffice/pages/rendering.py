@@ -154,4 +154,5 @@ def _page(request: Request, envelope: Response, exc: Exception) -> Response:
         into = INTO_TARGET if is_search else INTO_NOTICE
         return render(request, "problem.html", status=envelope.status_code, headers=into, error=error)
     heals = request.method == "GET" and isinstance(exc, StorageError)
-    return render(request, "error.html", status=envelope.status_code, error=error, heals=heals)
+    is_action = request.method == "POST"
+    return render(request, "error.html", status=envelope.status_code, error=error, heals=heals, is_action=is_action)

@@ -245,7 +245,7 @@ def _parts_in_zip(path: str, name: str, fingerprint: str, stack: ExitStack) -> I
     try:
         archive = stack.enter_context(zipfile.ZipFile(path))
     except ZIP_ERRORS:
-        yield Skipped(printable_name(name) or "the zip", "cut off or damaged; download it again")
+        yield Skipped(printable_name(name) or "the zip", "cut off or damaged")
         return
     members = [member for member in archive.infolist() if _is_worth_reading(member.filename)]
     for member in sorted(members, key=lambda member: member.filename):

@@ -333,6 +333,7 @@ async def test_a_browser_gets_errors_as_pages_and_a_program_as_json(http: httpx.
     assert "<h1>Not found</h1>" in nothing
     assert '<a href="/settings/trash">Trash</a>' in nothing
     assert "This cannot be shown" in await text_of(http, "/?limit=x", 400)
+    assert "This was not done" in (await http.post("/views", data={"name": "x", "address": "/login"})).text
     for address, headers in (("/bo/channels/nothing", HTML), ("/channels/nothing", {"Accept": "application/json"})):
         answer = await http.get(address, headers=headers)
         assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")
