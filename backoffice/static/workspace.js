@@ -82,14 +82,20 @@ document.addEventListener("prepared", markOpened);
 
 const isWide = () => matchMedia("(min-width: 901px)").matches;
 
+let opening = null;
+
 async function openBeside(address, isNew = true) {
-  const answer = await fetch(address, { headers: { Accept: "text/html", Pane: "detail" } }).catch(() => null);
-  const page = answer?.ok && !answer.redirected ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
-  const detail = page?.getElementById("detail");
+  opening?.abort();
+  const { signal } = (opening = new AbortController());
+  const answer = await fetch(address, { headers: { Accept: "text/html", Pane: "detail" }, signal }).catch(() => null);
+  const text = answer?.ok && !answer.redirected ? await answer.text().catch(() => "") : "";
+  if (signal.aborted) return; // another item was opened meanwhile
+  const page = new DOMParser().parseFromString(text, "text/html");
+  const detail = page.getElementById("detail");
   if (!detail) return location.assign(address);
   const { pathname, search, hash } = new URL(address, location.href);
   if (isNew && !isItem()) opener = { page: addressHere(), list: shownList };
-  if (isNew) history.pushState(null, "", pathname + search);
+  if (pathname + search !== addressHere()) history.pushState(null, "", pathname + search);
   shownPage = pathname + search;
   document.getElementById("detail").replaceWith(document.adoptNode(detail));
   document.title = page.title;

@@ -119,3 +119,19 @@ async def test_back_after_another_search_shows_the_list_of_its_address(server_to
     await page.go_back()
     await expect(page.locator(".list [data-main]")).to_have_count(1)
     assert FIBONACCI in str(await page.locator(".list [data-main]").get_attribute("href"))
+
+
+async def test_the_row_that_was_clicked_last_is_opened_and_is_one_step_of_the_history(
+    server_to_read: str, page: Page
+) -> None:
+    await page.goto(server_to_read)
+    await page.route(f"**/channels/{LOGIN}*", lambda _: None)  # its answer would come later
+    async with page.expect_request(f"**/channels/{LOGIN}*"):
+        await page.locator(f"[data-id='{LOGIN}'] [data-main]").click()
+    async with page.expect_event("requestfailed", lambda request: LOGIN in request.url):
+        await page.locator(f"[data-id='{FIBONACCI}'] [data-main]").dblclick()
+    await expect(page.locator("#detail h1")).to_have_text("피보나치 메모이제이션")
+    async with page.expect_event("requestfinished", lambda request: request.url.endswith(FIBONACCI)):
+        await page.locator(f"[data-id='{FIBONACCI}'] [data-main]").click()
+    await page.go_back()
+    await expect(page).to_have_url(f"{server_to_read}/")
