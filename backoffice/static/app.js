@@ -248,25 +248,36 @@ async function pageAt(address) {
   return answer?.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
 }
 
-// --- If the server does not answer, show a notice, and retry until it does.
+// --- If the server does not answer, show a notice, and try again until it does: a form or click as it was, else the page.
 
-let isWaiting = false;
+const toRepeat = new Map(); // by what was used
 
-function waitUntilReady() {
+function whenReady(used, repeat = () => location.reload()) {
+  const isWaiting = toRepeat.size > 0;
+  toRepeat.set(used, repeat);
   if (isWaiting) return;
-  isWaiting = true;
   const timer = setInterval(async () => {
     const answer = await fetch("/ready").catch(() => null);
     if (!answer?.ok) return;
     clearInterval(timer);
-    location.reload();
+    document.getElementById("notice").replaceChildren();
+    if (toRepeat.size > 1) toRepeat.delete("page"); // a reload would lose the form
+    const repeats = [...toRepeat.values()];
+    toRepeat.clear();
+    repeats.forEach((repeat) => repeat());
   }, 2000);
+}
+
+function sayOffline() {
+  document.getElementById("notice").replaceChildren(document.getElementById("offline").content.cloneNode(true));
 }
 
 document.addEventListener("htmx:error", (event) => {
   if (event.detail.error?.name !== "TypeError") return; // fetch throws it if the server does not answer
-  document.getElementById("notice").replaceChildren(document.getElementById("offline").content.cloneNode(true));
-  waitUntilReady();
+  sayOffline();
+  const form = event.detail.ctx.sourceElement;
+  if (!form.matches("form")) whenReady("page");
+  else whenReady(form, () => (form.method === "post" ? form.requestSubmit() : form.dispatchEvent(new Event("input"))));
 });
 
 // Remove the error of the last request when a new one is sent.
@@ -285,4 +296,4 @@ addEventListener("hashchange", openTarget);
 tellZone();
 prepare();
 openTarget();
-if (document.querySelector("[data-heals]")) waitUntilReady();
+if (document.querySelector("[data-heals]")) whenReady("page");

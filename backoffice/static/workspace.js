@@ -1,4 +1,4 @@
-// The workspace: the list next to the open page, the outline, and the palette. `all`, `prepare`, `openTarget`: app.js.
+// The workspace: the list next to the open page, the outline, and the palette. `all`, `prepare`, `openTarget`, `whenReady`: app.js.
 "use strict";
 
 // --- Prepare new content of the page.
@@ -90,6 +90,7 @@ async function openBeside(address, isNew = true) {
   const answer = await fetch(address, { headers: { Accept: "text/html", Pane: "detail" }, signal }).catch(() => null);
   const text = answer?.ok && !answer.redirected ? await answer.text().catch(() => "") : "";
   if (signal.aborted) return; // another item was opened meanwhile
+  if (!answer) return sayOffline(), whenReady("beside", () => openBeside(address, isNew));
   const page = new DOMParser().parseFromString(text, "text/html");
   const detail = page.getElementById("detail");
   if (!detail) return location.assign(address);

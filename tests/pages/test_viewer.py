@@ -327,6 +327,29 @@ async def test_a_conversation_is_named_deleted_and_restored_in_place(server: str
     await expect(page.locator(".message")).to_have_count(4)
 
 
+async def test_what_was_typed_and_clicked_while_the_server_was_away_is_done_when_it_is_back(
+    server: str, page: Page
+) -> None:
+    await page.goto(f"{server}/channels/{LOGIN}")
+    await page.click("[aria-label='More actions']")
+    await page.fill("input[name=title]", "Cookies")
+    await page.route("**/*", lambda route: route.abort())
+    await page.click("#head form.named > button")
+    await expect(page.locator("#notice")).to_contain_text("The server does not answer")
+    await page.fill(".list [data-search]", "피보나치")
+    await page.wait_for_timeout(300)  # longer than the pause before a search
+    await page.unroute("**/*")
+    await expect(page.locator("#detail h1")).to_have_text("Cookies")
+    await expect(page.locator(".list [data-main]")).to_have_count(1)
+    await expect(page.locator("#notice")).to_be_empty()
+
+    await page.route("**/*", lambda route: route.abort())
+    await page.locator(".list [data-main]").click()
+    await expect(page.locator("#notice")).to_contain_text("The server does not answer")
+    await page.unroute("**/*")
+    await expect(page.locator("#detail h1")).to_have_text("피보나치 메모이제이션")
+
+
 async def test_language_and_colour_scheme_are_kept(server_to_read: str, page: Page) -> None:
     await page.goto(server_to_read)
     await page.click("[data-cookie='lang=ko']")
