@@ -97,6 +97,7 @@ async def test_a_list_that_is_searched_next_to_a_conversation_keeps_it_open(serv
     await expect(page).to_have_url(re.compile("rotation"))
     await expect(page.locator("#detail h1")).to_have_text("Refresh tokens")
     await expect(page.locator(".list [data-main]")).to_have_attribute("aria-current", "true")
+    await expect(page).to_have_title(re.compile("Refresh tokens"))
     await page.reload()
     await expect(page.locator(".list [data-search]")).to_have_value("rotation")
     await expect(page.locator("#detail h1")).to_have_text("Refresh tokens")
