@@ -72,7 +72,14 @@ async def name_channel(
     given = names.model_dump(exclude_unset=True)
     if given.get("tags", ...) is None:
         given["tags"] = []
-    return (await client.run("tag", given, channel))["channel"]
+    return (await edit_channel(client, "tag", given, channel))["channel"]
+
+
+async def edit_channel(client: HttpClient, operation: str, query: dict[str, Any], channel: str) -> dict[str, Any]:
+    """Run an operation on the channel of exactly this name, which may have been deleted since the page was opened."""
+    if client.access is None or client.access.may_name(channel):  # the operation refuses the others
+        await client.view(views.show_channel, channel)  # otherwise the name could be read as the beginning of another
+    return await client.run(operation, query, channel)
 
 
 @router.delete("/{channel:path}", response_model=DeletedChannel, response_model_exclude_unset=True)

@@ -150,3 +150,22 @@ async def test_an_unknown_channel_is_not_found(http: httpx.AsyncClient) -> None:
         answer = await http.request(method, "/bo/channels/nobody", json=body)
         assert answer.status_code == 404
         assert answer.json()["error"]["code"] == "NOT_FOUND"
+
+
+@pytest.mark.parametrize("is_soft", [True, False])
+async def test_the_name_of_a_deleted_channel_is_not_taken_for_the_beginning_of_another(
+    http: httpx.AsyncClient, log: Log, is_soft: bool
+) -> None:
+    for channel in ("codex_session_12", "codex_session_120"):
+        await log(channel, "Hello")
+    await http.delete("/bo/channels/codex_session_12", params={"soft": is_soft})
+    page = {"Accept": "text/html"}
+    for sent in (
+        await http.patch("/bo/channels/codex_session_12", json={"title": "Late"}),
+        await http.post("/channels/codex_session_12", data={"title": "Late"}, headers=page),
+        await http.post("/pins", data={"channel": "codex_session_12"}, headers=page),
+        await http.post("/sharings", data={"channel": "codex_session_12", "with": "team"}, headers=page),
+    ):
+        assert sent.status_code == 404
+    other = (await http.get("/bo/channels/codex_session_120")).json()
+    assert (other["title"], other.get("pinned")) == (None, None)

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Form, Path, Request
 from fastapi.responses import HTMLResponse, Response
 from pydantic import BaseModel
 
-from backoffice.channels import Name
+from backoffice.channels import Name, edit_channel
 from backoffice.conversations import Id
 from backoffice.dependencies import CurrentClient, HttpClient, for_everything
 from backoffice.pages.rendering import address, channel_url, opened, render, see_other
@@ -52,7 +52,7 @@ async def name_channel(
 ) -> Response:
     """Set title, nickname and tags as the form has them: a name that was emptied is cleared."""
     if changes := form.changes():
-        await client.run("tag", changes, channel)
+        await edit_channel(client, "tag", changes, channel)
     return see_other(opened(request, channel_url(channel)))
 
 
@@ -181,7 +181,7 @@ async def share_channel(
 ) -> Response:
     """Share a conversation with a group, until the end of a day if one is given."""
     query = {"with": group, **({"until": until} if until and group != NOBODY else {})}
-    await client.run("share", query, channel)
+    await edit_channel(client, "share", query, channel)
     return see_other(opened(request, channel_url(channel)))
 
 
@@ -192,5 +192,5 @@ async def pin_channel(
     channel: Annotated[ChannelName, Form()],
     pinned: Annotated[bool, Form()] = True,
 ) -> Response:
-    await client.run("tag", {"pinned": pinned}, channel)
+    await edit_channel(client, "tag", {"pinned": pinned}, channel)
     return see_other(opened(request, channel_url(channel)))

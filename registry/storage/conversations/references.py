@@ -153,7 +153,8 @@ def _interpretations(tx: ReadTransaction, reference: str) -> Iterator[ColumnElem
         title = func.lower(func.coalesce(channel.c.title, channel.c.first_message_preview))
         shown, ellipsis, _ = reference.strip().lower().partition("…")  # lists shorten titles
         yield title.startswith(shown, autoescape=True) if shown and ellipsis else title == shown
-    if len(reference) >= 6:
+    # The name of a deleted session is not the beginning of another one's.
+    if len(reference) >= 6 and find_channel(tx, reference) is None:
         prefixes = (column.startswith(reference, autoescape=True) for column in (channel.c.session_id, channel.c.name))
         yield or_(*prefixes)
 
