@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import fastapi
@@ -18,6 +17,7 @@ from orchestrator.requests.calls import as_log_request
 from orchestrator.requests.refusals import invalid_request, succeeded
 from orchestrator.views import conversations as views
 from orchestrator.views.events import list_changes, list_edits
+from registry.temporary_folder import TemporaryFolder
 
 router = APIRouter(prefix="/bo", tags=["conversations"])
 
@@ -100,7 +100,7 @@ async def show_extracts(client: CurrentClient, query: Annotated[queries.Extracts
 @router.get("/export", response_class=FileResponse)
 async def export_owner(client: CurrentClient, query: Annotated[queries.OwnerQuery, Query()]) -> FileResponse:
     """Return the conversations of one person, without deleted ones, as a zip of JSON that `ctxr import` reads."""
-    folder = TemporaryDirectory(prefix="ctxr-export-")
+    folder = TemporaryFolder()
     try:
         path = Path(folder.name, "conversations.zip")
         await client.run("export_owner", {"owner": query.owner, "path": str(path)})

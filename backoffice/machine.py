@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path, PurePath
 from shutil import copyfileobj
-from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
 from backoffice.connections import Connection, ConnectionPlan, Connections
@@ -21,6 +20,7 @@ from orchestrator.views.figures import stores
 from registry.access import Access
 from registry.domain import format_time, now
 from registry.errors import InternalError, InvalidRequest, NotFound, RegistryError
+from registry.temporary_folder import TemporaryFolder
 from sources.base import Paths, Source, is_drift
 from sources.clients import CURSOR
 from sources.exports.reader import exports_in
@@ -87,7 +87,7 @@ class Machine:
             raise InvalidRequest("A sync is still running.", "Import the file when it has ended.")
         with ExitStack() as stack:
             short = PurePath(name).name[-60:] or "export"  # a file's name has at most 255 bytes
-            file = Path(stack.enter_context(TemporaryDirectory()), short)
+            file = Path(stack.enter_context(TemporaryFolder()), short)
             with file.open("wb") as copy:
                 copyfileobj(content, copy)
             self._start(exports_in(file, stack), Paths(Path.home(), {}), stack.pop_all(), access)

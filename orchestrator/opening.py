@@ -28,6 +28,7 @@ from registry.storage.connections import keep_private, private_files_of
 from registry.storage.database import Limits
 from registry.storage.safety.masking import find_key
 from registry.storage.upkeep.inspection import is_sound, log_was_left
+from registry.temporary_folder import remove_leftovers
 from registry.text.privacy.rules import use_own_rules
 from sources.base import Paths
 from sources.readers import READERS
@@ -47,6 +48,8 @@ async def open_orchestrator(settings: Settings) -> AsyncIterator[Orchestrator]:
     An embedded registry keeps up with the stores of this machine. A shared one gets them only by `ctxr sync`.
     """
     keep_private(private_files_of(settings.home))
+    for folder in (None, settings.home / "backups"):
+        remove_leftovers(folder)
     use_own_rules(settings.home)
     use_prices(settings.home, are_shown=settings.prices == "on")
     limits = Limits(lock_s=10.0, statement_s=settings.timeout_s)

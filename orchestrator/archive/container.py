@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory, mkstemp
+from tempfile import mkstemp
 from typing import Any, Self
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
 
@@ -23,6 +23,7 @@ from orchestrator.state import PartDone
 from orchestrator.sync.sync import stores_of
 from registry.domain import storable
 from registry.errors import InvalidRequest, StorageError
+from registry.temporary_folder import TemporaryFolder
 from sources.base import Paths, Source
 from sources.files_to_back_up import copy_database, files_to_back_up, is_database
 
@@ -45,7 +46,7 @@ class BadPart:
 
 
 class ArchiveWriter:
-    """Writes a backup under a temporary name, and renames it when it is complete and synced to disk."""
+    """Writes a backup in a temporary folder, and gives it its name when it is complete and synced to disk."""
 
     def __init__(self, names: Iterator[Path], about: dict[str, Any]) -> None:
         """`names`: it gets the first that no file has when it is complete.
@@ -55,7 +56,8 @@ class ArchiveWriter:
         self._names, self.about = names, about
         self.path = next(names)
         with self._writing():
-            file, partial = mkstemp(".partial", f".{self.path.name}.", self.path.parent)
+            self._folder = TemporaryFolder(self.path.parent)
+            file, partial = mkstemp(dir=self._folder.name)
         self._partial, self._file = Path(partial), os.fdopen(file, "w+b")
         self._zip = ZipFile(self._file, "w", ZIP_DEFLATED)
         self._parts: list[dict[str, Any]] = []
@@ -109,7 +111,7 @@ class ArchiveWriter:
             os.fsync(self._file.fileno())
             self._file.close()
             self._link()
-        self._partial.unlink()
+        self._folder.cleanup()
 
     def _link(self) -> None:
         while True:
@@ -125,7 +127,7 @@ class ArchiveWriter:
             self._zip.close()
         with suppress(OSError):  # a full disk does not take what is buffered
             self._file.close()
-        self._partial.unlink(missing_ok=True)
+        self._folder.cleanup()
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -346,7 +348,7 @@ def _add_store(writer: ArchiveWriter, reader: Source, store: Path, folder: str) 
 def _add_file(writer: ArchiveWriter, path: Path, name: str) -> int:
     if not is_database(path):
         return writer.add_file(name, path)
-    with TemporaryDirectory(prefix="ctxr-") as folder:
+    with TemporaryFolder() as folder:
         copy = Path(folder, "copy.db")
         copy_database(path, copy)
         return writer.add_file(name, copy)

@@ -59,11 +59,17 @@ def write_registry(
     return writer
 
 
-def free_names(folder: Path, label: str) -> Iterator[Path]:
+def folder_of_backups(run: Run) -> Path:
+    """Return the existing folder of backups. Raises StorageError."""
+    folder = local_files_of(run).folder
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as exc:
         raise StorageError("The folder of backups cannot be written.", f"{folder}: {exc.strerror}") from exc
+    return folder
+
+
+def free_names(folder: Path, label: str) -> Iterator[Path]:
     stamp = f"{now():%Y-%m-%dT%H%M%SZ}{label}"
     names = (folder / f"{stamp}{more}{SUFFIX}" for more in ("", *(f"-{number}" for number in range(2, 1000))))
     yield from (path for path in names if not path.exists())
@@ -76,8 +82,7 @@ def manifest_of(archive: Archive) -> dict[str, Any]:
 
 
 def begin_backup(tx: ReadTransaction, run: Run, request: CreateBackupRequest) -> ArchiveWriter:
-    local_files = local_files_of(run)
-    names = iter([new_zip(request.query.path)]) if request.query.path else free_names(local_files.folder, "")
+    names = iter([new_zip(request.query.path)]) if request.query.path else free_names(folder_of_backups(run), "")
     writer = write_registry(tx, names, run.report_progress)
     run.recorder.explain(**writer.about["stats"], by="one read transaction, table by table")
     return writer

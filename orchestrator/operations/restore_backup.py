@@ -4,13 +4,12 @@ import asyncio
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from orchestrator.archive.container import MANIFEST, Archive, BadPart, restore_stores
-from orchestrator.operations.create_backup import free_names, write_registry
+from orchestrator.operations.create_backup import folder_of_backups, free_names, write_registry
 from orchestrator.operations.share import restrict_again
 from orchestrator.operations.validate_backup import NamedBackup, ValidateBackupQuery, existing_backup
 from orchestrator.requests.shapes import Request
@@ -26,6 +25,7 @@ from registry.storage.safety.forgetting import forget_again, tombstones_of, wipe
 from registry.storage.safety.page_sessions import end_other_sessions, open_sessions
 from registry.storage.safety.tokens import revoke_again, revoked_tokens
 from registry.storage.upkeep.table_export import count_stored, import_into_file, replace_everything
+from registry.temporary_folder import TemporaryFolder
 
 
 class RestoreBackupQuery(ValidateBackupQuery):
@@ -51,7 +51,7 @@ class Rehearsed:
     counts: dict[str, int]
     damaged: list[BadPart]
     safety_copy: str | None
-    folder: TemporaryDirectory[str] = field(repr=False)
+    folder: TemporaryFolder = field(repr=False)
 
 
 def try_restore(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) -> Rehearsed:
@@ -75,8 +75,9 @@ def try_restore(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) ->
             "The backup was made by a newer version of Context Registry.",
             f"Its tables are at revision {revision}, this version knows {HEAD}: update Context Registry",
         )
+    backups = folder_of_backups(run)
     with ExitStack() as unfinished:
-        folder = TemporaryDirectory(prefix="ctxr-restore-")
+        folder = TemporaryFolder(backups)
         unfinished.callback(folder.cleanup)
         file = Path(folder.name, "registry.db")
         counts = import_into_file(
@@ -91,7 +92,7 @@ def try_restore(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) ->
             )
         copy = None
         if not query.dry_run and any(count_stored(tx).values()):
-            writer = write_registry(tx, free_names(local_files.folder, "-before-restore"), run.report_progress)
+            writer = write_registry(tx, free_names(backups, "-before-restore"), run.report_progress)
             writer.finish([])
             copy = str(writer.path)
         run.recorder.explain(rehearsed=counts, damaged=[damage.part for damage in damaged], safety_copy=copy)

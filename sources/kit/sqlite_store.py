@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Self, TypeVar
 
 from registry.errors import StorageError
+from registry.temporary_folder import TemporaryFolder
 from sources.kit.files import fingerprint_at
 
 
@@ -82,7 +82,7 @@ class ClientDatabase:
     def __init__(self, path: Path, *, waits: bool = True) -> None:
         self._path = path
         self._wait_s = WAIT_S if waits else 0.0
-        self._temporary: TemporaryDirectory[str] | None = None
+        self._temporary: TemporaryFolder | None = None
         self._state_when_opened: tuple[int, int] | None = None
 
     def __enter__(self) -> Self:
@@ -165,7 +165,7 @@ class ClientDatabase:
 
     def _connect_to_copy(self) -> sqlite3.Connection:
         self._state_when_opened = None
-        self._temporary = TemporaryDirectory(prefix="ctxr-", ignore_cleanup_errors=True)
+        self._temporary = TemporaryFolder()
         copy = _copy(self._path, Path(self._temporary.name))
         return _connect_to(copy, "mode=rw", self._wait_s)  # SQLite may recover our own copy
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from sqlalchemy import JSON, LargeBinary, Table
@@ -23,6 +22,7 @@ from registry.storage.column_types import UtcTime
 from registry.storage.migrations import HEAD
 from registry.storage.tables import metadata
 from registry.storage.upkeep.table_export import import_into_file, row_line
+from registry.temporary_folder import TemporaryFolder
 
 Row = Sequence[Any]
 
@@ -37,7 +37,7 @@ def salvage(damaged: Path, new: Path) -> dict[str, tuple[int, int]]:
     if not damaged.exists():
         raise InvalidRequest("There is no registry to salvage.", f"{damaged}; a registry on SQLite is expected there")
     lost = Counter[str]()
-    with TemporaryDirectory(dir=new.parent, prefix="salvage-") as folder:
+    with TemporaryFolder(new.parent) as folder:
         copy = Path(folder) / "registry.db"
         for end in ("", "-wal"):
             if Path(f"{damaged}{end}").exists():

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import subprocess
+import sys
+import tempfile
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,6 +15,7 @@ from typing import Any
 import pytest
 
 from orchestrator.archive import container
+from registry.temporary_folder import TemporaryFolder
 from sources.kit.sqlite_store import ClientDatabase
 from tests.cli.conftest import FIBONACCI, Ctxr
 
@@ -55,14 +59,40 @@ def test_a_full_disk_is_named_and_no_partial_backup_stays(
     ctxr: Ctxr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ctxr("log", "-", given=FIBONACCI)
-    file, partial = tmp_path / "all.zip", tmp_path / ".all.zip.partial"
+    file, partial = tmp_path / "all.zip", tmp_path / "partial"
     partial.symlink_to("/dev/full")
-    monkeypatch.setattr(container, "mkstemp", lambda *_: (os.open(partial, os.O_RDWR), str(partial)))
+    monkeypatch.setattr(container, "mkstemp", lambda **_: (os.open(partial, os.O_RDWR), str(partial)))
     refused = ctxr("backup", "create", str(file))
     assert (refused.exit_code, "Traceback" in refused.stderr) == (1, False)
     said = f"error: STORAGE_ERROR: The backup could not be written.\n{file}: No space left on device\n"
     assert refused.stderr.endswith(said)
-    assert not partial.is_symlink()
+    assert list(tmp_path.glob("ctxr-*")) == []
+
+
+WRITE_AND_DIE = """
+import os
+from pathlib import Path
+from registry.temporary_folder import TemporaryFolder
+folder = TemporaryFolder({})
+Path(folder.name, "registry.db").touch()
+os._exit(1)
+"""
+
+
+def test_a_temporary_copy_of_a_killed_process_is_removed_and_that_of_a_running_one_stays(
+    ctxr: Ctxr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    ctxr("log", "-", given=FIBONACCI)
+    backups = Path(made(ctxr)["path"]).parent
+    for folder in (tmp_path, backups):
+        subprocess.run([sys.executable, "-c", WRITE_AND_DIE.format(repr(str(folder)))], check=False)
+        assert len(list(folder.glob("ctxr-*/registry.db"))) == 1
+    with TemporaryFolder(backups) as running:
+        ctxr("list")
+        assert list(tmp_path.glob("ctxr-*")) == []
+        assert list(backups.glob("ctxr-*")) == [Path(running)]
 
 
 def test_a_damaged_backup_is_refused_with_the_name_of_its_part(ctxr: Ctxr) -> None:
