@@ -226,7 +226,9 @@ def _to_message(sent: MessageIn, asked_at: datetime | None = None) -> Message:
     return Message(Role(sent.role), sent.text, sent.timestamp or asked_at, sent.context, sent.model_extra or {})
 
 
-def _save_messages(tx: WriteTransaction, name: str, request: LogRequest, messages: list[Message]) -> tuple[str, Saved]:
+def _save_messages(
+    tx: WriteTransaction, name: str, request: LogRequest, messages: list[Message], *, is_exchanged: bool = False
+) -> tuple[str, Saved]:
     return ingest_from_tool(
         tx,
         name,
@@ -235,6 +237,7 @@ def _save_messages(tx: WriteTransaction, name: str, request: LogRequest, message
         metadata=request.metadata.model_dump(exclude_none=True),
         received_at=now(),
         of_other_person=isinstance(request, PulledRequest) and request.of_other_person,
+        is_exchanged=is_exchanged,
     )
 
 
@@ -243,7 +246,7 @@ def _save_exchanged(tx: WriteTransaction, name: str, request: LogRequest, messag
     last = last_number(tx, conversation)
     if known := find_channel(tx, name):
         restore_stored_times(tx, known.number, messages)
-    channel, saved = _save_messages(tx, name, request, messages)
+    channel, saved = _save_messages(tx, name, request, messages, is_exchanged=True)
     sent_ids = [message.more.get(STORED_ID) for message in messages]
     note_copies(
         tx, {id_: here for id_, here in zip(sent_ids, saved.ids, strict=False) if id_ not in (None, here)}, last

@@ -24,7 +24,7 @@ from registry.storage.conversations.channels import REPOSITORY
 from registry.storage.exchange import remote as notes
 from registry.storage.exchange.change_feed import Changes
 from registry.storage.exchange.counterparts import grown_to
-from registry.storage.exchange.edits import DELETED, FORGOTTEN, GROWN, SHARED, Edit, note_edit_known
+from registry.storage.exchange.edits import DELETED, FORGOTTEN, GROWN, SHARED, Edit, may_be_sample, note_edit_known
 from registry.storage.paging import feed_beginning
 
 if TYPE_CHECKING:
@@ -139,10 +139,8 @@ async def _apply_here(orchestrator: Orchestrator, remote: RemoteRegistry, edit: 
     remote_ids = edit.value["ids"] if edit.field == FORGOTTEN else [edit.message_id] if edit.message_id else []
     local_ids = await orchestrator.registry.read(lambda tx: notes.ids_here(tx, remote.notes_url, remote_ids))
     if edit.field == FORGOTTEN:
-        is_channel = edit.value["is_channel"] and not await orchestrator.registry.read(
-            lambda tx: notes.has_messages_of_others(tx, remote.notes_url, remote_ids)
-        )
-        local_edit = replace(edit, value={"is_channel": is_channel, "ids": list(local_ids.values())})
+        value = {**edit.value, "ids": list(local_ids.values()), "is_sample": may_be_sample(remote_ids)}
+        local_edit = replace(edit, value=value)
     else:
         local_edit = replace(edit, message_id=local_ids.get(edit.message_id) if edit.message_id else None)
     if not edit.message_id or local_edit.message_id:

@@ -58,8 +58,13 @@ def _tag_query(edit: edits.Edit) -> dict[str, Any]:
 
 
 def _deletion_requests(tx: ReadTransaction, edit: edits.Edit) -> list[dict[str, Any]]:
+    """Return what forgets the messages; a channel as a whole, unless it has messages that were unknown there."""
     channels = edits.channels_of_messages(tx, edit.value["ids"])
-    if edit.value["is_channel"]:
-        names = dict.fromkeys(channels.values())
-        return [{"operation": "delete", "channel": name, "query": {"soft": False}} for name in names]
-    return [{"operation": "delete", "query": {"soft": False, "id": id_}} for id_ in channels]
+    whole = dict.fromkeys(channels.values()) if edit.value["is_channel"] else {}
+    is_sample = edit.value.get("is_sample", edits.may_be_sample(edit.value["ids"]))
+    kept = set() if is_sample else edits.channels_with_others(tx, whole, edit.value["ids"])
+    ids = [id_ for id_, name in channels.items() if name in kept or name not in whole]
+    return [
+        *({"operation": "delete", "channel": name, "query": {"soft": False}} for name in whole if name not in kept),
+        *({"operation": "delete", "query": {"soft": False, "id": id_}} for id_ in ids),
+    ]

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from registry.domain import CLAIMED, Actor, Message
-from registry.ingest.intake import FORGOTTEN, admit_messages, note_if_forgotten
+from registry.ingest.intake import CONTINUED, FORGOTTEN, admit_messages, note_if_forgotten
 from registry.ingest.merge_channels import merge_channels
 from registry.ingest.same_conversation import Verdict
 from registry.ingest.save import Saved, save_messages
@@ -50,10 +50,12 @@ def ingest_from_tool(
     metadata: Mapping[str, Any],
     received_at: datetime,
     of_other_person: bool = False,
+    is_exchanged: bool = False,
 ) -> tuple[str, Saved]:
     """Store the new messages of a conversation sent under `name`; return its channel's name and the outcome.
 
     `of_other_person`: not a chat of this machine's person, even if it has the same messages because it continues one.
+    `is_exchanged`: from another registry, which may have written in a channel that was forgotten here.
     """
     settled = references.find_settled_channel(tx, name)
     project = settled.project_path if settled else None
@@ -65,7 +67,9 @@ def ingest_from_tool(
         session_id = about.get("session_id")
         named = session_id if isinstance(session_id, str) else None
         if note_if_forgotten(tx, admitted, channel=name, session_id=named):
-            return name, Saved.refused(FORGOTTEN)
+            if not is_exchanged:
+                return name, Saved.refused(FORGOTTEN)
+            about = {**about, CONTINUED: True}
     call = _Call(admitted, source, about, received_at)
     if settled is not None:
         return settled.name, _save(tx, settled, call)

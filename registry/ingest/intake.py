@@ -231,6 +231,8 @@ def _is_possible(moment: datetime, received_at: datetime) -> bool:
 
 
 FORGOTTEN = "it was forgotten"
+CONTINUED = "continued_elsewhere"
+"""Key in the `meta` of a channel that was forgotten, and has messages again that another machine wrote meanwhile."""
 
 
 def note_if_forgotten(

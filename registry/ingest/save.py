@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, insert, select, text
 
 from registry.domain import Actor, Message, Role, new_id, now, preview_of, storable
 from registry.ingest.dedup import Recognition, RowMatches, recognise_stored
+from registry.ingest.intake import CONTINUED
 from registry.ingest.own_calls import QUESTION, is_recall, replace_own_call
 from registry.ingest.stored_messages import MAX_LOOKUP, Sent, client_id
 from registry.storage.conversations.channels import INFERRED, ChannelRow, describe_channel, recount_channel
@@ -18,6 +19,7 @@ from registry.storage.database import ReadTransaction, WriteTransaction, update_
 from registry.storage.exchange.counterparts import grown_to
 from registry.storage.exchange.edits import record_grown_messages, record_superseded
 from registry.storage.index.message_index import UNINDEXED, index_of, message_entry, searched_tokens
+from registry.storage.safety.forgetting import forget_known_words
 from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, conversation
 from registry.text.analysis.analyzer import ANALYZER_VERSION
@@ -79,6 +81,8 @@ def save_messages(
         if into.message_count and min(row["timestamp"] for row in rows) < into.created_at:
             recount_channel(tx, into.number)  # the first question may be another one
     _update_changed(tx, sent, recognised.matches)
+    if rows and {**into.meta, **metadata}.get(CONTINUED):
+        forget_known_words(tx, into, [row["number"] for row in rows])
     new = iter(rows)
     stored = [(row.id, row.turn) if row else itemgetter("id", "turn")(next(new)) for row in recognised.matches]
     recalls = {turn for one, (_, turn) in zip(sent, stored, strict=True) if is_recall(one.message)}

@@ -194,25 +194,33 @@ def forget_there_again(tx: WriteTransaction, url: str, ids: Collection[str]) -> 
 
 
 def _add_forgotten(tx: WriteTransaction, messages: Sequence[Any], tokens: Sequence[str], *, is_channel: bool) -> None:
-    step = max(1, -(-len(messages) // MAX_IDS)) if is_channel else 1
     aliased = is_one_of(message_alias.c.number, [one.number for one in messages])
     others = list(tx.execute(select(message_alias.c.id).where(aliased)).scalars())
-    chosen = messages[::step]
-    for at in range(0, len(chosen), MAX_IDS):
-        batch = chosen[at : at + MAX_IDS]
-        numbers = [row.number for row in batch]
+    size = max(1, len(messages)) if is_channel else MAX_IDS
+    for at in range(0, len(messages), size):
+        batch = messages[at : at + size]
         noted = select(remote_message.c.url, remote_message.c.id).where(
-            remote_message.c.number.in_(numbers), remote_message.c.id.is_not(None)
+            is_one_of(remote_message.c.number, [row.number for row in batch]), remote_message.c.id.is_not(None)
         )
         there: dict[str, list[str]] = {}
-        for url, id_ in tx.execute(noted):
+        for url, id_ in tx.execute(noted.order_by(remote_message.c.number)):
             there.setdefault(url, []).append(id_)
-        ids = [row.id for row in batch] + ([] if at else others)
-        value = {"is_channel": is_channel, "ids": ids, "there": there}
+        ids = _sample([row.id for row in batch]) + ([] if at else others)
+        value = {"is_channel": is_channel, "ids": ids, "there": {url: _sample(some) for url, some in there.items()}}
         values = {"field": FORGOTTEN, "value": value, "done_at": now()}
         number = tx.execute(insert(edit).values(**values).returning(edit.c.number)).scalar_one()
         if tokens:
             tx.execute(insert(edit_token), [{"number": number, "token": name} for name in tokens])
+
+
+def _sample(ids: Sequence[str]) -> list[str]:
+    """Return evenly spaced ids; of more than MAX_IDS at least half of that."""
+    return list(ids[:: max(1, -(-len(ids) // MAX_IDS))])
+
+
+def may_be_sample(ids: Sequence[str]) -> bool:
+    """Return True if these may be only some of a forgotten channel's ids."""
+    return len(ids) > MAX_IDS // 2
 
 
 def move_edits(tx: WriteTransaction, merged: int, into: int) -> Mapping[str, int]:
@@ -380,3 +388,9 @@ def channels_of_messages(tx: ReadTransaction, ids: Collection[str]) -> dict[str,
     """Return the channel names of messages that are here and not forgotten, by their ids."""
     here = is_one_of(conversation.c.id, ids), conversation.c.forgotten.is_(False)
     return dict(tx.execute(select(conversation.c.id, conversation.c.channel).where(*here)).all())
+
+
+def channels_with_others(tx: ReadTransaction, names: Collection[str], ids: Collection[str]) -> set[str]:
+    """Return those of the channels that have messages besides these."""
+    others = conversation.c.channel.in_(names), conversation.c.id.not_in(ids), conversation.c.forgotten.is_(False)
+    return set(tx.execute(select(conversation.c.channel).where(*others).distinct()).scalars())

@@ -14,7 +14,7 @@ from registry.storage.conversations.messages import MessageRow
 from registry.storage.database import ReadTransaction, WriteTransaction, acquire_lock, upsert
 from registry.storage.exchange.change_feed import SELECT_SIZES, read_batch
 from registry.storage.exchange.counterparts import client_id_of, digest_without_marks, masked_messages
-from registry.storage.exchange.edits import GROWN, MAX_IDS, SUPERSEDED, is_edit_to_send
+from registry.storage.exchange.edits import GROWN, SUPERSEDED, is_edit_to_send
 from registry.storage.safety.masking import key_of
 from registry.storage.safety.visibility import ask_all
 from registry.storage.tables import channel, conversation, edit, remote, remote_edit, remote_message
@@ -163,20 +163,6 @@ def id_of_changed_message(tx: ReadTransaction, url: str, there: str, digest: str
     query = select(conversation.c.id).join(remote_message, remote_message.c.number == conversation.c.number)
     is_it = remote_message.c.url == url, remote_message.c.id == there
     return tx.execute(query.where(*is_it, conversation.c.digest != bytes.fromhex(digest))).scalar()
-
-
-def has_messages_of_others(tx: ReadTransaction, url: str, ids: Sequence[str]) -> bool:
-    """Return True if the channel of these messages (ids there) also has messages of another channel there.
-
-    Two people's chats of one name are merged here if one was received before the other was sent.
-    """
-    if len(ids) > MAX_IDS // 2:  # a longer channel is sent with a sample of its ids
-        return False
-    noted = select(conversation.c.channel_number).join(remote_message, remote_message.c.number == conversation.c.number)
-    noted = noted.where(remote_message.c.url == url)
-    of_these = noted.where(remote_message.c.id.in_(ids))
-    others = noted.where(remote_message.c.id.not_in(ids), conversation.c.channel_number.in_(of_these))
-    return tx.execute(others.limit(1)).first() is not None
 
 
 def note_here(tx: WriteTransaction, url: str, into: ChannelRow | None, messages: Mapping[str, Message]) -> list[str]:

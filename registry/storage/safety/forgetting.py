@@ -37,6 +37,7 @@ from registry.storage.safety.forgotten_digests import (
     WORDS,
     channel_digests_to_check,
     channel_digests_to_note,
+    digests_to_check,
     digests_to_note,
     keyed_digest,
 )
@@ -250,6 +251,24 @@ def find_forgotten(tx: ReadTransaction, digests: Sequence[bytes]) -> dict[bytes,
     """Return those of the digests that were forgotten, with their kind and receipt."""
     query = select(forgotten.c.digest, forgotten.c.what, forgotten.c.receipt).where(forgotten.c.digest.in_(digests))
     return {bytes(digest): (what, receipt) for digest, what, receipt in tx.execute(query)}
+
+
+def forget_known_words(tx: WriteTransaction, into: ChannelRow, numbers: Collection[int]) -> None:
+    """Forget those of a channel's messages whose words were forgotten, here and where they came from."""
+    lock_edits(tx)
+    rows = tx.execute(select(conversation).where(is_one_of(conversation.c.number, numbers))).all()
+    key = key_of(tx)
+    marked = [
+        (digest, row) for row in rows for digest, _ in digests_to_check(key, WORDS, bytes(row.digest), into.owner)
+    ]
+    noted = find_forgotten(tx, [digest for digest, _ in marked])
+    known = [row for digest, row in marked if digest in noted]
+    note_forgetting(tx, into, [row for digest, row in marked if _is_by_request(noted.get(digest))], is_channel=False)
+    forget_messages(tx, known)
+
+
+def _is_by_request(noted: tuple[str, str] | None) -> bool:
+    return noted is not None and not noted[1].startswith(BY_POLICY)
 
 
 def _vectors(tx: ReadTransaction, found: Affected) -> int:

@@ -327,6 +327,24 @@ async def test_a_conversation_forgotten_here_is_forgotten_everywhere_without_sen
         assert await texts_by_channel(orchestrator) == {"lamp": ["Which lamp for the cellar?"]}
 
 
+@pytest.mark.both_databases
+@pytest.mark.parametrize("is_sent", [True, False])
+async def test_words_that_another_machine_wrote_in_a_channel_while_it_was_forgotten_stay_and_only_they(
+    both: Laptops, elsewhere: Orchestrator, is_sent: bool
+) -> None:
+    one, two = both
+    await two.log("basket", "And on the phone?", start=5)
+    if is_sent:
+        await two.push()
+    await one.ask("delete", "basket", soft=False)
+    for _ in range(2):
+        await exchange(one, two)
+    await one.log("basket", QUESTION, ANSWER)  # its client sends the conversation again
+    await exchange(one, two)
+    for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
+        assert await texts_by_channel(orchestrator) == {"basket": ["And on the phone?"]}
+
+
 SAID = (
     *("continue", "Where were we?"),
     *("Why does the basket lose its items after login?", "The session id changes, and the basket hangs on it."),
