@@ -200,15 +200,23 @@ def _ingest_pulled(tx: WriteTransaction, run: Run, request: PulledRequest) -> di
     sent = [restore_original_time(_to_message(message), now()) for message in request.messages]
     messages = dict(zip(request.ids, sent, strict=True))
     new = note_here(tx, request.url, next(iter(matching_channels(tx, edit)), None), messages)
+    result = _save_pulled(tx, run, request, name, {there: messages[there] for there in new})
     if not request.of_other_person:
-        forget_there_again(tx, request.url, messages.keys() - new)
+        forget_there_again(tx, request.url, messages)
+    return result
+
+
+def _save_pulled(
+    tx: WriteTransaction, run: Run, request: PulledRequest, name: str, new: dict[str, Message]
+) -> dict[str, Any]:
+    """Store the messages that are not here, by their ids there."""
     if not new:
         return _log_result(run, name, Saved([], 0, now(), 0), 0)
     found = find_channel(tx, name)
     context_rows = last_messages(tx, found.number) if found else []
     context = [Message(Role(row.role), row.text, row.timestamp, more={STORED_ID: row.id}) for row in context_rows]
     last = last_number(tx, conversation)
-    channel, saved = _save_exchanged(tx, name, request, [*context, *(messages[there] for there in new)])
+    channel, saved = _save_exchanged(tx, name, request, [*context, *new.values()])
     ids = saved.ids[len(context_rows) :]
     numbers = numbers_of_ids(tx, ids)
     note_messages(tx, request.url, {numbers[here]: there for here, there in zip(ids, new, strict=False)})

@@ -28,6 +28,7 @@ from registry.storage.conversations import references
 from registry.storage.conversations.channels import ChannelRow, find_channel, lock_channel, open_channel
 from registry.storage.conversations.messages import current_ids
 from registry.storage.database import WriteTransaction
+from registry.storage.safety.forgetting import BY_POLICY
 
 _SESSION_METADATA = ("session_id", "title", "project", "summary", "parent", "relation")
 """Metadata from the client's own session, which a tool does not change."""
@@ -66,8 +67,8 @@ def ingest_from_tool(
     if settled is None and find_channel(tx, name) is None:
         session_id = about.get("session_id")
         named = session_id if isinstance(session_id, str) else None
-        if note_if_forgotten(tx, admitted, channel=name, session_id=named):
-            if not is_exchanged:
+        if receipt := note_if_forgotten(tx, admitted, channel=name, session_id=named):
+            if not is_exchanged or receipt.startswith(BY_POLICY):
                 return name, Saved.refused(FORGOTTEN)
             about = {**about, CONTINUED: True}
     call = _Call(admitted, source, about, received_at)

@@ -237,13 +237,13 @@ CONTINUED = "continued_elsewhere"
 
 def note_if_forgotten(
     tx: WriteTransaction, messages: Sequence[Message], *, channel: str | None = None, session_id: str | None = None
-) -> bool:
-    """Return True if a new conversation was forgotten, by its name, its session id, or its messages.
+) -> str | None:
+    """Return the receipt if a new conversation was forgotten, by its name, its session id, or its messages.
 
     If only its messages match, its name and session id are recorded as forgotten, too.
     """
     if not is_anything_forgotten(tx):
-        return False
+        return None
     key, owner = key_of(tx), owner_of(tx)
     names = [channel] if channel else []
     name_marks = channel_digests_to_check(key, names, session_id, owner)
@@ -251,8 +251,8 @@ def note_if_forgotten(
     compared = {each.digest: each for each in messages[-500:]}.values()  # only the last messages
     by_digest = {digest: each for each in compared for digest, _ in digests_to_check(key, WORDS, each.digest, owner)}
     noted = find_forgotten(tx, [*name_digests, *by_digest])
-    if not noted.keys().isdisjoint(name_digests):
-        return True
+    if named := [noted[digest][1] for digest in name_digests if digest in noted]:
+        return named[0]
     by_receipt: dict[str, list[Message]] = defaultdict(list)
     for digest, (_, receipt) in noted.items():
         by_receipt[receipt].append(by_digest[digest])
@@ -263,7 +263,7 @@ def note_if_forgotten(
         if (OWNED, receipts[0]) in noted.values():  # forgotten for one person: other people may use the name
             marks = [mark for mark in name_marks if mark[1] == OWNED]
         note_forgotten(tx, marks, receipts[0], now())
-    return bool(receipts)
+    return receipts[0] if receipts else None
 
 
 def _is_same_conversation(known: Sequence[Message], question_count: int) -> bool:

@@ -301,17 +301,20 @@ def _is_unsent_edit(url: str) -> ColumnElement[bool]:
 
 
 def is_edit_to_send(url: str) -> ColumnElement[bool]:
-    """Return a condition: the edit is unsent, and messages of its channel were exchanged with that registry.
+    """Return a condition: the edit is unsent, and its message, or one of its channel, is known to be there.
 
-    A registry drops an edit of a channel that it does not have.
+    A registry drops an edit of a channel that it does not have. A message may be there without a note of it: the
+    connection broke before the answer, or another machine has sent it.
     """
     exchanged = select(conversation.c.number).join(remote_message, remote_message.c.number == conversation.c.number)
-    of_channel = remote_message.c.url == url, conversation.c.channel_number == edit.c.channel_number
-    return and_(_is_unsent_edit(url), or_(edit.c.channel_number.is_(None), exchanged.where(*of_channel).exists()))
+    of_channel = conversation.c.channel_number == edit.c.channel_number, remote_message.c.url == url
+    is_it = or_(edit.c.message_number.is_(None), conversation.c.number == edit.c.message_number)
+    is_there = exchanged.where(*of_channel, is_it, remote_message.c.id.is_not(None)).exists()
+    return and_(_is_unsent_edit(url), or_(edit.c.channel_number.is_(None), is_there))
 
 
 def unsent_edits(tx: ReadTransaction, url: str) -> dict[int, Edit | None]:
-    """Return the next edits to send by number; None for an edit of messages that the registry does not have."""
+    """Return the next edits to send by number; None if the registry has none of the forgotten messages."""
     rows = tx.execute(select(edit).where(is_edit_to_send(url)).order_by(edit.c.number).limit(MAX_EDITS)).all()
     numbers = [row.message_number for row in rows if row.message_number is not None]
     query = select(remote_message.c.number, remote_message.c.id).where(
@@ -323,9 +326,7 @@ def unsent_edits(tx: ReadTransaction, url: str) -> dict[int, Edit | None]:
     found: dict[int, Edit | None] = {}
     for row in rows:
         as_sent = _as_sent(row, named, others, (there.get(row.message_number), ""), "there", url)
-        has_message_there = row.message_number is None or there.get(row.message_number)
-        is_there = as_sent.value["ids"] if row.field == FORGOTTEN else has_message_there
-        found[row.number] = as_sent if is_there else None
+        found[row.number] = None if row.field == FORGOTTEN and not as_sent.value["ids"] else as_sent
     return found
 
 

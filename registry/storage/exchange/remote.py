@@ -299,11 +299,7 @@ def exchange_counts(tx: ReadTransaction, url: str) -> dict[str, Any]:
     sent = tx.execute(noted.where(remote_message.c.id.is_not(None))).scalar_one()
     refused = tx.execute(noted.where(remote_message.c.id.is_(None))).scalar_one()
     waiting = tx.execute(select(func.count()).select_from(conversation).where(_is_unsent(url))).scalar_one()
-    # an unsent message is sent with its latest text and state
-    is_separate = or_(
-        edit.c.field.not_in(_OF_MESSAGES), _is_noted(url, edit.c.message_number, remote_message.c.id.is_not(None))
-    )
-    edits = tx.execute(select(func.count()).select_from(edit).where(is_edit_to_send(url), is_separate)).scalar_one()
+    edits = tx.execute(select(func.count()).select_from(edit).where(is_edit_to_send(url))).scalar_one()
     whys = select(remote_edit.c.why).where(remote_edit.c.url == url, remote_edit.c.why.is_not(None))
     answered_at = sync_progress(tx, url).answered_at
     return {

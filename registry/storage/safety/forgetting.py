@@ -254,21 +254,18 @@ def find_forgotten(tx: ReadTransaction, digests: Sequence[bytes]) -> dict[bytes,
 
 
 def forget_known_words(tx: WriteTransaction, into: ChannelRow, numbers: Collection[int]) -> None:
-    """Forget those of a channel's messages whose words were forgotten, here and where they came from."""
+    """Forget those of a channel's messages whose words were forgotten on request, here and where they came from."""
     lock_edits(tx)
     rows = tx.execute(select(conversation).where(is_one_of(conversation.c.number, numbers))).all()
     key = key_of(tx)
     marked = [
-        (digest, row) for row in rows for digest, _ in digests_to_check(key, WORDS, bytes(row.digest), into.owner)
+        (row, digest) for row in rows for digest, _ in digests_to_check(key, WORDS, bytes(row.digest), into.owner)
     ]
-    noted = find_forgotten(tx, [digest for digest, _ in marked])
-    known = [row for digest, row in marked if digest in noted]
-    note_forgetting(tx, into, [row for digest, row in marked if _is_by_request(noted.get(digest))], is_channel=False)
+    noted = find_forgotten(tx, [digest for _, digest in marked])
+    by_request = {digest for digest, (_, receipt) in noted.items() if not receipt.startswith(BY_POLICY)}
+    known = [row for row, digest in marked if digest in by_request]
+    note_forgetting(tx, into, known, is_channel=False)
     forget_messages(tx, known)
-
-
-def _is_by_request(noted: tuple[str, str] | None) -> bool:
-    return noted is not None and not noted[1].startswith(BY_POLICY)
 
 
 def _vectors(tx: ReadTransaction, found: Affected) -> int:

@@ -345,6 +345,27 @@ async def test_words_that_another_machine_wrote_in_a_channel_while_it_was_forgot
         assert await texts_by_channel(orchestrator) == {"basket": ["And on the phone?"]}
 
 
+@pytest.mark.parametrize("meant", ["message", "channel"])
+@pytest.mark.parametrize("soft", [True, False])
+async def test_what_is_deleted_or_forgotten_after_the_answer_to_its_push_was_lost_goes_elsewhere_too(
+    both: Laptops, elsewhere: Orchestrator, meant: str, soft: bool
+) -> None:
+    one, two = both
+    await one.log("basket", "And on the phone?", start=5)
+    one.line.cuts = lambda: "after"
+    with suppress(Unreachable):
+        await one.push()
+    one.line.cuts = lambda: ""
+    await two.pull()
+    [*_, message] = await one.orchestrator.registry.get_conversations("basket")
+    await one.ask("delete", **({"id": message["id"]} if meant == "message" else {"channel": "basket"}), soft=soft)
+    await one.push()
+    for _ in range(2):
+        await exchange(one, two)
+    for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
+        assert await texts_by_channel(orchestrator) == ({"basket": [QUESTION, ANSWER]} if meant == "message" else {})
+
+
 SAID = (
     *("continue", "Where were we?"),
     *("Why does the basket lose its items after login?", "The session id changes, and the basket hangs on it."),
