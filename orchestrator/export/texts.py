@@ -238,7 +238,10 @@ def is_document(given: Any) -> bool:
 
 
 def requests_of(document: Document) -> Iterator[dict[str, Any]]:
-    """Yield the request that stores the session, and the one that names and tags it."""
+    """Yield the request that stores the session, and those that set its names and tags.
+
+    A title given by the user keeps its time, so that it replaces the client's, but none that was given later.
+    """
     session = document["session"]
     messages = [
         {name: value for name, value in message.items() if name not in _REGISTRY_FIELDS}
@@ -257,3 +260,5 @@ def requests_of(document: Document) -> Iterator[dict[str, Any]]:
     names = {"nickname": session.get("nickname"), "add_tags": session.get("tags") or []}
     if any(names.values()):
         yield {"operation": "tag", **to, "query": {name: value for name, value in names.items() if value}}
+    if session.get("titled_at"):
+        yield {"operation": "tag", **to, "query": {"title": session.get("title")}, "timestamp": session["titled_at"]}

@@ -16,10 +16,10 @@ from orchestrator.requests.shapes import QueryShape, Request
 from orchestrator.state import Operation, Run, Steps
 from orchestrator.tool import Alias, Caller, Effect, Outcome, SessionId, Tool, ToolArguments
 from registry.access import Level
-from registry.domain import parse_time, preview_of
+from registry.domain import format_time, parse_time, preview_of
 from registry.errors import InvalidRequest, NotFound
 from registry.monitor.token_usage import usage_of_channel
-from registry.storage.conversations.channels import ChannelRow, item_of, model_facts
+from registry.storage.conversations.channels import ChannelRow, item_of, model_facts, title_edited_at
 from registry.storage.conversations.message_windows import Window, read_window
 from registry.storage.conversations.messages import MessageRow, get_message, message_position, messages_of
 from registry.storage.conversations.references import aliases_of, links_of, resolve_session
@@ -61,7 +61,7 @@ def fetch_session(tx: ReadTransaction, run: Run, request: FetchRequest) -> Fetch
     run.recorder.channel = row.name
     wanted, how = _read_rows(tx, row, query)
     run.recorder.explain(channel=row.name, by=how, candidates=len(wanted.rows))
-    session = _describe_session(tx, row)
+    session = _describe_whole(tx, row) if query.is_complete else _describe_session(tx, row)
     add_summaries(tx, run, [session])
     if query.max_tokens is None and not query.is_complete:
         session["usage"] = usage_of_channel(tx, row.number)
@@ -97,10 +97,16 @@ def _describe_session(tx: ReadTransaction, row: ChannelRow) -> dict[str, Any]:
     return {**item_of(tx, row), **other_names(tx, row), **model_facts(row)}
 
 
+def _describe_whole(tx: ReadTransaction, row: ChannelRow) -> dict[str, Any]:
+    """Return a session with all fields of a document; `titled_at` is when the user gave it its title."""
+    titled_at = title_edited_at(tx, row) if row.title else None
+    return _describe_session(tx, row) | ({"titled_at": format_time(titled_at)} if titled_at else {})
+
+
 def document_of(tx: ReadTransaction, row: ChannelRow) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return a session and its messages with all stored fields."""
     messages = map(delivery.message_dict, messages_of(tx, row.number))
-    return _describe_session(tx, row), [{**delivery.full_message(one), "sequence": one["seq"] + 1} for one in messages]
+    return _describe_whole(tx, row), [{**delivery.full_message(one), "sequence": one["seq"] + 1} for one in messages]
 
 
 def other_names(tx: ReadTransaction, row: ChannelRow) -> dict[str, list[str]]:

@@ -127,16 +127,16 @@ def make_channels(
 
 def describe_channel(tx: WriteTransaction, row: ChannelRow, meta: Mapping[str, Any]) -> None:
     changes = _changes_from_meta(meta, row.meta, row.project_path)
-    if "title" in changes and _has_edited_title(tx, row):
+    if "title" in changes and title_edited_at(tx, row):
         del changes["title"]
     if changes:
         change_channel(tx, row, masked(tx, storable(changes)))
 
 
-def _has_edited_title(tx: WriteTransaction, row: ChannelRow) -> bool:
-    """Return True if the user has set the title, which a machine that does not know it yet must not overwrite."""
+def title_edited_at(tx: ReadTransaction, row: ChannelRow) -> datetime | None:
+    """Return when the user set the title, which a machine that does not know it yet must not overwrite."""
     is_edited = edit.c.channel_number == row.number, edit.c.message_number.is_(None), edit.c.field == "title"
-    return tx.execute(select(edit.c.number).where(*is_edited)).first() is not None
+    return tx.execute(select(edit.c.done_at).where(*is_edited)).scalar()
 
 
 def _new_values(tx: WriteTransaction, name: str, source: str, at: datetime) -> dict[str, Any]:

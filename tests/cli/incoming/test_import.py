@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from cli.operations import run_operation
 from tests.cli.conftest import Ctxr
 from tests.sources.claude_code.claude_code_files import working_session, write
 from tests.sources.exports.export_files import (
@@ -145,3 +146,26 @@ def test_syncing_a_session_that_was_imported_as_a_document_adds_nothing(
     ctxr("sync")
     told = json.loads(exported_session.read_bytes())["messages"]
     assert [message["text"] for message in all_messages(ctxr)] == [message["text"] for message in told]
+
+
+def title_of(ctxr: Ctxr) -> str | None:
+    title: str | None = json.loads(ctxr("list", "--json").output)["sessions"][0]["title"]
+    return title
+
+
+def test_a_title_that_the_user_gave_is_kept_in_an_import_unless_a_later_one_was_given(
+    ctxr: Ctxr, exported_session: Path, empty_home: Path
+) -> None:
+    exported_session.unlink()
+    run_operation("tag", {"title": "Basket"}, json.loads(ctxr("list", "--json").output)["sessions"][0]["channel"])
+    ctxr("export", "1", "--format", "json", "--output", str(exported_session))
+    shutil.rmtree(empty_home / "ctxr")
+    assert ctxr("import", str(exported_session)).exit_code == 0
+    [file] = (empty_home / ".claude").rglob("*.jsonl")
+    renamed = {"type": "custom-title", "customTitle": "The client's", "sessionId": file.stem}
+    file.write_text(f"{file.read_text(encoding='utf-8')}{json.dumps(renamed)}\n", encoding="utf-8")
+    ctxr("sync")
+    assert title_of(ctxr) == "Basket"
+    run_operation("tag", {"title": "Later"}, json.loads(ctxr("list", "--json").output)["sessions"][0]["channel"])
+    ctxr("import", str(exported_session))
+    assert title_of(ctxr) == "Later"
