@@ -207,10 +207,37 @@ def _add_forgotten(tx: WriteTransaction, messages: Sequence[Any], tokens: Sequen
             there.setdefault(url, []).append(id_)
         ids = _sample([row.id for row in batch]) + ([] if at else others)
         value = {"is_channel": is_channel, "ids": ids, "there": {url: _sample(some) for url, some in there.items()}}
-        values = {"field": FORGOTTEN, "value": value, "done_at": now()}
-        number = tx.execute(insert(edit).values(**values).returning(edit.c.number)).scalar_one()
-        if tokens:
-            tx.execute(insert(edit_token), [{"number": number, "token": name} for name in tokens])
+        _insert_forgotten(tx, value, now(), tokens)
+
+
+ForgottenEdit = tuple[Mapping[str, Any], datetime, Sequence[str]]  # the value, the time, and the tokens that get it
+
+
+def forgotten_edits(tx: ReadTransaction) -> list[ForgottenEdit]:
+    """Return what other registries were told to forget."""
+    tokens: dict[int, list[str]] = {}
+    for number, name in tx.execute(select(edit_token.c.number, edit_token.c.token)):
+        tokens.setdefault(number, []).append(name)
+    rows = tx.execute(select(edit).where(edit.c.field == FORGOTTEN).order_by(edit.c.number))
+    return [(row.value, row.done_at, tokens.get(row.number, [])) for row in rows]
+
+
+def tell_again(tx: WriteTransaction, told: Sequence[ForgottenEdit]) -> None:
+    """Record again what other registries were told to forget, unless a restored backup has it.
+
+    A machine that was away would send the words to the restored registry, which may never have had them.
+    """
+    known = [(value, done_at) for value, done_at, _ in forgotten_edits(tx)]
+    for value, done_at, tokens in told:
+        if (value, done_at) not in known:
+            _insert_forgotten(tx, value, done_at, tokens)
+
+
+def _insert_forgotten(tx: WriteTransaction, value: Mapping[str, Any], done_at: datetime, tokens: Sequence[str]) -> None:
+    values = {"field": FORGOTTEN, "value": value, "done_at": done_at}
+    number = tx.execute(insert(edit).values(**values).returning(edit.c.number)).scalar_one()
+    if tokens:
+        tx.execute(insert(edit_token), [{"number": number, "token": name} for name in tokens])
 
 
 def _sample(ids: Sequence[str]) -> list[str]:

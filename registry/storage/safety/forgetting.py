@@ -28,7 +28,7 @@ from registry.storage.conversations.channels import (
 from registry.storage.conversations.messages import MessageRow, delete_channel, get_message, unindex
 from registry.storage.conversations.references import aliases_of, resolve_session
 from registry.storage.database import Database, ReadTransaction, WriteTransaction, insert_new
-from registry.storage.exchange.edits import lock_edits, note_forgetting
+from registry.storage.exchange.edits import ForgottenEdit, forgotten_edits, lock_edits, note_forgetting, tell_again
 from registry.storage.records.executions import shorten_newest
 from registry.storage.safety.derived import ForgottenMessages, all_derived, find_derived, forget_derived, spellings
 from registry.storage.safety.forgotten_digests import (
@@ -316,11 +316,12 @@ _VACUUM = tuple(f"VACUUM {name}" for name in (*metadata.tables, "message_index")
 
 @dataclass(frozen=True, slots=True)
 class Tombstones:
-    """The records of everything forgotten in a registry: digests with their key, and message ids."""
+    """The records of everything forgotten in a registry: digests with their key, message ids, and edits for others."""
 
     key: bytes
     digests: Sequence[tuple[bytes, str, str, datetime]]
     messages: Sequence[str]
+    told: Sequence[ForgottenEdit]
 
 
 def tombstones_of(tx: WriteTransaction) -> Tombstones:
@@ -328,12 +329,13 @@ def tombstones_of(tx: WriteTransaction) -> Tombstones:
     columns = forgotten.c.digest, forgotten.c.what, forgotten.c.receipt, forgotten.c.forgotten_at
     digests = [(bytes(digest), what, receipt, at) for digest, what, receipt, at in tx.execute(select(*columns))]
     ids = tx.execute(select(conversation.c.id).where(conversation.c.forgotten)).scalars().all()
-    return Tombstones(key_of(tx), digests, ids)
+    return Tombstones(key_of(tx), digests, ids, forgotten_edits(tx))
 
 
 def forget_again(tx: WriteTransaction, tombstones: Tombstones) -> int:
     """Forget what a backup restored; return the number of messages. Digests with another registry's key are dropped."""
     forget_key(tx)  # the restored registry has its own
+    tell_again(tx, tombstones.told)
     existing = set(tx.execute(select(conversation.c.id)).scalars()) if tombstones.messages else set()
     absent = [id_ for id_ in tombstones.messages if id_ not in existing]
     ids = [*existing.intersection(tombstones.messages), *_noted_messages(tx, tombstones)]

@@ -93,6 +93,23 @@ async def test_what_another_machine_sends_again_after_the_restore_stays_forgotte
         assert await texts_by_channel(machine) == {"basket": TEXTS[1:4]}
 
 
+@pytest.mark.both_databases
+async def test_what_was_said_and_forgotten_after_the_backup_is_forgotten_on_machines_that_were_away(
+    laptops: Laptops, elsewhere: Orchestrator, keeper: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_feed, "GAP_TIMEOUT_S", 0.0)
+    one, _ = laptops
+    backup = await ask(keeper, "create_backup")
+    await one.log("basket", *TEXTS[:2])
+    await one.exchange()
+    await ask(elsewhere, "delete", matching="item 0", soft=False)
+    for _ in range(2):
+        await ask(keeper, "restore_backup", path=backup["path"])
+    await exchange_twice(*laptops)
+    for machine in (elsewhere, *(laptop.orchestrator for laptop in laptops)):
+        assert await texts_by_channel(machine) == {"basket": TEXTS[1:2]}
+
+
 async def test_a_new_registry_at_the_same_address_gets_everything(
     laptops: Laptops, tmp_path: Path, sqlite_template: Path
 ) -> None:
