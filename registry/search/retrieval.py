@@ -158,16 +158,17 @@ class SearchResult:
     def is_supported(self, channel_number: int, *, is_narrowed: bool = False) -> bool:
         """Return True if there is enough evidence that a channel is about the request.
 
-        A message must be clearly more similar than by chance, or the channel's score above the floor: any channel gets
-        a score from the model, and from one of several wordings, unless the request names its time or place
-        (`is_narrowed`).
+        A message must be clearly more similar than by chance, or the channel's score and rare words reach the floor:
+        any channel gets a score from the model, and from one of several wordings, unless the request names its time or
+        place (`is_narrowed`).
         """
         uses_model = bool(self.similar and self.similar.vectors)
-        if self.similar and uses_model and self.similar.excess_deviations(channel_number) >= 1.5:
+        if self.similar and uses_model and self.similar.excess_deviations(channel_number) >= 2.0:
             return True
         has_wordings = len(self.wordings) > 1 and not is_narrowed
-        floor = weights.FLOORS[uses_model + has_wordings]
-        return any(one.score >= floor for one in self.channels if one.number == channel_number)
+        floor = weights.MODEL_FLOOR * uses_model + weights.WORDINGS_FLOOR * has_wordings
+        of_words = weights.RARE_WORD * self.rare_word_count(channel_number)
+        return any(one.score + of_words >= floor for one in self.channels if one.number == channel_number)
 
     def has_matching_title(self, channel_number: int) -> bool:
         """Return True if a channel's title or nickname contains every word of the question."""

@@ -14,6 +14,7 @@ HIGH, HIGH_LEAD = 0.8, 0.2
 MEDIUM, MEDIUM_LEAD = 0.65, 0.15
 # With three or more wordings: matched weight, in words of maximal rarity. Below, only the subject is the same.
 SURE_WORDS = 5.0
-# Nothing is answered below this score of a conversation: by one wording and words only; if the model is used, or there
-# are several wordings; if both
-FLOORS = (0.0, 0.4, 0.72)
+# Nothing is answered if a conversation's score, plus RARE_WORD for each word of maximal rarity, is below the sum of
+MODEL_FLOOR = 0.4  # if the model is used: it gives any conversation a score
+WORDINGS_FLOOR = 0.7  # if there are several wordings: one of them shares words with any conversation
+RARE_WORD = 0.2
