@@ -8,7 +8,6 @@ import json
 import os
 import re
 import signal
-import sqlite3
 import subprocess
 import sys
 import termios
@@ -16,6 +15,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from socket import SHUT_WR
 from typing import Any
 
 import anyio
@@ -296,12 +296,14 @@ def test_a_hint_that_its_hook_did_not_wait_for_is_given_at_the_next_prompt(home:
     ]
     home.run("list")
     told = {"want": "command", "words": words, "folder": "", "columns": 80, "is_utf8": True}
-    connection = home.handle.reach({**told, "are_terminals": [False, False]})
+    connection = home.handle.connect()
     assert connection
+    connection.settimeout(PATIENT)
+    connection.sendall(json.dumps({**told, "are_terminals": [False, False]}).encode())
+    connection.shutdown(SHUT_WR)  # also ends the line, so the command begins when its caller has left
+    while connection.recv(100):
+        pass  # until the process has given up the hint
     connection.close()
-    with sqlite3.connect(home.folder / "ctxr" / "registry.db") as registry:
-        while not registry.execute("SELECT 1 FROM execution WHERE operation = 'hint'").fetchone():
-            time.sleep(0.01)
     assert "to 900" in home.run(*words)[1]
 
 
