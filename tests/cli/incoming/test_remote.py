@@ -53,7 +53,7 @@ class _NoEntry(BaseHTTPRequestHandler):
 def closed() -> Iterator[str]:
     """Return the address of a registry that refuses every request."""
     with HTTPServer(("127.0.0.1", 0), _NoEntry) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
 

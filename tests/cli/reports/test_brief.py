@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
+from orchestrator.operations import daily_briefing
 from tests.cli.conftest import FIBONACCI, Ctxr
 
 
@@ -24,7 +27,10 @@ def test_a_day_without_conversations_and_an_invalid_day(ctxr: Ctxr) -> None:
     assert (refused.exit_code, 'given "someday"; allowed: a day such as' in refused.stderr) == (2, True), refused.stderr
 
 
-def test_a_briefing_that_could_not_be_delivered_is_printed_and_exits_with_1(ctxr: Ctxr, empty_home: Path) -> None:
+def test_a_briefing_that_could_not_be_delivered_is_printed_and_exits_with_1(
+    ctxr: Ctxr, empty_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(daily_briefing, "OUTSIDE_ATTEMPTS", 1)
     ctxr("log", "-", given=FIBONACCI)
     outside = (
         '[[actions]]\nname = "notes"\ncommand = ["no-such-program"]\ntool = "write"\narguments = { text = "{text}" }\n'
