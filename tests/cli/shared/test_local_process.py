@@ -244,12 +244,13 @@ def test_a_killed_process_loses_no_answer_or_notification_and_repeats_no_write(h
         os.kill(home.process, signal.SIGKILL)
         answers = {answer["id"]: answer for answer in (window.receive() for _ in range(3))}
         assert listener.receive()["params"]["uri"] == uri  # it may have missed a notification
-        heard = [subscriber.receive() for _ in range(3)]
+        heard: list[dict[str, Any]] = []
+        while not {2, 5} <= {one.get("id") for one in heard} or all(one.get("params") != {"uri": uri} for one in heard):
+            heard.append(subscriber.receive())  # a notification may come twice
     logged = answers[4]["result"]["structuredContent"]["result"]
     assert (logged["new_count"], logged["duplicate_count"]) == (1, 1)
     assert "check before you try again" in answers[5]["error"]["message"]
     assert answers[6]["result"]["structuredContent"]["ok"]
-    assert {"uri": uri} in [one.get("params") for one in heard]
     assert [one["result"]["structuredContent"]["ok"] for one in heard if one.get("id") == 2] == [True]
     assert [one["id"] for one in heard if "error" in one] == [5]
 
