@@ -8,7 +8,7 @@ from contextlib import closing
 from urllib.parse import unquote
 
 import pytest
-from playwright.async_api import Browser, Locator, Page, expect
+from playwright.async_api import Browser, Locator, Page, Response, expect
 
 from registry.errors import StorageError
 from registry.registry import Registry
@@ -425,21 +425,32 @@ PATHS = (
 """Every page in a small window, in one of the two schemes; of each layout, one in a large window too."""
 
 
+@pytest.fixture(scope="module")
+async def reader(browser: Browser) -> AsyncIterator[Page]:
+    """Open a browser window for all pages that are only looked at."""
+    async with window(browser) as page:
+        await watch_movement(page)
+        yield page
+
+
 @pytest.fixture(scope="module", params=PATHS, ids=lambda one: "-".join(map(str, one)))
 async def seen(
-    request: pytest.FixtureRequest, browser: Browser, server_to_read: str
+    request: pytest.FixtureRequest, reader: Page, server_to_read: str
 ) -> AsyncIterator[tuple[Page, int, int]]:
     """Return a page, its width, and the bytes it took."""
     path, scheme, width = request.param
-    async with window(browser) as page:
-        await page.set_viewport_size({"width": width, "height": 844})
-        await page.emulate_media(color_scheme=scheme)
-        await watch_movement(page)
-        sizes: list[int] = []
-        page.on("response", lambda answer: sizes.append(int(answer.headers.get("content-length", 0))))
-        await page.goto(server_to_read + path)
-        await expect(page.locator("[hx-trigger=load]")).to_have_count(0)  # parts that load after the page
-        yield page, width, sum(sizes)
+    await reader.set_viewport_size({"width": width, "height": 844})
+    await reader.emulate_media(color_scheme=scheme)
+    sizes: list[int] = []
+
+    def note_size(answer: Response) -> None:
+        sizes.append(int(answer.headers.get("content-length", 0)))
+
+    reader.on("response", note_size)
+    await reader.goto(server_to_read + path)
+    await expect(reader.locator("[hx-trigger=load]")).to_have_count(0)  # parts that load after the page
+    yield reader, width, sum(sizes)
+    reader.remove_listener("response", note_size)
 
 
 async def test_a_page_fits_and_moves_nothing(seen: tuple[Page, int, int]) -> None:
