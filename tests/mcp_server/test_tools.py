@@ -261,6 +261,7 @@ CLEAR_CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.parametrize("client", ["auto"], indirect=True)
 async def test_an_unambiguous_call_is_understood(client: Client) -> None:
     messages = [{"role": "user", "text": "fibonacci?"}, {"role": "assistant", "text": "fibonacci: memoization"}]
     await call(client, "conversation_log", channel=CHANNEL, messages=messages)
@@ -378,6 +379,7 @@ async def test_the_server_has_an_icon(client: Client) -> None:
     assert len(icon.src) < 400
 
 
+@pytest.mark.parametrize("client", ["auto"], indirect=True)
 async def test_more_sentences_than_a_client_lets_through_are_counted(
     client: Client, orchestrator: Orchestrator
 ) -> None:
