@@ -104,7 +104,6 @@ async def test_a_channel_is_found_by_its_title(http: httpx.AsyncClient, log: Log
     assert await names(http, q="kubernetes") == ["c"]
 
 
-@pytest.mark.both_databases
 async def test_a_title_and_nickname_find_their_channel_after_its_question_is_erased(
     http: httpx.AsyncClient, log: Log
 ) -> None:

@@ -145,7 +145,6 @@ async def test_a_deleted_message_is_gone_at_once_and_comes_back_when_it_is_resto
     assert kept != gone
 
 
-@pytest.mark.both_databases
 async def test_a_conversation_that_goes_on_after_it_was_deleted_begins_with_its_new_message(
     http: httpx.AsyncClient,
 ) -> None:
@@ -157,7 +156,6 @@ async def test_a_conversation_that_goes_on_after_it_was_deleted_begins_with_its_
     assert (channel["message_count"], channel["created_at"]) == (1, "2025-10-02T01:00:00.000Z")
 
 
-@pytest.mark.both_databases
 async def test_a_message_deleted_and_restored_has_both_runs_in_its_channel(http: httpx.AsyncClient, log: Log) -> None:
     [message_id] = await log("fibonacci", "How do I memoise it?")
     address = f"/bo/conversations/{message_id}"
@@ -167,7 +165,6 @@ async def test_a_message_deleted_and_restored_has_both_runs_in_its_channel(http:
     assert {"delete", "restore"} <= {run["operation"] for run in runs}
 
 
-@pytest.mark.both_databases
 async def test_a_message_deleted_for_good_cannot_be_restored(http: httpx.AsyncClient, log: Log) -> None:
     [id] = await log("c", "secret")
     assert (await http.delete(f"/bo/conversations/{id}?soft=false")).status_code == 200

@@ -244,7 +244,6 @@ async def erase(person: Person, **named: Any) -> httpx.Response:
     )
 
 
-@pytest.mark.both_databases
 async def test_a_person_erases_own_chats_with_everything_derived_from_them(
     hire: Hire, orchestrator: Orchestrator
 ) -> None:
@@ -271,7 +270,6 @@ async def test_a_person_erases_own_chats_with_everything_derived_from_them(
     assert again["message"] == "Nothing to forget."
 
 
-@pytest.mark.both_databases
 async def test_a_chat_that_one_person_erases_stays_another_persons(hire: Hire) -> None:
     kim, lee = await hire("kim"), await hire("lee")
     await kim.log("basket", "why does it lose items?", "the session expires")
@@ -310,7 +308,6 @@ async def test_a_person_erases_nothing_that_is_only_shared_or_has_no_owner(hire:
     assert await lee.sees() == ["lees", "ours"]
 
 
-@pytest.mark.both_databases
 async def test_only_an_admin_erases_chats_of_another_person(hire: Hire) -> None:
     kim, lee, boss = await hire("kim"), await hire("lee"), await hire("boss", Level.ADMIN)
     phone = await hire("kim-phone", Level.READ, owner="kim")

@@ -168,7 +168,6 @@ async def test_a_conversation_that_gets_a_message_meanwhile_is_kept(orchestrator
     assert await orchestrator.registry.write(lambda tx: lock_quiet(tx, policy, list(found))) == []
 
 
-@pytest.mark.both_databases
 async def test_an_expired_conversation_is_not_forgotten_elsewhere_and_no_backup_brings_it_back(
     orchestrator: Orchestrator, tmp_path: Path
 ) -> None:

@@ -43,7 +43,6 @@ def channels(ctxr: Ctxr) -> list[str]:
     return sorted(one["channel"] for one in json.loads(ctxr("list", "--json").stdout)["sessions"])
 
 
-@pytest.mark.both_databases
 def test_all_chats_of_a_person_are_forgotten_after_a_preview(ctxr: Ctxr) -> None:
     would = ctxr("forget", "--owner", "kim", "--dry-run")
     assert would.stdout == "Would forget 4 messages (2 whole conversations).\n"
@@ -55,7 +54,6 @@ def test_all_chats_of_a_person_are_forgotten_after_a_preview(ctxr: Ctxr) -> None
     assert (refused.exit_code, "either owner or matching" in refused.output) == (2, True)
 
 
-@pytest.mark.both_databases
 def test_all_chats_of_a_person_are_exported_to_a_zip_that_another_registry_imports(
     ctxr: Ctxr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,7 +74,6 @@ async def test_what_was_forgotten_after_the_backup_is_forgotten_on_machines_that
     assert await texts_by_channel(elsewhere) == await texts_by_channel(one.orchestrator) == {"basket": TEXTS[:4]}
 
 
-@pytest.mark.both_databases
 async def test_what_another_machine_sends_again_after_the_restore_stays_forgotten(
     laptops: Laptops, elsewhere: Orchestrator, keeper: Orchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

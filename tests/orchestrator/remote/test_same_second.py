@@ -40,7 +40,6 @@ async def chats(orchestrator: Orchestrator) -> Chats:
     return sorted((one["session_id"], one["nickname"], one["message_count"]) for one in sessions)
 
 
-@pytest.mark.both_databases
 async def test_two_machines_sessions_of_one_second_stay_two_chats(
     laptops: Laptops, elsewhere: Orchestrator, tmp_path: Path
 ) -> None:

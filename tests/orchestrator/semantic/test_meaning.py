@@ -127,7 +127,6 @@ async def test_a_message_in_other_words_is_found_once_it_is_embedded(orchestrato
     assert await found(orchestrator, "느린 데이터베이스") == ["db"]
 
 
-@pytest.mark.both_databases
 async def test_a_conversation_is_found_by_the_meaning_of_its_title_as_soon_as_it_has_one(
     orchestrator: Orchestrator,
 ) -> None:
