@@ -181,6 +181,33 @@ palette.addEventListener("keydown", (event) => {
   rows[Math.min(Math.max(rows.indexOf(document.activeElement) + by, 0), rows.length - 1)].focus();
 });
 
+palette.addEventListener("click", (event) => {
+  const completion = event.target.closest("[data-complete]")?.dataset.complete;
+  if (!completion) return;
+  palette.querySelector("input").value = completion;
+  palette.querySelector("input").focus();
+  htmx.trigger(palette.querySelector("form"), "open");
+});
+
+// Add the commands of the open page: its elements marked data-command, with their label there or as their text.
+document.addEventListener("htmx:after:swap", (event) => {
+  if (!palette.contains(event.detail.ctx.sourceElement)) return;
+  const words = palette.querySelector("input").value.trim().toLowerCase();
+  const rows = all("main [data-command]").map(asRow).filter((row) => row.textContent.toLowerCase().includes(words));
+  document.getElementById("palette-rows")[words ? "prepend" : "append"](...rows);
+});
+
+function asRow(command) {
+  const row = Object.assign(document.createElement("button"), { type: "button", className: "ghost" });
+  row.append(command.querySelector(".icon")?.cloneNode(true) ?? "", command.dataset.command || command.textContent.trim());
+  row.addEventListener("click", () => {
+    palette.close();
+    command.closest(".menu")?.setAttribute("open", "");
+    command.click();
+  });
+  return row;
+}
+
 document.addEventListener("click", (event) => {
   if (!event.target.closest("[data-palette-open]")) return;
   event.preventDefault();

@@ -91,7 +91,7 @@ async def test_the_first_row_is_near_the_top_and_a_row_has_44_pixels(server_to_r
         assert "Today" in await page.locator(".list .chips").inner_text()
         await page.goto(f"{server_to_read}/channels/{LOGIN}")
         is_wide = width > 900
-        for selector, is_seen in ((".list", is_wide), ("#detail", True), (".rooms", True), (".find", is_wide)):
+        for selector, is_seen in ((".list", is_wide), ("#detail", True), (".rooms", True), (".find", True)):
             assert await page.locator(selector).is_visible() == is_seen, selector
 
 
@@ -156,6 +156,46 @@ async def test_the_palette_opens_a_message_and_stores_no_run(server_to_read: str
         runs = (await http.get("/bo/ao/executions", params={"source": "backoffice", "q": "HttpOnly"})).json()["items"]
     operations = {run["operation"] for run in runs}
     assert operations <= {"search"}, "typing in the palette is no execution, the search on the opened page is"
+
+
+async def test_the_palette_runs_commands_of_the_open_conversation_on_a_phone_too(server: str, page: Page) -> None:
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    for width in (1440, 390):
+        await page.set_viewport_size({"width": width, "height": 844})
+        await page.goto(f"{server}/channels/{LOGIN}")
+        await page.locator("[data-palette-open]").click()
+        await page.keyboard.type("in codex")
+        await expect(page.locator("#palette-rows button").first).to_have_text("Continue in Codex")
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_text("Copied")).to_be_visible()
+        copied = await page.evaluate("navigator.clipboard.readText()")
+        assert copied == f"ctxr resume {LOGIN} --in codex --run"
+    await page.keyboard.press("Escape")
+    await page.locator("[data-palette-open]").click()
+    await page.keyboard.type("delete")
+    await page.locator("#palette-rows").get_by_text("Delete", exact=True).click()
+    await expect(page.get_by_text("Deleted. It won't appear")).to_be_visible()
+
+
+async def test_the_palette_completes_the_search_language(server_to_read: str, page: Page) -> None:
+    await page.goto(server_to_read)
+    await page.keyboard.press("Control+k")
+    for typed, completion in (("refresh proj", "refresh project:"), ("sh", "refresh project:shop")):
+        await page.keyboard.type(typed)
+        await page.get_by_role("button", name=completion, exact=True).click()
+        await expect(page.locator("#palette input")).to_have_value(completion)
+    await expect(page.locator("#palette-rows a").first).to_contain_text("Refresh tokens")
+
+
+async def test_the_palette_opens_projects_views_and_pinned_conversations(http: httpx.AsyncClient) -> None:
+    await http.post("/pins", data={"channel": FIBONACCI})
+    await http.post("/views", data={"name": "About tokens", "address": "/?q=tokens"})
+    for words, address in (
+        ("shop", "/?project=%2Fhome%2Fme%2Fshop"),
+        ("about t", "/?q=tokens"),
+        ("fib", f"/channels/{FIBONACCI}?at=latest"),
+    ):
+        assert f'href="{address}"' in (await http.get("/palette", params={"q": words})).text
 
 
 async def run_page(http: httpx.AsyncClient, orchestrator: Orchestrator, text: str, **request: Any) -> str:
