@@ -67,7 +67,6 @@ def welcome(settings: Settings, page: str) -> str:
     address = local_address(settings)
     lines = [
         click.style("Context Registry is running.", bold=True) + f" Ctrl-C ends it. Trouble? {command_name()} doctor",
-        f"  Dashboard   {page}",
         f"  MCP, API    {address}/mcp, {address}/docs",
         f"  Registry    {shown_address(settings.url)}",
         f"Connect the clients of this machine: {command_name()} install --all",
@@ -77,8 +76,8 @@ def welcome(settings: Settings, page: str) -> str:
     ]
     if "?" in page:
         secret = f"`Authorization: Bearer …` with the content of {settings.home / SECRET_FILE}"
-        lines.insert(2, f"              The link signs in once. Programs send {secret}")
-    return "\n".join(lines)
+        lines.append(f"This link signs in once. Programs send {secret}")
+    return "\n".join([*lines, f"Open the dashboard: {page}"])
 
 
 @click.command()

@@ -120,7 +120,7 @@ def test_the_first_start_makes_the_registry_shows_how_to_connect_imports_new_mes
     write(empty_home / ".claude", question("Where is the basket?", 1))
     with running("up", port=port) as server:
         assert httpx.get(f"http://127.0.0.1:{port}/ready", timeout=START_SECONDS).status_code == 200
-        shown = "".join(lines_until(server, "Then say to your AI"))
+        *_, last = lines = list(lines_until(server, "Open the dashboard"))
         write(empty_home / ".claude", question("Is it kept?", 2))
         assert channels_of(port, 2) == ["claude-code", "claude-code"]
         if Path("/proc/self/task").exists():
@@ -130,6 +130,8 @@ def test_the_first_start_makes_the_registry_shows_how_to_connect_imports_new_mes
         server.send_signal(signal.SIGINT)
         _, said = server.communicate(timeout=START_SECONDS)
     assert (empty_home / "ctxr" / "registry.db").exists()
+    assert last == f"Open the dashboard: http://127.0.0.1:{port}/\n"
+    shown = "".join(lines)
     imported = shown.index("1 session read, 1 new message, from 1 client")
     assert imported < shown.index(f"http://127.0.0.1:{port}/mcp") < shown.index(json.dumps(str(launcher_file())))
     assert f"Context Registry runs already at http://127.0.0.1:{port}" in again
