@@ -70,15 +70,23 @@ async def test_activity_shows_sources_projects_and_messages_of_each_day(
 
 
 @pytest.mark.both_databases
-async def test_until_something_was_asked_the_overview_leads_to_clients_and_the_playground(
+async def test_until_something_was_asked_the_overview_leads_to_clients_and_asks_about_a_conversation(
     http: httpx.AsyncClient, orchestrator: Orchestrator
 ) -> None:
+    said = [{"role": role, "text": f"The basket, part {n}"} for n in (1, 2) for role in ("user", "assistant")]
+    await orchestrator.run({"operation": "conversation_log", "messages": said, "metadata": {"title": "A lost basket"}})
     await say(orchestrator, "one", 0, source="cursor")
-    page = (await http.get("/overview")).text
-    assert "Next steps" in page
-    assert 'href="/flow/try"' in page
-    await orchestrator.run({"operation": "extract", "query": {"text": "about one"}})
-    assert "Next steps" not in (await http.get("/overview")).text
+    for language, question in (
+        ("en", "continue the conversation about A lost basket"),
+        ("ko", "A lost basket 대화 이어서 하자"),
+    ):
+        page = (await http.get("/overview", headers={"Accept-Language": language})).text
+        assert 'href="/settings"' in page
+        assert f'value="{question}"' in page
+        assert 'action="/flow/try"' in page
+    answer = await http.post("/flow/try", data={"operation": "extract", "text": question})
+    assert "A lost basket" in (await http.get(answer.headers["Location"])).text
+    assert question not in (await http.get("/overview", headers={"Accept-Language": language})).text
 
 
 async def test_sources_are_linked_from_every_page(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
