@@ -89,6 +89,15 @@ async def test_until_something_was_asked_the_overview_leads_to_clients_and_asks_
     assert question not in (await http.get("/overview", headers={"Accept-Language": language})).text
 
 
+async def test_insights_have_a_table_behind_the_map_of_hours(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    monday = {"role": "user", "text": "The week begins", "timestamp": "2026-03-02T14:30:00+09:00"}
+    await orchestrator.run({"operation": "conversation_log", "messages": [monday]})
+    page = re.sub(r"\s+", " ", (await http.get("/insights", params={"last": "all"})).text)
+    assert '<th scope="row">14</th><td class="number">1</td><td class="number">0</td>' in page
+
+
 async def test_sources_are_linked_from_every_page(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
     for address in ("/", "/flow"):
         assert 'href="/settings"' in (await http.get(address)).text
