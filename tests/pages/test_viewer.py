@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import closing
 from urllib.parse import unquote
 
+import httpx
 import pytest
 from playwright.async_api import Browser, Locator, Page, Response, expect
 
@@ -464,3 +465,9 @@ async def test_a_page_is_accessible(seen: tuple[Page, int, int], axe: str) -> No
     page, *_ = seen
     await page.evaluate("document.querySelectorAll('.fold, .panel, .strip').forEach((fold) => fold.open = true)")
     assert await violations(page, axe) == []
+
+
+async def test_an_answer_shows_how_long_it_took(http: httpx.AsyncClient) -> None:
+    shown = (await http.get(f"/channels/{LOGIN}")).text
+    assert re.findall(r'<span class="cost">([^<]+)', shown) == ["40.0 s", "40.0 s"]
+    assert 'class="cost"' not in (await http.get(f"/channels/{AGENT}")).text, "its client stored no time"

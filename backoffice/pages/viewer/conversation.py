@@ -17,7 +17,7 @@ from backoffice.dependencies import CurrentClient, HttpClient, without_parameter
 from backoffice.pages.rendering import HEADERS, address, channel_url, list_beside, list_parameters, opened, render
 from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, given_query, list_context, snippet
 from backoffice.pages.viewer.markdown import image_in
-from backoffice.pages.viewer.messages import blocks_of, shown_message
+from backoffice.pages.viewer.messages import blocks_of, shown_message, with_durations
 from backoffice.queries import Word
 from orchestrator.requests.shapes import QueryShape
 from orchestrator.views import conversations as views
@@ -54,7 +54,7 @@ async def conversation_page(request: Request, client: CurrentClient, channel: Na
     is_part = "hx-request" in request.headers  # a further stretch, hits, or the head: the page has the outline already
     stretch = views.MessageRange(STRETCH_MESSAGES, MESSAGES_BEFORE_TARGET, **wanted)
     found = await client.view(views.conversation, channel, stretch, has_outline=not is_part)
-    found["blocks"] = blocks_of([shown_message(message) for message in found.pop("messages")])
+    found["blocks"] = blocks_of(with_durations(map(shown_message, found.pop("messages"))))
     found["earlier"] = _stretch_address(channel, query, before=found["earlier"])
     found["later"] = _stretch_address(channel, query, after=found["later"])
     is_searched = query.q and not found["is_deleted"]

@@ -3,7 +3,8 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from difflib import unified_diff
 from itertools import groupby, islice
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from backoffice.pages.viewer.markdown import code_html, html_of, with_images_by_number
+from registry.domain import parse_time
 
 # Characters shown at once; the rest is loaded on request, up to 200 000. More is offered as a file.
 MAX_SHOWN_CHARS = {"tool": 4_000, "thinking": 8_000, "system": 4_000}
@@ -68,6 +70,19 @@ def blocks_of(messages: Iterable[ShownMessage]) -> list[Block]:
         else:
             blocks += [Block([one], False) for one in grouped]
     return blocks
+
+
+def with_durations(messages: Iterable[ShownMessage]) -> Iterator[ShownMessage]:
+    """Set each answer's duration to the time since its question, if the client stored both times."""
+    asked: datetime | None = None
+    for one in messages:
+        if one.role == "user":
+            asked = None if one.is_inferred else parse_time(one.timestamp)
+        if asked and one.role == "assistant" and not one.is_inferred:
+            took = (parse_time(one.timestamp) - asked) / timedelta(milliseconds=1)
+            yield replace(one, duration_ms=took)
+        else:
+            yield one
 
 
 def shown_message(item: Mapping[str, Any], *, whole: bool = False) -> ShownMessage:
