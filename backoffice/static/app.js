@@ -285,10 +285,10 @@ document.addEventListener("htmx:before:request", (event) => {
   if (event.detail.ctx.sourceElement.matches("form")) document.getElementById("problem")?.remove();
 });
 
-// A list loads up to 250 rows by itself; then its link opens the next page.
+// A list loads up to 150 rows by itself; then its link opens the next page.
 document.addEventListener("htmx:before:request", (event) => {
-  const isFull = document.querySelectorAll("#rows [data-row]").length >= 250;
-  if (isFull && event.detail.ctx.sourceElement.closest(".more")) event.preventDefault();
+  const isFull = document.querySelectorAll("#rows [data-row]").length >= 150;
+  if (isFull && event.detail.ctx.sourceElement.closest("#rows .more")) event.preventDefault();
 });
 
 document.addEventListener("htmx:after:swap", prepare);
