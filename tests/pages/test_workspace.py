@@ -379,6 +379,9 @@ async def test_insights_fit_their_cards_and_headings(server_to_read: str, page: 
     is_cut = "all => all.filter(one => one.scrollWidth > one.clientWidth).map(one => one.outerHTML)"
     assert await page.locator(".year").evaluate_all(is_cut) == []
     assert await page.locator("table.figures thead th.number:visible").evaluate_all(is_cut) == []
+    await page.set_viewport_size({"width": 1100, "height": 900})
+    await page.locator(".maps summary").click()
+    assert await page.evaluate("document.documentElement.scrollWidth") == 1100
 
 
 async def test_a_search_before_the_model_is_loaded_says_so(
