@@ -244,6 +244,7 @@ async def test_a_run_without_a_result_says_why_at_its_top(http: httpx.AsyncClien
         ("refresh token cookie yesterday", {}, "Without time “yesterday”"),
         ("refresh token cookie yesterday", {}, "A guess: nothing of it is from that time"),
         ("refresh token cookie tag:nobody", {}, "Without tag “nobody”"),
+        ("refresh token cookie tag:nobody", {}, "Nothing found: no conversation has this tag: nobody"),
         ("refresh token cookie source:gemini", {}, "Without client “gemini”"),
         ("refresh token cookie", {"channel": FIBONACCI}, "The conversation that the call named does not have it."),
         ("refresh token cookie", {"channel": "none"}, "No channel &#39;none&#39; in the registry"),

@@ -112,6 +112,7 @@ async def execution_page(
         beside=request.query_params.get("list"),
         back=address("/flow", **listed),
         conditions=conditions,
+        unused_tags=await _unused(client, [one.text for one in conditions if one.kind == "tag"]),
         is_of_another_time="time" in understood.get("relaxed", ""),
         repairs=await find_repairs(client, run["request"], conditions) if is_unsure else [],
         should=should,
@@ -121,6 +122,12 @@ async def execution_page(
         can_be_tried=can_be_tried,
         can_repeat=run["operation"] in reading(),
     )
+
+
+async def _unused(client: HttpClient, tags: Sequence[str]) -> list[str]:
+    """Return the tags that no conversation has."""
+    found = [await client.run("complete", {"kind": "tag", "text": tag}, is_recorded=False) for tag in tags]
+    return [tag for tag, like in zip(tags, found, strict=True) if tag not in like["names"]]
 
 
 @router.post("/{execution_id}/rating")
