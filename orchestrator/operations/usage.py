@@ -57,16 +57,4 @@ OPERATION = Operation(
     level=Level.READ,
     syncs_first=True,
     steps=Steps[UsageRequest, dict[str, Any]](query=count, answer=as_read),
-    labels={
-        "rows": ("groups", "그룹"),
-        "answers": ("answers", "응답"),
-        "input_tokens": ("input tokens", "입력 토큰"),
-        "output_tokens": ("output tokens", "출력 토큰"),
-        "cache_read_tokens": ("tokens from the cache", "캐시에서 읽은 토큰"),
-        "cache_write_tokens": ("tokens into the cache", "캐시에 쓴 토큰"),
-        "reasoning_tokens": ("reasoning tokens", "추론 토큰"),
-        "cost_usd": ("cost in US dollars", "비용(달러)"),
-        "without_counts": ("answers without counts", "토큰 수가 없는 응답"),
-        "unpriced_models": ("models without a price", "가격을 모르는 모델"),
-    },
 )
