@@ -164,8 +164,8 @@ class SearchResult:
         """
         uses_model = bool(self.similar and self.similar.vectors)
         has_wordings = len(self.wordings) > 1 and not is_narrowed
-        by_chance = 2.0 if has_wordings else 1.5  # the most similar of several wordings is closer by chance
-        if self.similar and uses_model and self.similar.excess_deviations(channel_number) >= by_chance:
+        margin = 2.0 if has_wordings else 1.5  # the most similar of several wordings is closer by chance
+        if self.similar and uses_model and self.similar.excess_deviations(channel_number) >= margin:
             return True
         floor = weights.MODEL_FLOOR * uses_model + weights.WORDINGS_FLOOR * has_wordings
         of_words = weights.RARE_WORD * self.rare_word_count(channel_number)
