@@ -30,7 +30,8 @@ from registry.storage.conversations.references import add_alias
 from registry.storage.database import WriteTransaction, acquire_lock
 from registry.storage.exchange.change_feed import last_number
 from registry.storage.exchange.counterparts import NOT_GROWN, grown_to
-from registry.storage.exchange.edits import Edit, copied_channels, deletion_of, forget_there_again, matching_channels
+from registry.storage.exchange.edits import Edit, copied_channels, deletion_of, matching_channels
+from registry.storage.exchange.forgetting_elsewhere import forget_there_again
 from registry.storage.exchange.remote import (
     last_messages,
     note_copies,

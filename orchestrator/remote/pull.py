@@ -24,7 +24,8 @@ from registry.storage.conversations.channels import REPOSITORY
 from registry.storage.exchange import remote as notes
 from registry.storage.exchange.change_feed import Changes
 from registry.storage.exchange.counterparts import grown_to
-from registry.storage.exchange.edits import DELETED, FORGOTTEN, GROWN, SHARED, Edit, may_be_sample, note_edit_known
+from registry.storage.exchange.edits import DELETED, FORGOTTEN, GROWN, SHARED, Edit, note_edit_known
+from registry.storage.exchange.forgetting_elsewhere import may_be_sample
 from registry.storage.paging import feed_beginning
 
 if TYPE_CHECKING:

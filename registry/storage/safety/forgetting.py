@@ -28,7 +28,8 @@ from registry.storage.conversations.channels import (
 from registry.storage.conversations.messages import MessageRow, delete_channel, get_message, unindex
 from registry.storage.conversations.references import aliases_of, resolve_session
 from registry.storage.database import Database, ReadTransaction, WriteTransaction, insert_new
-from registry.storage.exchange.edits import ForgottenEdit, forgotten_edits, lock_edits, note_forgetting, tell_again
+from registry.storage.exchange.edits import lock_edits
+from registry.storage.exchange.forgetting_elsewhere import ForgottenEdit, forgotten_edits, note_forgetting, tell_again
 from registry.storage.records.executions import shorten_newest
 from registry.storage.safety.derived import ForgottenMessages, all_derived, find_derived, forget_derived, spellings
 from registry.storage.safety.forgotten_digests import (
