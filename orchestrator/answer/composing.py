@@ -31,6 +31,8 @@ CHOICE_TOKENS = 60  # tokens of texts from the first conversation of an unsure a
 LONE_CHOICE_TOKENS = 260  # the same if no other conversation is close
 # Weaker turns are added until the texts have this many tokens; fewer if the best turn is surely right, or comes later.
 MIN_TOKENS, MIN_TOKENS_SURE = 200, 60
+MESSAGE_TOKENS = 30  # of a message's id, role and time
+MAX_REST_TOKENS = 150  # messages left out are added if they take at most this many tokens
 NEARLY_BEST = 0.8  # share of the best turn's score from which an earlier turn is shown before it
 
 
@@ -119,7 +121,7 @@ def _text_weight(data: Extraction) -> TextWeight:
 
 def _answer(request: ExtractRequest, data: Extraction, tokens: int, weigh: TextWeight) -> dict[str, Any]:
     """Return the answer with the messages that fit `tokens`: the whole conversation, or a selection of its turns."""
-    few = request.query.limit if _is_choice(data) else max(2, tokens // 30)  # a message also has an id and a time
+    few = request.query.limit if _is_choice(data) else max(2, tokens // MESSAGE_TOKENS)
     budget = Budget(min(request.query.limit, few), tokens)
     is_continuation = (data.parsed.is_continuation and not _is_choice(data)) or not (data.ranked or data.position)
     selection = _whole_conversation(data, budget) if is_continuation else None
@@ -133,6 +135,8 @@ def _answer(request: ExtractRequest, data: Extraction, tokens: int, weigh: TextW
         selection = select(
             ranked, end, data.hits, budget, weigh, until=until, outcome=outcome, is_first_page=is_first_page
         )
+        if not is_all:
+            selection = _with_small_rest(data, selection, budget)
     shown = _mark_messages(data, with_gaps(selection.messages, data.seqs))
     result = _result(data, shown, with_state=is_continuation)
     _add_left_out(result, data, selection, shown)
@@ -142,9 +146,23 @@ def _answer(request: ExtractRequest, data: Extraction, tokens: int, weigh: TextW
 def _outcome(data: Extraction) -> list[MessageDict]:
     """Return the last two messages of a conversation that was read whole. They often say what came of its beginning,
     in other words than the request."""
-    is_whole = len(data.seqs) <= sum(map(len, data.end))
-    messages = [one for turn in data.end for one in turn if one["role"] in (Role.USER, Role.ASSISTANT)]
-    return messages[-2:] if is_whole else []
+    messages = [one for one in chain(*data.end) if one["role"] in (Role.USER, Role.ASSISTANT)]
+    return messages[-2:] if _is_read_whole(data) else []
+
+
+def _is_read_whole(data: Extraction) -> bool:
+    return len(data.seqs) <= sum(map(len, data.end))
+
+
+def _with_small_rest(data: Extraction, selection: Selection, budget: Budget) -> Selection:
+    """Add the messages left out if they are few and short: to name them and their cursor takes as many tokens."""
+    shown = {message["number"] for message in selection.messages}
+    rest = [message for message in chain(*data.end) if message["number"] not in shown]
+    tokens = sum(tokens_in(message["text"]) + MESSAGE_TOKENS for message in rest)
+    is_small = tokens <= MAX_REST_TOKENS and len(shown) + len(rest) <= budget.messages
+    if not (is_small and _is_read_whole(data)):
+        return selection
+    return Selection(sorted([*selection.messages, *rest], key=time_key), len(data.turns))
 
 
 def _token_limits(data: Extraction) -> list[float]:
@@ -170,7 +188,7 @@ def _defer_early_turns(data: Extraction) -> Extraction:
 
 def _whole_conversation(data: Extraction, budget: Budget) -> Selection | None:
     """Return the whole conversation if it was read and fits; else None."""
-    if data.position or len(data.seqs) > sum(map(len, data.end)):
+    if data.position or not _is_read_whole(data):
         return None
     messages = select_all(data.end, budget._replace(tokens=min(budget.tokens, MAX_WHOLE_TOKENS)))
     return None if messages is None else Selection(messages, len(data.turns))

@@ -67,6 +67,15 @@ async def test_a_question_comes_with_its_answer_and_says_how_much_is_left_out(or
     assert left["tokens"] == pytest.approx(sum(map(tokens_in, texts)), rel=0.2)
 
 
+async def test_a_last_word_is_not_left_out_to_be_asked_for_with_a_cursor(orchestrator: Orchestrator) -> None:
+    report = ("The prepayment notice says 1,184,000", "File an estimate; the prepayment is reduced.")
+    advice = ("The accountant agrees about the estimate", "Then file it before the end of November.")
+    await log(orchestrator, "c", [report, advice, FIBONACCI[2], ("done, we paid 432,000", "Good.")])
+    answer = await extract(orchestrator, "c", text="prepayment notice estimate")
+    assert is_in(("done, we paid 432,000", "Good."), answer)
+    assert "next_cursor" not in answer["metadata"]
+
+
 async def test_if_a_turn_does_not_fit_its_best_message_is_given(orchestrator: Orchestrator) -> None:
     best = ("redis migration timeout?", "The redis migration timeout is 30 s.")
     next_best = ("And at night?", "The redis migration needs a timeout of an hour then.")
