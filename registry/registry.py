@@ -88,7 +88,7 @@ class Registry(Database):
         def work(tx: WriteTransaction) -> dict[str, Any]:
             if soft:
                 return delete_message(tx, id)
-            found = affected_by(tx, ForgetSelection(id=id))
+            found = affected_by(tx, ForgetSelection(ids=(id,)))
             forget(tx, found)
             return {**message_item(found.messages[0]), "deleted": True}
 

@@ -33,11 +33,12 @@ from registry.storage.safety.visibility import access_of, see_everything
 class DeleteQuery(QueryShape):
     """A message by its id, else the channel of the request.
 
-    With `soft` false also one person's conversations, a project, older messages, messages with some words: all
+    With `soft` false also several messages (`ids`), one person's conversations, a project, older messages, messages with some words: all
     conditions must hold.
     """
 
     id: str | None = None
+    ids: list[str] = Field([], description="several messages, forgotten together")
     soft: bool = True
     owner: str | None = Field(None, min_length=1, description="only conversations of this person")
     project: str | None = Field(None, min_length=1)
@@ -48,8 +49,8 @@ class DeleteQuery(QueryShape):
 
     @model_validator(mode="after")
     def _for_good(self) -> Self:
-        if self.soft and self.model_fields_set & {"owner", "project", "before", "matching", "trash", "dry_run"}:
-            raise ValueError("owner, project, before, matching, trash and dry_run with soft = false")
+        if self.soft and self.model_fields_set & {"ids", "owner", "project", "before", "matching", "trash", "dry_run"}:
+            raise ValueError("ids, owner, project, before, matching, trash and dry_run with soft = false")
         if self.owner and self.matching:  # words are also erased from titles and records of other people
             raise ValueError("either owner or matching")
         return self
@@ -100,11 +101,17 @@ def _forget(tx: WriteTransaction, run: Run, request: DeleteRequest) -> dict[str,
     query = request.query
     run.recorder.channel = None
     wanted = ForgetSelection(
-        query.id, request.channel, query.project, query.before, query.matching, query.trash, owner=query.owner
+        (query.id,) if query.id else tuple(query.ids),
+        request.channel,
+        query.project,
+        query.before,
+        query.matching,
+        query.trash,
+        owner=query.owner,
     )
     if wanted == ForgetSelection():
         raise InvalidRequest(
-            "Nothing to forget was named.", "allowed: query.id, channel, owner, project, before, matching"
+            "Nothing to forget was named.", "allowed: query.id, query.ids, channel, owner, project, before, matching"
         )
     found = affected_by(tx, wanted)
     access = access_of(tx)
@@ -139,7 +146,7 @@ def files_of(tx: WriteTransaction, run: Run, found: Affected, matching: str | No
 
 
 def _describe_target(tx: WriteTransaction, found: Affected, wanted: ForgetSelection) -> dict[str, Any]:
-    if wanted.id:
+    if len(wanted.ids) == 1:
         return {"message": {**message_item(found.messages[0]), "deleted": True}}
     if wanted == ForgetSelection(channel=wanted.channel):
         row = next(iter(found.channels), None) or get_channel(tx, found.messages[0].channel, with_deleted=True)

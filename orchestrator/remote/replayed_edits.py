@@ -67,5 +67,5 @@ def _deletion_requests(tx: ReadTransaction, edit: edits.Edit) -> list[dict[str, 
     ids = [id_ for id_, name in channels.items() if name in kept or name not in whole]
     return [
         *({"operation": "delete", "channel": name, "query": {"soft": False}} for name in whole if name not in kept),
-        *({"operation": "delete", "query": {"soft": False, "id": id_}} for id_ in ids),
+        *([{"operation": "delete", "query": {"soft": False, "ids": ids}}] if ids else []),
     ]

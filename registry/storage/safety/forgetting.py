@@ -56,7 +56,7 @@ BY_POLICY = "pol"
 class ForgetSelection:
     """Conditions that select what to forget, combined by AND. Without `before` and `matching`, whole channels."""
 
-    id: str | None = None
+    ids: Sequence[str] = ()
     channel: str | None = None
     project: str | None = None
     before: datetime | None = None
@@ -92,8 +92,8 @@ class Receipt:
 
 def affected_by(tx: ReadTransaction, wanted: ForgetSelection) -> Affected:
     """Return the channels and messages to forget; NotFound if there are none."""
-    if wanted.id:
-        found = Affected([], [get_message(tx, wanted.id, include_deleted=True)])
+    if wanted.ids:
+        found = Affected([], [get_message(tx, one, include_deleted=True) for one in wanted.ids])
     else:
         channels = tx.execute(select(channel).where(*_channel_conditions(tx, wanted))).all()
         ended = [row for row in channels if not wanted.before or row.updated_at < wanted.before]

@@ -17,6 +17,8 @@ from orchestrator.sync.sync import sync
 from registry.errors import StorageError
 from registry.storage.conversations.belonging import pinned_channels
 from registry.storage.exchange.remote import exchange_counts
+from registry.storage.paging import Page
+from registry.storage.records.executions import list_executions
 from sources.base import Paths
 from sources.readers import READERS
 from tests.orchestrator.remote.laptops import URL, Laptop, Laptops, ask, texts_by_channel
@@ -325,6 +327,20 @@ async def test_a_conversation_forgotten_here_is_forgotten_everywhere_without_sen
     await exchange(two, one)
     for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
         assert await texts_by_channel(orchestrator) == {"lamp": ["Which lamp for the cellar?"]}
+
+
+async def test_messages_forgotten_together_are_forgotten_elsewhere_by_one_rewriting_of_the_file(
+    both: Laptops, elsewhere: Orchestrator
+) -> None:
+    one, two = both
+    await one.log("lamp", "Mr. Grunwald rang", "Grunwald, noted", "Grunwald again", "A green lamp.")
+    await exchange(one, two)
+    await one.ask("delete", soft=False, matching="Grunwald")
+    await exchange(one, two)
+    for orchestrator in (two.orchestrator, elsewhere):
+        assert (await texts_by_channel(orchestrator))["lamp"] == ["A green lamp."]
+        forgettings = await orchestrator.registry.read(lambda tx: list_executions(tx, {"operation": "delete"}, Page()))
+        assert len(forgettings["items"]) == 1
 
 
 @pytest.mark.both_databases

@@ -39,7 +39,7 @@ def delete(engine: Engine, message_id: str, *, soft: bool = True) -> None:
         if soft:
             delete_message(tx, message_id)
         else:
-            forget(tx, affected_by(tx, ForgetSelection(id=message_id)))
+            forget(tx, affected_by(tx, ForgetSelection(ids=[message_id])))
 
 
 def test_a_deleted_message_is_not_found_until_it_is_restored(engine: Engine) -> None:
