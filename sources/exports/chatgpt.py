@@ -13,9 +13,9 @@ from sources.kit.drafts import Conversation, params_of
 from sources.kit.loose_json import Record, items, mapping, number, objects, parse_nested, string, text_at, value_at
 
 RESULTS = ("execution_output", "computer_output", "tether_quote", "tether_browsing_display", "sonic_webpage")
-# the duration of thinking, and the memory about the user, which must not be indexed
-DROPPED = ("reasoning_recap", "model_editable_context")
-_PLAIN = ("text", "multimodal_text", "code", "thoughts", "user_editable_context", "system_error", *RESULTS)
+# the duration of thinking, and what the client knows about the user, which must not be indexed
+DROPPED = ("reasoning_recap", "model_editable_context", "user_editable_context")
+_PLAIN = ("text", "multimodal_text", "code", "thoughts", "system_error", *RESULTS)
 _MARK = re.compile("\ue200([^\ue200\ue201]{0,2000})\ue201|[\ue200-\ue206]|【\\d+(?::\\d+)?†[^】]{0,200}】")
 _POINTERS = {
     "image_asset_pointer": "image",
@@ -24,55 +24,33 @@ _POINTERS = {
 }
 
 
-def is_conversation(record: Record) -> bool:
-    return isinstance(record.get("mapping"), dict)
-
-
-def identity(record: Record) -> str:
-    return provider.valid_id(record.get("conversation_id") or record.get("id"))
-
-
-def version(record: Record) -> str:
-    rest = (record.get("title"), record.get("current_node"), record.get("gizmo_id"))
-    return provider.version_of(drafts.moment(record.get("update_time")), len(mapping(record.get("mapping"))), *rest)
-
-
 def read(record: Record, unknown: Counter[str]) -> Session:
     """Parse a conversation; count unknown contents in `unknown`."""
-    messages = {name: mapping(value_at(node, "message")) for name, node in mapping(record.get("mapping")).items()}
-    nodes = _nodes(mapping(record.get("mapping")), messages)
+    nodes = mapping(record.get("mapping"))
+    messages = {name: mapping(value_at(node, "message")) for name, node in nodes.items()}
+    parents = {name: text_at(node, "parent") for name, node in nodes.items()}
+    times = {name: drafts.moment(message.get("create_time")) for name, message in messages.items()}
     usual_model = string(record.get("default_model_slug"))
-    parser = _Reading(identity(record), unknown=unknown, nodes=nodes, _usual_model=usual_model)
-    for name, is_live in provider.walk(nodes, string(record.get("current_node"))):
-        parser.message(name, messages[name], is_live=is_live)
+    parser = _Reading(CHATGPT_EXPORT.identity(record), unknown=unknown, parents=parents, _usual_model=usual_model)
+    for name, is_live in provider.walk(parents, times, string(record.get("current_node"))):
+        parser.message(name, messages[name], times[name], is_live=is_live)
     title = string(record.get("title"))
     provider.unique_ids(parser.drafts)
     began = drafts.moment(record.get("create_time")) or record.get("update_time")
     return parser.build("" if title in ("New chat", "New Chat") else title, model=usual_model, began=began)
 
 
-def _nodes(given: Record, messages: Mapping[str, Record]) -> dict[str, provider.TreeNode]:
-    return {
-        name: provider.TreeNode(
-            text_at(given[name], "parent"),
-            mapping(message.get("author")).get("role") == "user",
-            drafts.moment(message.get("create_time")),
-        )
-        for name, message in messages.items()
-    }
-
-
 @dataclass(slots=True)
 class _Reading(Conversation):
     """Builds a conversation. `calls`: by node, its own call or the call of an ancestor."""
 
-    nodes: Mapping[str, provider.TreeNode] = field(default_factory=dict)
+    parents: Mapping[str, str] = field(default_factory=dict)
     _usual_model: str = ""
     _times: dict[str, datetime | None] = field(default_factory=dict)
 
-    def message(self, name: str, message: Record, *, is_live: bool) -> None:
-        node, before = self.nodes[name], len(self.drafts)
-        self._times[name] = node.at or self._times.get(node.parent)
+    def message(self, name: str, message: Record, at: datetime | None, *, is_live: bool) -> None:
+        before = len(self.drafts)
+        self._times[name] = at or self._times.get(self.parents[name])
         self.begin(name, self._times[name])
         self.model = text_at(message, "metadata", "model_slug") or self._usual_model
         content, metadata = mapping(message.get("content")), mapping(message.get("metadata"))
@@ -82,7 +60,7 @@ class _Reading(Conversation):
             self._inherit_call(name)
         for draft in self.drafts[before:]:
             draft.more |= {} if is_live else {"superseded": True}
-            draft.more |= {} if node.at or draft.at is None else {"time": "inferred"}
+            draft.more |= {} if at or draft.at is None else {"time": "inferred"}
 
     def _read_content(self, name: str, message: Record, content: Record, metadata: Record) -> None:
         role, recipient = mapping(message.get("author")).get("role"), string(message.get("recipient")) or "all"
@@ -99,14 +77,11 @@ class _Reading(Conversation):
             self.say(Role.ERROR, text)
         elif role == "assistant" and not _is_hidden(message, metadata):
             text = fenced(content, text) if kind == "code" else without_marks(text)
-            pages = provider.citations_in(metadata.get("citations"), metadata.get("content_references"))
-            draft = self.say(Role.ASSISTANT, text, attachments=list(attachments(content, metadata)))
-            draft.more |= pages
-        elif role == "user" and kind != "user_editable_context" and not _is_hidden(message, metadata):
+            self.say(Role.ASSISTANT, text, attachments=list(attachments(content, metadata)))
+        elif role == "user" and not _is_hidden(message, metadata):
             self.say(Role.USER, text, attachments=list(attachments(content, metadata)))
         else:
-            draft = self.inject(text)
-            draft.more |= {"hidden": True} if _is_hidden(message, metadata) else {}
+            self.inject(text)
             self._inherit_call(name)
 
     def _call(self, name: str, tool: str, text: str) -> None:
@@ -127,7 +102,7 @@ class _Reading(Conversation):
 
     def _inherit_call(self, name: str) -> None:
         """Assign the parent's call to a node, because a result may be below another result or message."""
-        if call := self.calls.get(self.nodes[name].parent):
+        if call := self.calls.get(self.parents[name]):
             self.calls[name] = call
 
 
@@ -151,8 +126,6 @@ def text_of(content: Record, unknown: Counter[str]) -> str:
         return "\n\n".join(filter(None, map(_thought, items(content.get("thoughts")))))
     if kind == "code":
         return string(content.get("text"))
-    if kind == "user_editable_context":
-        return "\n\n".join(filter(None, (string(content.get(key)) for key in ("user_profile", "user_instructions"))))
     if kind not in _PLAIN:
         unknown[f"content {kind or 'without type'}"] += 1
     texts = [string(content.get(key)) for key in ("title", "url", "name")] if kind in (*RESULTS, "system_error") else []
@@ -197,4 +170,6 @@ def attachments(content: Record, metadata: Record) -> Iterator[str]:
             yield kind
 
 
-CHATGPT_EXPORT = provider.Provider("chatgpt.com", is_conversation, identity, version, read)
+CHATGPT_EXPORT = provider.Provider(
+    "chatgpt.com", "mapping", ("conversation_id", "id"), "update_time", read, ("title", "current_node", "gizmo_id")
+)

@@ -15,27 +15,15 @@ _IGNORED = ("token_budget", "flag", "image", "document")
 _SILENT = ("text", "", *_IGNORED)
 
 
-def is_conversation(record: Record) -> bool:
-    return isinstance(record.get("chat_messages"), list)
-
-
-def identity(record: Record) -> str:
-    return provider.valid_id(record.get("uuid"))
-
-
-def version(record: Record) -> str:
-    rest = (record.get("name"), record.get("summary"), record.get("current_leaf_message_uuid"))
-    return provider.version_of(drafts.moment(record.get("updated_at")), len(items(record.get("chat_messages"))), *rest)
-
-
 def read(record: Record, unknown: Counter[str]) -> Session:
     """Parse a conversation; count unknown contents in `unknown`."""
     messages = _by_id(objects(record.get("chat_messages")))
-    nodes = _nodes(messages)
-    parser = _Reading(identity(record), unknown=unknown, _usual_model=string(record.get("model")))
-    for name, is_live in provider.walk(nodes, string(record.get("current_leaf_message_uuid"))):
+    times = {name: drafts.moment(message.get("created_at")) for name, message in messages.items()}
+    parser = _Reading(CLAUDE_EXPORT.identity(record), unknown=unknown, _usual_model=string(record.get("model")))
+    leaf = string(record.get("current_leaf_message_uuid"))
+    for name, is_live in provider.walk(_parents_of(messages), times, leaf):
         before = len(parser.drafts)
-        parser.begin(name, nodes[name].at)
+        parser.begin(name, times[name])
         parser.read(messages[name])
         supersede(() if is_live else parser.drafts[before:])
     provider.unique_ids(parser.drafts)
@@ -58,17 +46,12 @@ def _by_id(messages: list[Record]) -> dict[str, Record]:
     return named
 
 
-def _nodes(messages: Mapping[str, Record]) -> dict[str, provider.TreeNode]:
-    """Return the tree of messages; in older exports, which have no parents, each message follows the previous one."""
+def _parents_of(messages: Mapping[str, Record]) -> dict[str, str]:
+    """Return the parent of each message: in older exports, which have no parents, the previous one."""
     parents = {name: string(message.get("parent_message_uuid")) for name, message in messages.items()}
-    if not any(parent in messages for parent in parents.values()):
-        parents = dict(zip(messages, ["", *messages], strict=False))
-    return {
-        name: provider.TreeNode(
-            parents[name], message.get("sender") == "human", drafts.moment(message.get("created_at"))
-        )
-        for name, message in messages.items()
-    }
+    if any(parent in messages for parent in parents.values()):
+        return parents
+    return dict(zip(messages, ["", *messages], strict=False))
 
 
 @dataclass(slots=True)
@@ -109,7 +92,6 @@ class _Reading(Conversation):
             self._texts[-1].add(text)
         else:
             self._begin_text(text)
-        self._texts[-1].more |= provider.citations_in(block.get("citations"))
 
     def _begin_text(self, text: str, **more: Any) -> None:
         earlier = len(self._texts)
@@ -187,4 +169,5 @@ _BLOCKS: dict[str, Callable[[_Reading, Record], object]] = {
 }
 
 
-CLAUDE_EXPORT = provider.Provider("claude.ai", is_conversation, identity, version, read)
+_CHANGING = ("name", "summary", "current_leaf_message_uuid")
+CLAUDE_EXPORT = provider.Provider("claude.ai", "chat_messages", ("uuid",), "updated_at", read, _CHANGING)

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 
 from registry.domain import Role, Session
-from sources.exports.provider import Provider, unique_ids, valid_id, version_of
-from sources.kit import drafts
+from sources.exports.provider import Provider, unique_ids, valid_id
 from sources.kit.drafts import Conversation
 from sources.kit.loose_json import Record, items, objects, string, strings, text_at
 
@@ -19,45 +18,32 @@ _PROMPTED = "Prompted "  # before a prompt in English exports
 _LINK = re.compile(r"gemini\.google\.com/(?:u/\d+/)?app/(\w+)")
 
 
-def is_conversation(record: Record) -> bool:
-    """Return True for an activity of the Gemini app, and for a group of prompts."""
-    is_gemini = any(name in string(record.get("header")) for name in ("Gemini", "Bard"))
-    return "prompts" in record or (is_gemini and isinstance(record.get("title"), str) and "time" in record)
-
-
 def conversations(records: Iterator[Record | str]) -> Iterator[Record | str]:
     """Group prompts by their conversation; yield other records, such as feedback, unchanged."""
     grouped: dict[str, Record] = {}
     for record in records:
-        if isinstance(record, str) or not is_conversation(record) or not _is_prompt(record):
+        if isinstance(record, str) or not _is_prompt(record):
             yield record
         else:
             links = (_LINK.search(string(each.get("url"))) for each in objects(record.get("details")))
             link = next(filter(None, links), None)
-            key = link[1] if link else valid_id(record.get("time"))
+            key, time = link[1] if link else valid_id(record["time"]), string(record["time"])
             answers = (text_at(part, "html") for part in items(record.get("safeHtmlItem")))
-            prompt = {name: record.get(name) for name in ("title", "time", "attachedFiles")}
             text = "\n\n".join(filter(None, map(text_of, answers)))
-            grouped.setdefault(key, {"id": key, "prompts": []})["prompts"].append({**prompt, "answer": text})
+            group = grouped.setdefault(key, {"id": key, "updated": time, "prompts": []})
+            group["updated"] = max(group["updated"], time)
+            group["prompts"].append({**record, "answer": text})
     yield from grouped.values()
 
 
 def _is_prompt(record: Record) -> bool:
-    return string(record.get("title")).startswith(_PROMPTED) or bool(record.get("safeHtmlItem"))
-
-
-def identity(record: Record) -> str:
-    return string(record.get("id"))
-
-
-def version(record: Record) -> str:
-    prompts = objects(record.get("prompts"))
-    times = (drafts.moment(prompt.get("time")) for prompt in prompts)
-    return version_of(max(filter(None, times), default=None), len(prompts))
+    is_gemini = any(name in string(record.get("header")) for name in ("Gemini", "Bard"))
+    has_text = string(record.get("title")).startswith(_PROMPTED) or bool(record.get("safeHtmlItem"))
+    return is_gemini and "time" in record and has_text
 
 
 def read(record: Record, unknown: Counter[str]) -> Session:
-    parser = Conversation(identity(record), unknown=unknown)
+    parser = Conversation(GEMINI_EXPORT.identity(record), unknown=unknown)
     for prompt in sorted(objects(record.get("prompts")), key=lambda prompt: string(prompt.get("time"))):
         parser.begin(prompt.get("time"), prompt.get("time"))
         typed = string(prompt.get("title")).removeprefix(_PROMPTED)
@@ -97,4 +83,4 @@ class _Text(HTMLParser):
         self.pieces.append(data if self._is_code else re.sub(r"\s+", " ", data))
 
 
-GEMINI_EXPORT = Provider("gemini.google.com", is_conversation, identity, version, read, conversations)
+GEMINI_EXPORT = Provider("gemini.google.com", "prompts", ("id",), "updated", read, conversations=conversations)

@@ -4,63 +4,43 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from registry.domain import Session, format_time, preview_of
 from sources.kit import drafts
 from sources.kit.drafts import Draft
 from sources.kit.files import digest
-from sources.kit.loose_json import Record, first_text, items, mapping, objects, string
+from sources.kit.loose_json import Record, first_text, string
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-class TreeNode(NamedTuple):
-    """A message in a tree: its parent, whether it is a question, its time."""
+def walk(parents: Mapping[str, str], times: Mapping[str, datetime | None], leaf: str) -> Iterator[tuple[str, bool]]:
+    """Yield every message once, after its parent, and whether it is on the path to `leaf`, or else to the newest leaf.
 
-    parent: str
-    is_question: bool
-    at: datetime | None = None
-
-
-def path_to(nodes: Mapping[str, TreeNode], leaf: str) -> set[str]:
-    path: set[str] = set()
-    while leaf in nodes and leaf not in path:
-        path.add(leaf)
-        leaf = nodes[leaf].parent
-    return path
-
-
-def walk(nodes: Mapping[str, TreeNode], leaf: str) -> Iterator[tuple[str, bool]]:
-    """Yield every message once, and whether it is on the path to `leaf`, or to the newest leaf if `leaf` is unknown.
-
-    Messages follow the path. A branch that leaves it comes before the path's next question, so that alternative answers
-    stay with their question.
+    Branches that leave the path come before it continues, so that alternative answers stay with their question.
     """
-    parents = {node.parent for node in nodes.values()}
-    leaves = [name for name in nodes if name not in parents] or list(nodes)
-    newest = max(reversed(leaves), key=lambda name: nodes[name].at or _LONG_AGO, default="")
-    path = path_to(nodes, leaf) or path_to(nodes, newest)
+    if leaf not in parents:
+        leaves = parents.keys() - set(parents.values()) or parents.keys()
+        newest_first = reversed([name for name in parents if name in leaves])
+        leaf = max(newest_first, key=lambda name: times[name] or _LONG_AGO, default="")
+    path = set[str]()
+    while leaf in parents and leaf not in path:
+        path.add(leaf)
+        leaf = parents[leaf]
     children: dict[str, list[str]] = defaultdict(list)
-    for name, node in nodes.items():
-        children[node.parent if node.parent in nodes else ""].append(name)
-    visited: set[str] = set()
-    waiting = [*reversed(list(nodes)), *_path_last(children[""], path)]  # cycles have no root: their messages come last
+    for name, parent in parents.items():
+        children[parent if parent in parents else ""].append(name)
+    visited = set[str]()
+    waiting = [*parents, *_path_first(children[""], path)]  # cycles have no root: their messages come last
     while waiting:
-        current, follows, siblings = waiting.pop(), "", list[str]()
-        while current and current not in visited:
-            visited.add(current)
-            yield current, current in path
-            *others, follows = _path_last(children[current], path) or [""]
-            siblings += others
-            current = "" if follows and nodes[follows].is_question else follows
-        waiting += [follows] if follows else []
-        waiting += reversed(siblings)
+        if (name := waiting.pop()) not in visited:
+            visited.add(name)
+            yield name, name in path
+            waiting += _path_first(children[name], path)
 
 
-def _path_last(names: list[str], path: set[str]) -> list[str]:
-    """Sort the names on the path last, so that the stack of `walk` returns them first."""
-    return sorted(names, key=lambda name: name in path)
+def _path_first(names: list[str], path: set[str]) -> list[str]:
+    return sorted(reversed(names), key=lambda name: name not in path)
 
 
 def valid_id(value: object) -> str:
@@ -71,25 +51,34 @@ def valid_id(value: object) -> str:
     return digest(given)
 
 
-def version_of(updated: datetime | None, messages: int, *rest: object) -> str:
-    """Return a conversation's fingerprint, whose parts `is_known` compares; `rest`: other fields that may change."""
-    return f"{format_time(updated) if updated else '-'} {messages} {digest(rest)}"
-
-
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """The functions that read a provider's export. `site`: the name of the store.
+    """What to read of a provider's export. `site`: the name of the store.
 
-    `version`: returns a conversation's fingerprint; `read`: parses it, and counts unknown contents. `conversations`:
+    `messages`, `ids`, `updated`: the fields of a conversation with its messages, its id, and its last change; `others`:
+    fields that may change without it. `read`: parses a conversation, and counts unknown contents. `conversations`:
     converts the records of a file to conversations.
     """
 
     site: str
-    is_conversation: Callable[[Record], bool]
-    identity: Callable[[Record], str]
-    version: Callable[[Record], str]
+    messages: str
+    ids: tuple[str, ...]
+    updated: str
     read: Callable[[Record, Counter[str]], Session]
+    others: tuple[str, ...] = ()
     conversations: Callable[[Iterator[Record | str]], Iterator[Record | str]] = iter
+
+    def is_conversation(self, record: Record) -> bool:
+        return isinstance(record.get(self.messages), dict | list)
+
+    def identity(self, record: Record) -> str:
+        return valid_id(first_text(record, *self.ids))
+
+    def version(self, record: Record) -> str:
+        """Return a conversation's fingerprint, whose parts `is_known` compares."""
+        updated = drafts.moment(record.get(self.updated))
+        others = digest(tuple(record.get(name) for name in self.others))
+        return f"{format_time(updated) if updated else '-'} {len(record.get(self.messages) or ())} {others}"
 
 
 def is_known(seen: str | None, found: str) -> bool:
@@ -126,19 +115,3 @@ def show_document(draft: Draft, params: object) -> None:
     if text:
         draft.parts[0] = f"{title} {preview_of(name)}".strip() if name not in title else title
         draft.add(text.strip())
-
-
-def citations_in(*lists: object) -> dict[str, list[dict[str, str]]]:
-    """Return the web pages in lists of citations, as fields for a message's `more`."""
-    pages: dict[str, str] = {}
-    for entry in (entry for entries in lists for entry in items(entries)):
-        for page in _pages(mapping(entry)):
-            if url := string(page.get("url")):
-                pages.setdefault(url, string(page.get("title")))
-    return {"citations": [{"title": title, "url": url} for url, title in pages.items()]} if pages else {}
-
-
-def _pages(entry: Record) -> Iterator[Record]:
-    yield entry
-    yield mapping(entry.get("metadata"))
-    yield from objects(entry.get("items"))

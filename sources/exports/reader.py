@@ -160,7 +160,8 @@ def _provider_of(part: ExportFile) -> tuple[str, str]:
             why = "" if record == NO_OBJECT else record
             continue
         for name, provider in PROVIDERS.items():
-            if provider.is_conversation(record):
+            [found] = provider.conversations(iter([record]))
+            if isinstance(found, dict) and provider.is_conversation(found):
                 return name, ""
     return "", why
 

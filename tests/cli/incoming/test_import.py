@@ -34,8 +34,8 @@ def test_both_exports_are_imported_and_can_be_searched(ctxr: Ctxr, tmp_path: Pat
     done = ctxr("import", str(claude), str(chatgpt))
     assert done.output.splitlines() == [
         f"claude: 1 session read, 10 new messages ({claude})",
-        f"chatgpt: 1 session read, 10 new messages ({chatgpt})",
-        "in all: 2 sessions read, 20 new messages",
+        f"chatgpt: 1 session read, 9 new messages ({chatgpt})",
+        "in all: 2 sessions read, 19 new messages",
     ]
     found = json.loads(ctxr("search", "basket", "--json").output)
     assert {session["source"] for session in found["sessions"]} == {"claude", "chatgpt"}
@@ -49,7 +49,7 @@ def test_the_report_has_the_format_of_a_sync(ctxr: Ctxr, tmp_path: Path) -> None
         "path": str(path),
         "seen": 1,
         "parsed": 1,
-        "new_messages": 10,
+        "new_messages": 9,
         "skipped": [],
         "skipped_count": 0,
         "has_news": True,
@@ -107,7 +107,7 @@ def test_a_terminal_shows_progress_and_ctrl_c_loses_nothing(ctxr: Ctxr, tmp_path
     assert b"chatgpt" in shown
     stored = json.loads(ctxr("list", "--json", "--limit", "1").output)["pagination"]["total"]
     [rest] = json.loads(ctxr("import", str(path), "--json").output)["stores"]
-    assert (0 < stored < 300, rest["parsed"], rest["new_messages"]) == (True, 300 - stored, 10 * (300 - stored))
+    assert (0 < stored < 300, rest["parsed"], rest["new_messages"]) == (True, 300 - stored, 9 * (300 - stored))
 
 
 def test_a_pipe_is_refused_and_not_waited_for(ctxr: Ctxr, tmp_path: Path) -> None:

@@ -87,9 +87,9 @@ async def test_a_newer_export_adds_messages_and_removes_none(orchestrator: Orche
     grown.title = "Baskets and tests"
     newer = write_zip(tmp_path / "newer.zip", chatgpt_files(kept, grown, chatgpt_chat(4)))
     report = await bring_in(orchestrator, newer)
-    assert (report.seen, report.parsed, report.new_messages) == (4, 2, 11)
+    assert (report.seen, report.parsed, report.new_messages) == (4, 2, 10)
     counts = {item["session_id"]: item["message_count"] for item in await channels(orchestrator)}
-    assert counts == {an_id(1): 10, an_id(2): 10, an_id(3): 11, an_id(4): 10}
+    assert counts == {an_id(1): 9, an_id(2): 9, an_id(3): 10, an_id(4): 9}
     assert (await bring_in(orchestrator, older)).parsed == 0
     titles = {item["session_id"]: item["title"] for item in await channels(orchestrator)}
     assert titles[an_id(3)] == "Baskets and tests"

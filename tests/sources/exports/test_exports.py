@@ -72,17 +72,17 @@ def message(session: Session, text: str) -> Message:
 # Claude.ai
 
 
-def test_a_claude_chat_is_read_in_order_with_both_answers_after_their_question(tmp_path: Path) -> None:
+def test_a_claude_chat_is_read_in_order_with_both_answers_between_the_questions(tmp_path: Path) -> None:
     session = one(tmp_path, claude_chat())
 
     assert texts_of(session) == [
         ("user", "Why does the basket lose its items?"),
         ("system", "[pasted text]\n\nTraceback: basket.py"),
+        ("assistant", "It is the cache."),
         ("thinking", "A new list each time."),
         ("assistant", "Let me look it up."),
         ("tool", "web_search python list default\n\nDefaults\nhttps://example.org/d\n…"),
         ("assistant", "It makes a new list each time."),
-        ("assistant", "It is the cache."),
         ("user", "Write the fix"),
         ("tool", "artifacts create basket.py\n\ndef keep(items): ...\n\nOK"),
         ("assistant", "Here it is."),
@@ -166,27 +166,24 @@ def test_an_unknown_block_is_reported_and_its_text_kept(tmp_path: Path) -> None:
 # ChatGPT
 
 
-def test_a_chatgpt_chat_is_read_in_order_with_both_answers_after_their_question(tmp_path: Path) -> None:
+def test_a_chatgpt_chat_is_read_in_order_with_both_answers_between_the_questions(tmp_path: Path) -> None:
     session = one(tmp_path, chatgpt_chat())
 
     assert texts_of(session) == [
-        ("system", "I run a shop\n\nBe brief"),
         ("user", "Why does the basket lose its items?"),
+        ("assistant", "It is the cache."),
         ("thinking", "Lists\n\nA new one"),
         ("tool", "python\n\nprint([])\n\n[]"),
         ("assistant", "It makes a new list each time."),
-        ("assistant", "It is the cache."),
         ("user", "Look it up, and write the fix"),
         ("tool", "web lists\n\ntwo pages\n\nDefaults\n\nhttps://example.org/d\n\n…"),
         ("tool", "canmore.create_textdoc basket.py\n\ndef keep(items): ...\n\nCreated"),
         ("assistant", "Here it is."),
     ]
-    assert session.messages[0].more["injected"]
     assert [each.text for each in session.messages if each.more.get("superseded")] == ["It is the cache."]
-    assert session.messages[1].more["attachments"] == ["shot.png"]
+    assert session.messages[0].more["attachments"] == ["shot.png"]
     assert (session.title, session.meta["model"]) == ("Baskets", "gpt-5")
     assert message(session, "It makes").more["model"] == "gpt-5-thinking"
-    assert message(session, "Here it is.").more["citations"] == [{"title": "Defaults", "url": "https://example.org/d"}]
     assert message(session, "print").more["tool"] == {
         "name": "python",
         "params": {"input": "print([])"},
@@ -229,7 +226,7 @@ def test_hidden_messages_are_marked_and_memories_omitted(tmp_path: Path) -> None
         ("user", "Hello"),
         ("error", "overload\n\nTry later"),
     ]
-    assert session.messages[0].more["hidden"]
+    assert session.messages[0].more["injected"]
 
 
 def test_a_message_without_a_time_has_the_time_of_the_one_before(tmp_path: Path) -> None:
@@ -237,9 +234,9 @@ def test_a_message_without_a_time_has_the_time_of_the_one_before(tmp_path: Path)
     asked = chat.asks("One")
     chat.answers("Late", create_time=2_000_000_000)
     chat.answers("No time", after=asked, create_time=None)
-    first, second, _ = one(tmp_path, chat).messages
+    first, _, last = one(tmp_path, chat).messages
 
-    assert (second.text, second.timestamp, second.more["time"]) == ("No time", first.timestamp, "inferred")
+    assert (last.text, last.timestamp, last.more["time"]) == ("No time", first.timestamp, "inferred")
     assert "time" not in first.more
 
 
