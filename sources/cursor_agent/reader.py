@@ -300,7 +300,7 @@ def _conversation_in(store: AgentStore, root_id: str, root: Root, about: Record)
     if all(draft.role is Role.SYSTEM for draft in conversation.drafts):  # the prompt is missing
         for name, role, text in store.turns(root):
             if role is Role.TOOL:
-                conversation.unknown["tool call outside of the prompt"] += 1
+                conversation.count_unknown("tool call", "outside of the prompt")
             else:
                 conversation.add(name, role, text)
     question = next((draft for draft in reversed(conversation.drafts) if draft.role is Role.USER), None)

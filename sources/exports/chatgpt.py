@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from registry.domain import Role, Session
+from sources.base import Skipped
 from sources.exports import provider
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, params_of
@@ -15,7 +16,7 @@ from sources.kit.loose_json import Record, items, mapping, number, objects, pars
 RESULTS = ("execution_output", "computer_output", "tether_quote", "tether_browsing_display", "sonic_webpage")
 # the duration of thinking, and what the client knows about the user, which must not be indexed
 DROPPED = ("reasoning_recap", "model_editable_context", "user_editable_context")
-_PLAIN = ("text", "multimodal_text", "code", "thoughts", "system_error", *RESULTS)
+_KNOWN = ("text", "multimodal_text", "code", "thoughts", "system_error", *RESULTS)
 _MARK = re.compile("\ue200([^\ue200\ue201]{0,2000})\ue201|[\ue200-\ue206]|【\\d+(?::\\d+)?†[^】]{0,200}】")
 _POINTERS = {
     "image_asset_pointer": "image",
@@ -24,14 +25,14 @@ _POINTERS = {
 }
 
 
-def read(record: Record, unknown: Counter[str]) -> Session:
-    """Parse a conversation; count unknown contents in `unknown`."""
+def read(record: Record, skips: Counter[Skipped]) -> Session:
+    """Parse a conversation; count unknown contents in `skips`."""
     nodes = mapping(record.get("mapping"))
     messages = {name: mapping(value_at(node, "message")) for name, node in nodes.items()}
     parents = {name: text_at(node, "parent") for name, node in nodes.items()}
     times = {name: drafts.moment(message.get("create_time")) for name, message in messages.items()}
     usual_model = string(record.get("default_model_slug"))
-    parser = _Reading(CHATGPT_EXPORT.identity(record), unknown=unknown, parents=parents, _usual_model=usual_model)
+    parser = _Reading(CHATGPT_EXPORT.identity(record), skips=skips, parents=parents, _usual_model=usual_model)
     for name, is_live in provider.walk(parents, times, string(record.get("current_node"))):
         parser.message(name, messages[name], times[name], is_live=is_live)
     title = string(record.get("title"))
@@ -65,7 +66,9 @@ class _Reading(Conversation):
     def _read_content(self, name: str, message: Record, content: Record, metadata: Record) -> None:
         role, recipient = mapping(message.get("author")).get("role"), string(message.get("recipient")) or "all"
         kind = string(content.get("content_type"))
-        text = text_of(content, self.unknown)
+        if kind not in _KNOWN:
+            self.count_unknown("content", kind)
+        text = text_of(content)
         if role == "tool" or (kind in RESULTS and role != "user"):
             self._result(name, message, text)
         elif role == "assistant" and recipient != "all":
@@ -119,15 +122,13 @@ def _status(content: Record, metadata: Record) -> str:
 # The content of one message
 
 
-def text_of(content: Record, unknown: Counter[str]) -> str:
+def text_of(content: Record) -> str:
     """Return the text of a content of any type, also of unknown ones."""
     kind = string(content.get("content_type"))
     if kind == "thoughts":
         return "\n\n".join(filter(None, map(_thought, items(content.get("thoughts")))))
     if kind == "code":
         return string(content.get("text"))
-    if kind not in _PLAIN:
-        unknown[f"content {kind or 'without type'}"] += 1
     texts = [string(content.get(key)) for key in ("title", "url", "name")] if kind in (*RESULTS, "system_error") else []
     # a part is a text, or the transcription of a voice chat
     texts += (string(part) or text_at(part, "text") for part in items(content.get("parts")))

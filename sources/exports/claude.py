@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from registry.domain import Role, Session
+from sources.base import Skipped
 from sources.exports import provider
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft, supersede
@@ -15,11 +16,11 @@ _IGNORED = ("token_budget", "flag", "image", "document")
 _SILENT = ("text", "", *_IGNORED)
 
 
-def read(record: Record, unknown: Counter[str]) -> Session:
-    """Parse a conversation; count unknown contents in `unknown`."""
+def read(record: Record, skips: Counter[Skipped]) -> Session:
+    """Parse a conversation; count unknown contents in `skips`."""
     messages = _by_id(objects(record.get("chat_messages")))
     times = {name: drafts.moment(message.get("created_at")) for name, message in messages.items()}
-    parser = _Reading(CLAUDE_EXPORT.identity(record), unknown=unknown, _usual_model=string(record.get("model")))
+    parser = _Reading(CLAUDE_EXPORT.identity(record), skips=skips, _usual_model=string(record.get("model")))
     leaf = string(record.get("current_leaf_message_uuid"))
     for name, is_live in provider.walk(_parents_of(messages), times, leaf):
         before = len(parser.drafts)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 
 from registry.domain import Role, Session
+from sources.base import Skipped
 from sources.exports.provider import Provider, unique_ids, valid_id
 from sources.kit.drafts import Conversation
 from sources.kit.loose_json import Record, items, objects, string, strings, text_at
@@ -42,8 +43,8 @@ def _is_prompt(record: Record) -> bool:
     return is_gemini and "time" in record and has_text
 
 
-def read(record: Record, unknown: Counter[str]) -> Session:
-    parser = Conversation(GEMINI_EXPORT.identity(record), unknown=unknown)
+def read(record: Record, skips: Counter[Skipped]) -> Session:
+    parser = Conversation(GEMINI_EXPORT.identity(record), skips=skips)
     for prompt in sorted(objects(record.get("prompts")), key=lambda prompt: string(prompt.get("time"))):
         parser.begin(prompt.get("time"), prompt.get("time"))
         typed = string(prompt.get("title")).removeprefix(_PROMPTED)

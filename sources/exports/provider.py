@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from registry.domain import Session, format_time, preview_of
+from sources.base import Skipped
 from sources.kit import drafts
 from sources.kit.drafts import Draft
 from sources.kit.files import digest
@@ -64,7 +65,7 @@ class Provider:
     messages: str
     ids: tuple[str, ...]
     updated: str
-    read: Callable[[Record, Counter[str]], Session]
+    read: Callable[[Record, Counter[Skipped]], Session]
     others: tuple[str, ...] = ()
     conversations: Callable[[Iterator[Record | str]], Iterator[Record | str]] = iter
 

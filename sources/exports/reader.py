@@ -26,7 +26,7 @@ from sources.kit.files import File, digest, file_at, system_reason
 from sources.kit.loose_json import Record
 
 EMPTY = "no messages in it"
-_FOREIGN = "not a conversation of this provider"
+_FOREIGN = Skipped("a conversation", "not a conversation of this provider")
 _EXPECTED = (
     "Expected: the zip from Claude.ai or ChatGPT (Settings, Data controls or Privacy, Export data), or "
     "Google Takeout's My Activity of Gemini Apps as JSON; the folder it was unpacked to, or the JSON file in it."
@@ -81,7 +81,7 @@ class AccountExport(Source):
         yield from self.damaged
         is_damaged = bool(self.damaged)
         known, provider = dict(seen), PROVIDERS[self.name]
-        unknown, skip_counts = Counter[str](), Counter[str]()
+        skips = Counter[Skipped]()
         read = ((part, provider.conversations(_records(part, self._count))) for part in self.parts)
         numbered = ((part, *each) for part, records in read for each in enumerate(records, 1))
         for part, number, record in numbered:
@@ -91,20 +91,18 @@ class AccountExport(Source):
                 continue
             key = provider.identity(record)
             if not provider.is_conversation(record) or not key:
-                skip_counts[_FOREIGN] += 1
+                skips[_FOREIGN] += 1
                 continue
             fingerprint = provider.version(record)
             if is_known(known.get(key), fingerprint):
                 continue
-            session = provider.read(record, unknown)
+            session = provider.read(record, skips)
             if not session.messages:
-                skip_counts[EMPTY] += 1
+                skips[Skipped("a conversation", EMPTY)] += 1
                 continue
             known[key] = fingerprint
             yield FoundSession(key, fingerprint, session)
-        kinds = ((printable_name(kind), count) for kind, count in unknown.items())
-        yield from (Skipped(f"{count} x {kind}", "unknown to this reader") for kind, count in kinds)
-        yield from (Skipped(f"{count} x a conversation", why) for why, count in skip_counts.items())
+        yield from (Skipped(f"{count} x {printable_name(one.what)}", one.why) for one, count in skips.items())
         if is_damaged:
             raise StorageError("Some of the export could not be read.", "The rest was imported.")
 

@@ -91,7 +91,7 @@ class GeminiChat(Conversation):
         elif "sessionId" in record or "messages" in record:
             self._describe(record)
         else:
-            self.unknown["record without type"] += 1
+            self.count_unknown("record", "")
 
     def session(self) -> Session:
         project = self.project or self.by_hash.get(string(self.header.get("projectHash")))

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from registry.domain import Role, Session
-from sources.base import FoundSession, Paths, Skipped
+from sources.base import Paths, Skipped
 from sources.clients import GOOSE
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.files import is_there
 from sources.kit.loose_json import Record, mapping, objects, read_json, string, text_at, value_at
-from sources.kit.reader import DatabaseReader, found_session
+from sources.kit.reader import DatabaseReader
 from sources.kit.sqlite_store import ClientDatabase
 
 _NOTICES = ("systemNotification", "contextLengthExceeded", "summarizationRequested")
@@ -47,8 +47,8 @@ class Goose(DatabaseReader):
             row = described.get(str(session_id), {"id": session_id})
             yield str(session_id), f"{row.get('updated_at')}|{count}|{last}", row
 
-    def parse(self, database: ClientDatabase, key: str, fingerprint: str, row: dict[str, Any]) -> FoundSession:
-        columns, damaged = database.columns("messages"), 0
+    def parse(self, database: ClientDatabase, key: str, row: dict[str, Any]) -> Conversation:
+        columns = database.columns("messages")
         named, meta = (name if name in columns else "NULL" for name in ("message_id", "metadata_json"))
         messages = database.rows(
             f"SELECT {named}, role, content_json, created_timestamp, {meta} "  # noqa: S608 - names of columns
@@ -59,12 +59,10 @@ class Goose(DatabaseReader):
         parser = GooseDialogue(key, string(row.get("working_dir")), model, described=row)
         for native_id, role, content, created, metadata in messages:
             parts = read_json(content)
-            damaged += not isinstance(parts, list)
+            parser.skips[Skipped("message", "not a list of parts")] += not isinstance(parts, list)
             message = {"role": role, "content": parts, "created": created, "metadata": read_json(metadata)}
             parser.read({**message, "id": native_id})
-        skipped = (Skipped(f"{damaged} x message of session {key}", "not a list of parts"),) if damaged else ()
-        name = f"session {key}"
-        return found_session(key, fingerprint, parser.session(), skipped + parser.skipped(f" of {name}"), name)
+        return parser
 
 
 @dataclass(slots=True)

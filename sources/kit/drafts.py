@@ -220,7 +220,7 @@ def attachments_in(content: object) -> list[str]:
 
 @dataclass(slots=True)
 class Conversation:
-    """The base of all parsers: messages so far, tool calls by id, and counts of unknown record types.
+    """The base of all parsers: messages so far, tool calls by id, and counts of skipped parts.
 
     `folder`: the first working folder, by which paths in titles are shortened; `folders`: all of them, in order.
     `record_id`, `at`, `model`: id, time and model of the next messages. `undone`: as in `Session`.
@@ -232,7 +232,7 @@ class Conversation:
     record_id: str = ""
     at: datetime | None = None
     folders: dict[str, None] = field(default_factory=dict)
-    unknown: Counter[str] = field(default_factory=Counter)
+    skips: Counter[Skipped] = field(default_factory=Counter)
     drafts: list[Draft] = field(default_factory=list)
     calls: dict[str, Draft] = field(default_factory=dict)
     undone: list[tuple[datetime, datetime]] = field(default_factory=list)
@@ -332,12 +332,11 @@ class Conversation:
 
     def count_unknown(self, what: str, kind: str) -> None:
         """Count a record or a part of one that this reader does not know."""
-        self.unknown[f"{what} {kind or 'without type'}"] += 1
+        self.skips[Skipped(f"{what} {kind or 'without type'}", "unknown to this reader")] += 1
 
     def skipped(self, where: str = "") -> tuple[Skipped, ...]:
-        """Return the counts of unknown records and parts."""
-        why = "unknown to this reader"
-        return tuple(Skipped(f"{count} x {kind}{where}", why) for kind, count in self.unknown.items())
+        """Return the skipped parts with their counts."""
+        return tuple(Skipped(f"{count} x {one.what}{where}", one.why) for one, count in self.skips.items() if count)
 
     def session(self) -> Session:
         return self.build()

@@ -10,6 +10,7 @@ from registry.domain import Session, storable
 from sources.base import EMPTY, FoundSession, Paths, Skipped, Source
 from sources.client import Client
 from sources.kit import drafts
+from sources.kit.drafts import Conversation
 from sources.kit.files import File, file_at, files_below, is_there, read_document, store_entries, system_reason
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record, read_json
@@ -189,26 +190,29 @@ class DatabaseReader(Source):
                 return
             for key, fingerprint, row in self.rows(database, seen):
                 if seen.get(key) != fingerprint:
+                    name = f"session {key}"
                     try:
-                        yield self.parse(database, key, fingerprint, row)
+                        parser = self.parse(database, key, row)
+                        skipped = parser.skipped(f" of {name}")
+                        yield found_session(key, fingerprint, parser.session(), skipped, name)
                     except DamagedDatabase as exc:
-                        yield Skipped(f"session {key}", exc.details)
+                        yield Skipped(name, exc.details)
 
     @abstractmethod
     def rows(self, database: ClientDatabase, seen: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield key, fingerprint and description of each session, newest first."""
 
     @abstractmethod
-    def parse(self, database: ClientDatabase, key: str, fingerprint: str, row: dict[str, Any]) -> FoundSession:
+    def parse(self, database: ClientDatabase, key: str, row: dict[str, Any]) -> Conversation:
         """Read one session. Raises DamagedDatabase."""
 
 
 def found_session(
-    key: str, fingerprint: str, session: Session, skipped: tuple[Skipped, ...], where: str, why: str = ""
+    key: str, fingerprint: str, session: Session, skipped: tuple[Skipped, ...], where: str
 ) -> FoundSession:
-    """Return a session. An empty one is returned too, with the reason `why`, so that it is not read again."""
+    """Return a session. An empty one is returned too, so that it is not read again."""
     if not session.messages:
-        skipped += (Skipped(where, why or EMPTY),)
+        skipped += (Skipped(where, EMPTY),)
     return FoundSession(key, fingerprint, session, skipped)
 
 

@@ -1,16 +1,15 @@
 """Read the sessions of OpenClaw: entries in Pi's format, as rows of each agent's database, before 2026.7.2 in files."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from sources.base import FoundSession, Paths, Skipped
+from sources.base import Paths, Skipped
 from sources.clients import OPENCLAW
 from sources.kit.files import system_reason
 from sources.kit.jsonl import MAX_LINE_BYTES
 from sources.kit.loose_json import mapping, read_json
-from sources.kit.reader import DatabaseReader, found_session
+from sources.kit.reader import DatabaseReader
 from sources.kit.sqlite_store import ClientDatabase
 from sources.kit.zst import DECOMPRESSION_ERRORS, decompress
 from sources.pi.reader import Pi, Tree
@@ -33,8 +32,8 @@ class OpenClaw(DatabaseReader):
         for session_id, count, latest in database.rows(statement):
             yield str(session_id), f"{count}|{latest}", {}
 
-    def parse(self, database: ClientDatabase, key: str, fingerprint: str, row: dict[str, Any]) -> FoundSession:
-        tree, unreadable, name = Tree(key), Counter[str](), f"session {key}"
+    def parse(self, database: ClientDatabase, key: str, row: dict[str, Any]) -> Tree:
+        tree = Tree(key)
         compressed = "event_zstd" if "event_zstd" in database.columns("transcript_events") else "NULL"
         for event, zstd in database.rows(
             f"SELECT event_json, {compressed} FROM transcript_events WHERE session_id = ? ORDER BY seq",  # noqa: S608
@@ -43,11 +42,10 @@ class OpenClaw(DatabaseReader):
             try:
                 tree.read(mapping(read_json(decompress(zstd, MAX_LINE_BYTES) if zstd else event)))
             except OSError as exc:
-                unreadable[system_reason(exc)] += 1
+                tree.skips[Skipped("entry", system_reason(exc))] += 1
             except DECOMPRESSION_ERRORS:
-                unreadable["cannot be decompressed"] += 1
-        skipped = tuple(Skipped(f"{count} x entry of {name}", why) for why, count in unreadable.items())
-        return found_session(key, fingerprint, tree.session(), skipped + tree.skipped(f" of {name}"), name)
+                tree.skips[Skipped("entry", "cannot be decompressed")] += 1
+        return tree
 
 
 class OpenClawFiles(Pi):

@@ -10,7 +10,7 @@ from sources.clients import OPENCODE
 from sources.kit.files import File, digest, entries, files_below, fingerprint_at, read_document
 from sources.kit.loose_json import Record, compact, mapping, read_json, string, value_at
 from sources.kit.reader import FileReader, SessionFile
-from sources.opencode.reader import OpenCodeDialogue, roots_of
+from sources.opencode.reader import DAMAGED, OpenCodeDialogue, roots_of
 
 
 class OpenCodeFiles(FileReader):
@@ -37,23 +37,22 @@ class OpenCodeFiles(FileReader):
         return SessionFile(file, file.path, path.stem, folder=messages, note_status=f"+{digest(names, last)}")
 
     def parse(self, file: SessionFile) -> Iterator[FoundSession]:
-        session, damage = mapping(read_json(read_document(file.path))), Counter[str]()
+        session = mapping(read_json(read_document(file.path)))
         dialogue = OpenCodeDialogue(described=_as_row(session) | {"id": file.session_id})
-        for message in _documents(file.folder, damage):
+        for message in _documents(file.folder, dialogue.skips):
             parts = Path(file.folder).parents[1] / "part" / string(message.get("id"))
-            dialogue.read(message, _documents(str(parts), damage))
-        skipped = (Skipped(f"{count} x message or part of {file.session_id}", why) for why, count in damage.items())
-        yield file.found(dialogue.session(), (*skipped, *dialogue.skipped()))
+            dialogue.read(message, _documents(str(parts), dialogue.skips))
+        yield file.found(dialogue.session(), dialogue.skipped())
 
 
-def _documents(folder: str, damage: Counter[str]) -> Iterator[Record]:
+def _documents(folder: str, skips: Counter[Skipped]) -> Iterator[Record]:
     """Yield the messages or parts in a folder in order: their ids are their names, and increase."""
     for file in sorted(files_below(folder, "*.json"), key=lambda each: each.path if isinstance(each, File) else ""):
         record = read_json(read_document(file.path)) if isinstance(file, File) else None
         if isinstance(record, dict):
             yield record
         else:
-            damage[file.why if isinstance(file, Skipped) else "not a JSON object"] += 1
+            skips[Skipped(DAMAGED.what, file.why) if isinstance(file, Skipped) else DAMAGED] += 1
 
 
 def _as_row(session: Record) -> Record:

@@ -1,7 +1,8 @@
 """Read the sessions of OpenCode and Kilo Code from their database."""
 
+from __future__ import annotations
+
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,15 +10,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from registry.domain import EARLIEST, Role, Session
-from sources.base import FoundSession, Paths, Skipped
+from sources.base import Paths, Skipped
 from sources.clients import OPENCODE
 from sources.kit import drafts
 from sources.kit.drafts import Conversation, Draft
 from sources.kit.files import digest
 from sources.kit.loose_json import Record, mapping, number, objects, read_json, string, text_at, value_at
-from sources.kit.reader import DatabaseReader, found_session
+from sources.kit.reader import DatabaseReader
 from sources.kit.sqlite_store import ClientDatabase, last_change
 
+DAMAGED = Skipped("message or part", "not a JSON object")
 _DATED = frozenset(("id", "session_id", "time_created", "time_updated", "data"))
 
 
@@ -66,20 +68,18 @@ class OpenCode(DatabaseReader):
                 before = seen.get(key, "")
                 yield key, before if before.partition("/")[0] == whole else whole, record
 
-    def parse(self, database: ClientDatabase, key: str, fingerprint: str, row: dict[str, Any]) -> FoundSession:
+    def parse(self, database: ClientDatabase, key: str, row: dict[str, Any]) -> OpenCodeDialogue:
         """Read one session, one message at a time."""
-        dialogue, damage = OpenCodeDialogue(described=row, undone=_undone_in(database, key)), Counter[str]()
+        dialogue = OpenCodeDialogue(described=row, undone=_undone_in(database, key))
         messages = "SELECT id, time_created, data FROM message WHERE session_id = ? ORDER BY time_created, id"
         parts_of = "SELECT id, time_created, data FROM part WHERE message_id = ? ORDER BY time_created, id"
         for stored in database.rows(messages, (key,)):
             message, parts = _record(*stored), [_record(*part) for part in database.rows(parts_of, (stored[0],))]
             whole = [part for part in parts if part is not None]
-            damage["not a JSON object"] += len(parts) - len(whole) + (message is None)
+            dialogue.skips[DAMAGED] += len(parts) - len(whole) + (message is None)
             if message is not None:
                 dialogue.read(message, whole)
-        name = f"session {dialogue.session_id}"
-        damaged = (Skipped(f"{count} x message or part of {name}", why) for why, count in damage.items() if count)
-        return found_session(key, fingerprint, dialogue.session(), (*damaged, *dialogue.skipped()), name)
+        return dialogue
 
 
 def roots_of(name: str, paths: Paths) -> list[Path]:

@@ -1,19 +1,21 @@
 """Read the threads of Zed's agent panel, in the current format and in that of its first year."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from registry.domain import Role
-from sources.base import FoundSession, Paths
+from registry.domain import Role, Session
+from sources.base import Paths, Skipped
 from sources.clients import ZED
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.files import MAX_DOCUMENT_BYTES, is_there
 from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string, text_at, value_at
-from sources.kit.reader import DatabaseReader, found_session
+from sources.kit.reader import DatabaseReader
 from sources.kit.sqlite_store import ClientDatabase
 from sources.kit.zst import DECOMPRESSION_ERRORS, decompress
 
@@ -32,24 +34,19 @@ class Zed(DatabaseReader):
                 yield database
 
     def rows(self, database: ClientDatabase, seen: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        columns = database.columns("threads")
-        optional = ("created_at", "parent_id", "folder_paths", "folder_paths_order")
-        others = ", ".join(name if name in columns else f"NULL AS {name}" for name in optional)
-        query = f"SELECT id, summary, updated_at, {others} FROM threads ORDER BY updated_at DESC"  # noqa: S608 - names
+        names = ", ".join(f'"{name}"' for name in database.columns("threads") - {"data"})
+        query = f"SELECT {names} FROM threads ORDER BY updated_at DESC"  # noqa: S608 - names of columns
         yield from ((str(row["id"]), str(row["updated_at"]), row) for row in database.records(query))
 
-    def parse(self, database: ClientDatabase, key: str, fingerprint: str, row: dict[str, Any]) -> FoundSession:
+    def parse(self, database: ClientDatabase, key: str, row: dict[str, Any]) -> Thread:
         stored = database.rows("SELECT data_type, data FROM threads WHERE id = ?", (row["id"],))
         described, why = _described(*stored[0]) if stored else ({}, "deleted while it was read")
-        folders = _folders(row)
-        model = text_at(described, "model", "model")
-        thread = Thread(key, next(iter(folders), ""), model, usage=mapping(described.get("request_token_usage")))
+        thread = Thread(key, model=text_at(described, "model", "model"), described=described | row)
+        if why:
+            thread.skips[Skipped("data", why)] += 1
         for message in items(described.get("messages")):
             thread.read(message)
-        parent = string(row["parent_id"]) or text_at(described, "subagent_context", "parent_thread_id")
-        began = drafts.moment(row["created_at"]) or fingerprint
-        session = thread.build(row["summary"], described.get("title"), folders=folders, parent=parent, began=began)
-        return found_session(key, fingerprint, session, thread.skipped(f" of thread {key}"), f"session {key}", why)
+        return thread
 
 
 def _roots(paths: Paths) -> Iterator[Path]:
@@ -78,8 +75,8 @@ def _described(kind: object, content: object) -> tuple[Record, str]:
 
 def _folders(row: Mapping[str, Any]) -> list[str]:
     """Return a project's folders in the order in which the user opened them."""
-    paths = string(row["folder_paths"]).splitlines()
-    order = [int(each) for each in string(row["folder_paths_order"]).split(",") if each.isdecimal()]
+    paths = string(row.get("folder_paths")).splitlines()
+    order = [int(each) for each in string(row.get("folder_paths_order")).split(",") if each.isdecimal()]
     if sorted(order) != list(range(len(paths))):
         return paths
     return [path for _, path in sorted(zip(order, paths, strict=True))]
@@ -87,9 +84,19 @@ def _folders(row: Mapping[str, Any]) -> list[str]:
 
 @dataclass(slots=True)
 class Thread(Conversation):
-    """Builds a thread from its messages, which have no times. `usage`: token counts by the id of a question. Pure."""
+    """Builds a thread from its messages, which have no times. `described`: its document and its row. Pure."""
 
-    usage: Record = field(default_factory=dict)
+    described: Record = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.folders = dict.fromkeys(_folders(self.described))
+        self.folder = next(iter(self.folders), "")
+
+    def session(self) -> Session:
+        given = self.described
+        parent = string(given.get("parent_id")) or text_at(given, "subagent_context", "parent_thread_id")
+        began = drafts.moment(given.get("created_at")) or given.get("updated_at")
+        return self.build(given.get("summary"), given.get("title"), parent=parent, began=began)
 
     def read(self, message: object) -> None:
         given = mapping(message)
@@ -101,7 +108,7 @@ class Thread(Conversation):
         elif "role" in given:
             self._add_legacy_message(given)
         elif message != "Resume":
-            self.unknown["message of a form"] += 1
+            self.count_unknown("message", "")
 
     def _add_question(self, message: Record) -> None:
         text, context, attached = "", [], []
@@ -117,7 +124,8 @@ class Thread(Conversation):
                 self.count_unknown("block", _kind(block))
         self.say(Role.USER, text, attachments=attached)
         self.inject("\n\n".join(filter(None, context)), ":context")
-        self.count_tokens(len(self.drafts) - 1, self.usage.get(self.record_id))
+        usage = mapping(self.described.get("request_token_usage"))
+        self.count_tokens(len(self.drafts) - 1, usage.get(self.record_id))
 
     def _add_answer(self, message: Record) -> None:
         results = mapping(message.get("tool_results"))

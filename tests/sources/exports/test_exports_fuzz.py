@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from registry.domain import Role, Session, storable
 from registry.errors import RegistryError
+from sources.base import Skipped
 from sources.exports.chatgpt import CHATGPT_EXPORT, without_marks
 from sources.exports.claude import CLAUDE_EXPORT
 from sources.exports.json_stream import Utf8Source, records_in
@@ -136,8 +137,8 @@ def check(session: Session) -> None:
 
 
 def read(provider: Provider, record: Record) -> None:
-    unknown = Counter[str]()
-    check(provider.read(record, unknown))
+    skips = Counter[Skipped]()
+    check(provider.read(record, skips))
     provider.identity(record)
     if provider.is_conversation(record):
         fingerprint = provider.version(record)
@@ -246,12 +247,12 @@ def test_large_conversations_of_any_form_are_parsed_fast() -> None:
     chain = {str(n): {"parent": str(n - 1), "message": None} for n in range(many)}
     fan = {str(n): {"parent": "0", "message": {"author": {"role": "user"}}} for n in range(many)}
     for tree in (chain, fan):
-        CHATGPT_EXPORT.read({"mapping": tree, "current_node": str(many - 1)}, Counter[str]())
+        CHATGPT_EXPORT.read({"mapping": tree, "current_node": str(many - 1)}, Counter[Skipped]())
     calls = [{"type": "tool_use", "name": "a"}, {"type": "text", "text": "x"}] * many
     results = [{"type": "tool_result", "name": "b", "content": "y"}] * (2 * many)
     same = [{"type": "tool_result", "tool_use_id": "1", "content": "y"}] * many
     message = {"sender": "assistant", "content": [*calls, *results, {"type": "tool_use", "id": "1"}, *same]}
-    session = CLAUDE_EXPORT.read({"chat_messages": [message]}, Counter[str]())
+    session = CLAUDE_EXPORT.read({"chat_messages": [message]}, Counter[Skipped]())
     assert len(session.messages) > many
     without_marks("【1†" * many + "\ue200" * many)
 

@@ -245,7 +245,7 @@ def test_unknown_parts_are_counted(root: Path) -> None:
     dialogue.user("Hi", {"type": "brandNew"}, {})
     dialogue.message("robot", text("Ho"))
     [each] = read_changed(write_database(root, dialogue)).values()
-    assert {skipped.what for skipped in each.skipped} == {
+    assert {skipped.what.partition(" of ")[0] for skipped in each.skipped} == {
         "1 x part brandNew",
         "1 x part without type",
         "1 x message robot",
