@@ -12,14 +12,11 @@ from sources.kit.loose_json import Record, mapping, objects, storable, string, t
 from sources.kit.token_counts import usage_of
 
 KEPT_SYSTEM = ("", "compact_boundary", "local_command", "informational", "away_summary", "model_refusal_fallback")
-IGNORED_SYSTEM = (
-    *("turn_duration", "microcompact_boundary", "stop_hook_summary", "task_started", "task_progress"),
-    *("task_notification", "hook_result", "bridge_status"),
-)
+# prefixes of the subtypes of system records, and of the types of records, that do not belong to the conversation
+IGNORED_SYSTEM = ("turn_duration", "microcompact_", "stop_hook_", "task_", "hook_", "bridge_")
 _IGNORED = (
-    *("progress", "queue-operation", "file-history-snapshot", "permission-mode", "mode", "pr-link", "frame-link"),
-    *("worktree-state", "bridge-session", "agent-setting", "content-replacement", "fork-context-ref"),
-    *("observer-ref", "atis-latch", "api-request", "api-request-shape", "api-request-blob", "cost-state", "tools-used"),
+    *("progress", "queue-", "file-", "permission-mode", "mode", "pr-link", "frame-", "worktree-", "bridge-", "agent-"),
+    *("content-", "fork-", "observer-", "atis-", "api-", "cost-state", "tools-used"),
 )
 # the fields with a title, by record type
 TITLE_FIELDS = {
@@ -86,7 +83,7 @@ class ClaudeTranscript(Conversation):
         elif kind in TITLE_FIELDS:
             if title := string(record.get(TITLE_FIELDS[kind])).strip():
                 self.titles[kind] = title
-        elif kind not in _IGNORED:
+        elif not kind.startswith(_IGNORED):
             self.count_unknown("record", kind)
 
     def session(self) -> Session:
@@ -275,7 +272,7 @@ class ClaudeTranscript(Conversation):
         elif subtype in KEPT_SYSTEM:
             for text in drafts.texts_in(record.get("content")):
                 self.inject(text)
-        elif subtype not in IGNORED_SYSTEM:
+        elif not subtype.startswith(IGNORED_SYSTEM):
             self.count_unknown("system record", subtype)
 
 

@@ -154,15 +154,12 @@ _CALLED = {"tool": "tool", "command": "execute_command", "use_mcp_server": "use_
 _HAS_CHANGES = "HAS_CHANGES"  # the client's mark at the end of an answer, for a button
 _RESULTS = ("command_output", "mcp_server_response", "browser_action_result", "subtask_result")
 _FAILED = ("error", "diff_error", "rooignore_error", "clineignore_error", "api_req_failed", "mistake_limit_reached")
+# prefixes
 _BOOKKEEPING = (
-    *("api_req_started", "api_req_finished", "api_req_retried", "api_req_deleted", "deleted_api_reqs"),
-    *("api_req_retry_delayed", "api_req_rate_limit_wait", "error_retry", "checkpoint_created", "checkpoint_saved"),
-    *("resume_task", "resume_completed_task", "mcp_server_request_started", "mcp_notification", "task_progress"),
-    *("hook_status", "hook_output_stream", "subagent", "subagent_usage", "conditional_rules_applied", "info"),
-    *("shell_integration_warning", "shell_integration_warning_with_suggestion", "load_mcp_documentation"),
-    *("generate_explanation", "report_bug", "auto_approval_max_req_reached", "condense_context", "condense"),
-    *("condense_context_error", "sliding_window_truncation", "command_permission_denied", "summarize_task"),
-    *("interactive_app", "too_many_tools_warning", "image", "codebase_search_result", "finish_task"),
+    *("api_req_", "deleted_api_reqs", "error_retry", "checkpoint_", "resume_", "mcp_", "task_progress", "hook_"),
+    *("subagent", "conditional_rules_applied", "info", "shell_integration_", "load_mcp_documentation", "condense"),
+    *("generate_explanation", "report_bug", "auto_approval_", "sliding_window_", "command_permission_denied"),
+    *("summarize_task", "interactive_app", "too_many_tools_warning", "image", "codebase_search_result", "finish_task"),
 )
 
 
@@ -194,7 +191,7 @@ class Task(Conversation):
             self._add_result(text)
         elif kind in _FAILED:
             self.say(Role.ERROR, text)
-        elif kind not in _BOOKKEEPING:
+        elif not kind.startswith(_BOOKKEEPING):
             self.count_unknown("message", kind)
             self.say(Role.SYSTEM, text)
         if self.drafts[before:] and self.drafts[before].role in (Role.ASSISTANT, Role.THINKING, Role.TOOL):

@@ -13,13 +13,11 @@ IGNORED_ITEMS = (
     *("ContextCompaction", "Extension", "SubAgentActivity", "ImageView", "Sleep"),
     *("CollabAgentToolCall", "EnteredReviewMode", "ExitedReviewMode"),  # a call or an answer says the same
 )
+# prefixes
 IGNORED_EVENTS = (
-    *("task_started", "task_complete", "turn_started", "turn_complete", "context_compacted"),
-    *("exec_command_begin", "exec_command_output_delta", "patch_apply_begin", "mcp_tool_call_begin", "item_started"),
-    *("web_search_begin", "web_search_end", "view_image_tool_call", "agent_reasoning_section_break", "turn_diff"),
-    *("agent_reasoning_raw_content", "background_event", "stream_error", "plan_update", "thread_settings_applied"),
-    *("entered_review_mode", "exited_review_mode", "session_configured", "warning", "deprecation_notice"),
-    "token_usage_record",
+    *("task_", "turn_", "context_compacted", "exec_command_", "patch_apply_", "mcp_tool_call_", "item_started"),
+    *("web_search_", "view_image_", "agent_reasoning_", "background_event", "stream_error", "plan_update", "warning"),
+    *("thread_settings_", "entered_", "exited_", "session_configured", "deprecation_", "token_usage_record"),
 )
 
 _INJECTED = (

@@ -228,7 +228,7 @@ class Rollout(Conversation):
             self._add_entry(self.say(Role.ERROR, text or "error"), Layer.ALONE)
         elif kind == "turn_aborted":
             self._inject(f"[Turn aborted: {string(payload.get('reason')) or 'no reason given'}]")
-        elif kind not in records.IGNORED_EVENTS:
+        elif not kind.startswith(records.IGNORED_EVENTS):
             self.count_unknown("event", kind)
 
     def _count_tokens(self, payload: Record) -> None:

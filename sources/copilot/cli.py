@@ -71,23 +71,11 @@ def _unquoted(value: str) -> str:
 
 # Events, also those of the editor's transcripts. Pure.
 
-# kinds of events that do not belong to the conversation
+# prefixes of kinds of events that do not belong to the conversation; those of a compaction begin with `model.`
 _BOOKKEEPING = (
-    *("session.resume", "session.warning", "session.truncation", "session.compaction_start"),
-    *("session.idle", "session.mode_changed", "session.plan_changed", "session.todos_changed"),
-    *("session.workspace_file_changed", "session.handoff", "session.task_complete", "session.usage_info"),
-    *("session.permissions_changed", "session.background_tasks_changed", "session.tools_updated"),
-    *("session.skills_loaded", "session.custom_agents_updated", "session.mcp_servers_loaded"),
-    *("session.binary_asset", "system.message", "system.notification"),
-    *("assistant.turn_start", "assistant.turn_end", "assistant.intent"),
-    *("assistant.usage", "assistant.message_delta", "assistant.reasoning_delta", "assistant.streaming_delta"),
-    *("tool.user_requested", "tool.execution_progress", "tool.execution_partial_result", "skill.invoked"),
-    *("hook.start", "hook.end", "permission.requested", "permission.completed", "pending_messages.modified"),
-    *("user_input.requested", "user_input.completed", "elicitation.requested", "elicitation.completed"),
-    *("subagent.completed", "subagent.selected", "subagent.deselected", "subagent.configured"),
-    # the requests of a compaction
-    *("model.turn_started", "model.turn_ended", "model.model_call_started", "model.model_call_success"),
-    *("model.message", "model.messages_snapshot", "model.response"),
+    *("session.", "system.", "assistant.turn_", "assistant.intent", "assistant.usage", "assistant.message_delta"),
+    *("assistant.reasoning_delta", "assistant.streaming_delta", "tool.user_requested", "tool.execution_p", "skill."),
+    *("hook.", "permission.", "pending_messages.", "user_input.", "elicitation.", "subagent.", "model."),
 )
 
 
@@ -173,7 +161,7 @@ class EventLog(Conversation):
             self._agent_names[string(data.get("toolCallId"))] = string(data.get("agentName"))
         elif kind == "subagent.failed":
             thread.say(Role.ERROR, string(data.get("error")))
-        elif kind not in _BOOKKEEPING:
+        elif not kind.startswith(_BOOKKEEPING):
             self.count_unknown("event", kind)
 
     def sessions(self) -> Iterator[Session]:

@@ -16,12 +16,9 @@ from sources.kit.reader import DatabaseReader
 from sources.kit.sqlite_store import ClientDatabase
 
 _NOTICES = ("systemNotification", "contextLengthExceeded", "summarizationRequested")
+# requests to the user, which have no text
 _SILENT = (
-    "redactedThinking",
-    "toolConfirmationRequest",
-    "frontendToolRequest",
-    "actionRequired",
-    "conversationCompacted",
+    *("redactedThinking", "toolConfirmationRequest", "frontendToolRequest", "actionRequired", "conversationCompacted"),
 )
 
 

@@ -17,15 +17,11 @@ from sources.kit.loose_json import Record, mapping, objects, string, text_at, va
 from sources.kit.reader import FileReader, SessionFile, parse_records
 
 _TYPED = ("", "mid_turn_user_message", "user_text_elements")  # subtypes of a user's record that were typed
-# subtypes of a system record that do not belong to the conversation
+# prefixes of subtypes of a system record that do not belong to the conversation
 _BOOKKEEPING = (
-    *("chat_compression", "slash_command", "ui_telemetry", "at_command", "attribution_snapshot", "rewind"),
-    *("session_source", "session_model", "session_approval_mode", "session_execution_engine", "session_notes"),
-    *("session_artifact_event", "session_artifact_snapshot", "session_sources_snapshot", "file_history_snapshot"),
-    *("agent_bootstrap", "agent_launch_prompt", "agent_retry", "agent_session_ready", "background_task_completed"),
-    *("branch_checkpoint", "goal_state", "goal_runtime", "goal_turn_end", "turn_result", "omni_recall"),
-    *("custom_title", "parent_session", "user_text_elements", "notification", "cron", "realtime_message"),
-    *("managed_session_header_v1", "managed_session_event_v1", "managed_session_commit_v1"),
+    *("chat_compression", "slash_command", "ui_telemetry", "at_command", "attribution_", "rewind", "session_", "file_"),
+    *("agent_", "background_task_", "branch_", "goal_", "turn_result", "omni_recall", "custom_title", "parent_session"),
+    *("user_text_elements", "notification", "cron", "realtime_message", "managed_session_"),
 )
 
 
@@ -111,7 +107,7 @@ class QwenChat(Conversation):
 
     def _note(self, record: Record) -> None:
         kind, payload = string(record.get("subtype")), mapping(record.get("systemPayload"))
-        if kind not in _BOOKKEEPING:
+        if not kind.startswith(_BOOKKEEPING):
             self.count_unknown("record system", kind)
         self._named = string(payload.get("customTitle")).strip() or self._named
         self._parent = string(payload.get("parentSessionId")) or self._parent

@@ -239,7 +239,7 @@ def test_empty_and_unknown_files_are_reported_once(root: Path) -> None:
     empty.start()
     file = write_log(root, empty)
     odd = working_log()
-    odd.add("session.brand_new")
+    odd.add("brand.new")
     for known in ("subagent.configured", "model.turn_started", "model.message", "model.messages_snapshot"):
         odd.add(known)
     odd.add("hook.start", parentToolCallId="says-nothing")
@@ -250,6 +250,6 @@ def test_empty_and_unknown_files_are_reported_once(root: Path) -> None:
     sessions = read_changed(root)
     assert not [name for name in sessions if "says-nothing" in name]
     assert sessions[session_id(3)].skipped == (Skipped(str(file), "no conversation in it"),)
-    assert sessions[session_id(1)].skipped == (Skipped("1 x event session.brand_new", "unknown to this reader"),)
+    assert sessions[session_id(1)].skipped == (Skipped("1 x event brand.new", "unknown to this reader"),)
     assert sessions["damaged"].skipped[0] == Skipped("the file", "not a JSON object")
     assert scan(root, {each.key: each.fingerprint for each in sessions.values()}) == []
