@@ -26,7 +26,6 @@ from sources.kit.workspace_files import path_of
 
 _THINKING, _SUMMARY = 30, 22  # capabilityType
 _SPEAKERS: dict[float | None, Role] = {1: Role.USER, 2: Role.ASSISTANT}
-_UNKNOWN_MODEL = "default"
 _ATTACHED = ("relevantFiles", "attachedFolders", "attachedFoldersNew", "attachedFiles", "externalLinks")
 _SELECTED = ("fileSelections", "folderSelections", "selections", "terminalSelections", "externalLinks", "selectedDocs")
 # names of nodes in lower case without `_`, in which the two editors agree
@@ -64,7 +63,7 @@ def messages_of(
 def model_of(holder: Mapping[str, Any], field: str = "modelInfo") -> str | None:
     """Return the model that a bubble or conversation names; None if it is "default"."""
     name = text_at(holder, field, "modelName")
-    return name if name and name != _UNKNOWN_MODEL else None
+    return name if name not in ("", "default") else None
 
 
 def bubble_text(bubble: Mapping[str, Any]) -> str:
@@ -159,16 +158,12 @@ def _pieces(root: Any) -> Iterator[str]:
             continue
         node = mapping(node)
         kind = string(node.get("type")).replace("_", "").lower()
-        yield "\n" if kind in _BREAKS else _leaf(node)
+        attributes = mapping(node.get("attrs"))
+        named = (node.get("text"), node.get("mentionName"), attributes.get("label"), attributes.get("mentionName"))
+        yield "\n" if kind in _BREAKS else next(filter(None, map(string, named)), "")
         if kind in _BLOCKS:
             stack.append("\n")
         stack.extend(reversed(items(node.get("children")) or items(node.get("content"))))
-
-
-def _leaf(node: dict[str, Any]) -> str:
-    attributes = mapping(node.get("attrs"))
-    named = (node.get("text"), node.get("mentionName"), attributes.get("label"), attributes.get("mentionName"))
-    return next(filter(None, map(string, named)), "")
 
 
 # Tool calls: a call and its result share one bubble
@@ -210,13 +205,7 @@ def _result_text(result: Any) -> str:
 
 # fields that may contain the text of an error; the last one is tried first
 _ERROR_FIELDS = (
-    "modelVisibleErrorMessage",
-    "error",
-    "detail",
-    "title",
-    "message",
-    "clientVisibleErrorMessage",
-    "details",
+    *("modelVisibleErrorMessage", "error", "detail", "title", "message", "clientVisibleErrorMessage", "details"),
 )
 
 

@@ -15,7 +15,6 @@ from sources.kit.drafts import without_empty
 from sources.kit.loose_json import first_text, mapping, number, objects, parse_nested, read_json, string, text_at
 
 SETTLED_AFTER = timedelta(seconds=60)
-_NOT_WORTH_A_CHANNEL = frozenset({Role.ERROR, Role.SYSTEM})
 
 Json = Mapping[str, Any]
 
@@ -39,7 +38,7 @@ class ComposerReading:
 
     @property
     def is_empty(self) -> bool:
-        return all(message.role in _NOT_WORTH_A_CHANNEL for message in self.session.messages)
+        return all(message.role in (Role.ERROR, Role.SYSTEM) for message in self.session.messages)
 
 
 def headers_of(record: Json) -> list[dict[str, Any]]:
@@ -72,18 +71,21 @@ def read_composer(
         bubble = mapping(stored if isinstance(stored, dict) else read_json(stored))
         speaker = speaker_of(bubble, header)
         if not bubble or speaker is None:
-            damage[_damage_reason(stored, bubble)] += 1
+            known = "of an unknown type" if bubble else "not a JSON object"
+            damage["listed in the conversation but not stored" if stored is None else known] += 1
             continue
         hints.add(bubble)
         messages.extend(messages_of(bubble, header, speaker, model))
     settled = not _is_answering(composer, messages, now)
     questions = [index for index, message in enumerate(messages, 1) if message.role is Role.USER]
     finished = messages if settled else messages[: max(questions, default=0)]
+    created = filter(None, (moment(given.get("createdAt")) for given in (composer.header, composer.record)))
+    span = TimeFrame(min(created, default=None), _last_change(composer), now)
     parents = (text_at(given, "subagentInfo", "parentComposerId") for given in (composer.record, composer.header))
     mode = first_text({**composer.header, **composer.record}, "unifiedMode", "forceMode")
     session = Session(
         session_id=composer.composer_id,
-        messages=dated(finished, _span(composer, now)),
+        messages=dated(finished, span),
         title=_title(composer, messages),
         project=project_of(composer.composer_id, composer.header, composer.record, workspaces, hints),
         parent=next(filter(None, parents), None),
@@ -91,12 +93,6 @@ def read_composer(
     )
     skipped = (Skipped(f"{counted(count, 'message')} of {composer.composer_id}", why) for why, count in damage.items())
     return ComposerReading(session, tuple(skipped), settled)
-
-
-def _damage_reason(stored: Any, bubble: Json) -> str:
-    if stored is None:
-        return "listed in the conversation but not stored"
-    return "of an unknown type" if bubble else "not a JSON object"
 
 
 def counted(count: int, noun: str) -> str:
@@ -110,11 +106,6 @@ def _is_answering(composer: Composer, messages: list[Message], now: datetime) ->
         return False
     times = (_last_change(composer), *(message.timestamp for message in messages[-1:]))
     return any(time is not None and now - time < SETTLED_AFTER for time in times)
-
-
-def _span(composer: Composer, now: datetime) -> TimeFrame:
-    created = filter(None, (moment(given.get("createdAt")) for given in (composer.header, composer.record)))
-    return TimeFrame(min(created, default=None), _last_change(composer), now)
 
 
 def _last_change(composer: Composer) -> datetime | None:
