@@ -14,12 +14,13 @@ from pathlib import Path
 
 from registry.domain import Role
 from registry.errors import StorageError
-from sources.base import EMPTY, FoundSession, Paths, Skipped, Source
+from sources.base import FoundSession, Paths, Skipped, Source
 from sources.clients import AIDER
 from sources.kit import drafts
 from sources.kit.drafts import Conversation
 from sources.kit.files import entries, fingerprint_at, folders_in, system_reason
-from sources.kit.jsonl import MAX_LINE_BYTES, read_lines
+from sources.kit.jsonl import TOO_LONG, Damage, read_lines
+from sources.kit.reader import found_session
 
 NAME = ".aider.chat.history.md"
 _BEGIN = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*$")
@@ -62,10 +63,10 @@ class Aider(Source):
 
     def sessions(self, store: Path, seen: Mapping[str, str]) -> Iterator[FoundSession | Skipped]:
         """Yield the new and the continued chats, one at a time in memory. Raises StorageError."""
-        same_second, too_long = Counter[str](), Counter[str]()
+        same_second, damage = Counter[str](), Damage()
         try:
             with store.open("rb") as file:
-                for chat in chats_of(_texts(read_lines(file), too_long)):
+                for chat in chats_of(_texts(read_lines(file), damage)):
                     key = f"{chat.began:%Y-%m-%dT%H:%M:%S}"
                     same_second[key] += 1
                     key += f"-{same_second[key]}" if same_second[key] > 1 else ""
@@ -73,8 +74,7 @@ class Aider(Source):
                         yield _session_of(store, key, chat)
         except OSError as exc:
             raise StorageError(f"Could not read {store}.", system_reason(exc)) from exc
-        if too_long:
-            yield Skipped(f"{too_long.total()} lines", f"longer than {MAX_LINE_BYTES // 2**20} MB")
+        yield from damage.skipped()
 
 
 @lru_cache(1)
@@ -100,10 +100,10 @@ def _inside(folder: str) -> list[str]:
     return []
 
 
-def _texts(lines: Iterable[bytes | None], too_long: Counter[str]) -> Iterator[str]:
-    for line in lines:
+def _texts(lines: Iterable[bytes | None], damage: Damage) -> Iterator[str]:
+    for number, line in enumerate(lines, 1):
         if line is None:
-            too_long["line"] += 1
+            damage.note(number, TOO_LONG)
         else:
             yield line.decode("utf-8", "replace")
 
@@ -111,11 +111,10 @@ def _texts(lines: Iterable[bytes | None], too_long: Counter[str]) -> Iterator[st
 def _session_of(store: Path, key: str, chat: AiderChat) -> FoundSession:
     """Return a chat, identified by its file and its start, because it has no id."""
     parser = dialogue_of(chat, f"{sha256(os.fsencode(store)).hexdigest()[:8]}-{key}")
-    skipped: tuple[Skipped, ...] = ()
     if not any(draft.role in (Role.USER, Role.ASSISTANT) for draft in parser.drafts):
         parser.drafts.clear()
-        skipped = (Skipped(f"chat of {key}", EMPTY),)
-    return FoundSession(key, chat.fingerprint, parser.build(folders=[str(store.parent)], began=chat.began), skipped)
+    session = parser.build(folders=[str(store.parent)], began=chat.began)
+    return found_session(key, chat.fingerprint, session, (), f"chat of {key}")
 
 
 # Parsing. The user's lines begin with `#### `. The program's lines begin with `> ` and end in two spaces, unlike

@@ -6,10 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 
-from registry.domain import parse_time
 from sources.base import FoundSession, Skipped
 from sources.clients import CODEX
 from sources.codex.records import parent_of
@@ -23,7 +21,6 @@ from sources.kit.zst import DECOMPRESSION_ERRORS, open_decompressed
 
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _ROLLOUT = re.compile(rf"rollout-(?:.*?-({_UUID})(?:_({_UUID}))?|.*)\.jsonl(?:\.zst)?")
-_TIME = re.compile(r"rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)")
 
 
 class Codex(FileReader):
@@ -97,7 +94,7 @@ class _Threads:
         if base and base not in self.parts:
             skipped += (Skipped(f"the beginning of {thread}", f"it is in thread {base}, which is not here"),)
             fingerprint += f"?{base}"
-        session = drafts.dated(rollout.session(), _time_in_name(first) or first.modified_at)
+        session = drafts.dated(rollout.session(), first.modified_at)
         return found_session(thread, fingerprint, session, damage.skipped() + skipped, first.path)
 
     def _records(self, files: list[File], damage: Damage, visited: frozenset[str]) -> Iterator[Record]:
@@ -132,14 +129,6 @@ def _names(store: Path) -> dict[str, str]:
         records = file_records(str(store / "session_index.jsonl"), Damage())
         return {string(record.get("id")): string(record.get("thread_name")) for record in records}
     return {}
-
-
-def _time_in_name(file: File) -> datetime | None:
-    """Return the start of a rollout from the name of its file, which is in local time."""
-    if named := _TIME.match(os.path.basename(file.path)):
-        with suppress(ValueError, OverflowError, OSError):
-            return parse_time(datetime.strptime(named[1], "%Y-%m-%dT%H-%M-%S").astimezone())
-    return None
 
 
 def _records(files: list[File], damage: Damage) -> Iterator[Record]:

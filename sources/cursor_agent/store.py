@@ -13,18 +13,14 @@ from typing import Any, NamedTuple
 from registry.domain import Role
 from sources.cursor.times import moment
 from sources.cursor_agent.messages import cursor_options
-from sources.kit.jsonl import MAX_LINE_BYTES
+from sources.kit.jsonl import MAX_LINE_BYTES, TOO_LONG
 from sources.kit.loose_json import Record, mapping, object_in, read_json, string
 from sources.kit.sqlite_store import ClientDatabase
 from sources.kit.workspace_files import path_of
 
-MAX_BLOB_BYTES = MAX_LINE_BYTES  # a longer blob is skipped
-
 # the only fields of the description that are read: another one is a key that encrypts blobs
 _WANTED = ("agentId", "latestRootBlobId", "name", "mode", "createdAt", "lastUsedModel")
 _BEGIN_OF_ROOT = b"\x0a\x20"
-_MISSING, _TOO_LONG, _NOT_JSON = "not stored", f"longer than {MAX_BLOB_BYTES // 2**20} MB", "not a JSON object"
-
 
 Prompt = list[str | bytes]  # blob ids as text, inline JSON messages as bytes
 
@@ -134,7 +130,7 @@ class AgentStore:
         )
         if "blobs" not in self._tables:
             return
-        for (blob_id,) in self._database.rows(statement, (before_row, MAX_BLOB_BYTES, _BEGIN_OF_ROOT)):
+        for (blob_id,) in self._database.rows(statement, (before_row, MAX_LINE_BYTES, _BEGIN_OF_ROOT)):
             data = self.blob(blob_id) or b""
             links = links_of(data)
             if links and self._row(str(links[0])):
@@ -148,18 +144,22 @@ class AgentStore:
     def _blob(self, blob_id: str) -> tuple[bytes | None, str]:
         """Return the contents, or the reason why there are none. The length is checked before reading."""
         statement = "SELECT CASE WHEN length(data) <= ? THEN data END, length(data) FROM blobs WHERE id = ?"
-        rows = self._database.rows(statement, (MAX_BLOB_BYTES, blob_id)) if "blobs" in self._tables else []
+        rows = self._database.rows(statement, (MAX_LINE_BYTES, blob_id)) if "blobs" in self._tables else []
         if not rows or rows[0][1] is None:
-            return None, _MISSING
+            return None, "not stored"
         data = rows[0][0]
         if data is None:
-            return None, _TOO_LONG
+            return None, TOO_LONG
         return data if isinstance(data, bytes) else str(data).encode("utf-8", "replace"), ""
 
 
 def _element(name: str, data: bytes | None, why: str) -> PromptElement:
     message = read_json(data) if data is not None else None
-    return PromptElement(name, message) if isinstance(message, dict) else PromptElement(name, None, why or _NOT_JSON)
+    return (
+        PromptElement(name, message)
+        if isinstance(message, dict)
+        else PromptElement(name, None, why or "not a JSON object")
+    )
 
 
 def _description(value: Any) -> Record:

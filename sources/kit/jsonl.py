@@ -9,6 +9,7 @@ from sources.base import Skipped
 from sources.kit.loose_json import DECODER, Record
 
 MAX_LINE_BYTES = 32 * 2**20  # a longer line is skipped; pasted images make lines of 10 MB
+TOO_LONG = f"longer than {MAX_LINE_BYTES // 2**20} MB"
 
 _PADDING = re.compile(r"[ \t\r\n\0\ufeff]*")  # a crash may leave a block of zeros, an editor a byte order mark
 
@@ -49,7 +50,7 @@ def records_of(lines: Iterable[bytes | None], damage: Damage) -> Iterator[Record
     """Yield the JSON objects in the lines, in order; count anything else as damage, except blank lines."""
     for number, line in enumerate(lines, 1):
         if line is None:
-            damage.note(number, f"longer than {MAX_LINE_BYTES // 2**20} MB")
+            damage.note(number, TOO_LONG)
         else:
             yield from _objects_in(line.decode("utf-8", "replace"), number, damage)
 

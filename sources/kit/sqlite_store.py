@@ -10,8 +10,8 @@ import platform
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -58,6 +58,7 @@ _Result = TypeVar("_Result")
 
 WAIT_S = 5.0  # longest wait for a locked database
 _PAUSE_S = 0.002  # between two tries
+_ERRORS = (sqlite3.Error, UnicodeDecodeError)  # the second: of invalid names in a damaged schema
 _NEEDS_COPY = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 _IN_USE = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_READONLY)
 # the client is restarting its WAL; only the client may write into the shared index, and soon will
@@ -117,7 +118,7 @@ class ClientDatabase:
         while True:
             try:
                 result = _retry_while_restarting(action, self._wait_s)
-            except sqlite3.Error as exc:
+            except _ERRORS as exc:
                 if not self._has_changed():
                     raise _storage_error(self._path, exc) from exc
             else:
@@ -127,9 +128,8 @@ class ClientDatabase:
             self._open()
 
     def _execute(self, statement: str, parameters: tuple[object, ...]) -> tuple[list[str], list[tuple[Any, ...]]]:
-        with _names_decoded():
-            cursor = self._connection.execute(statement, parameters)
-            return [column[0] for column in cursor.description], cursor.fetchall()
+        cursor = self._connection.execute(statement, parameters)
+        return [column[0] for column in cursor.description], cursor.fetchall()
 
     def _has_changed(self) -> bool:
         """Return True if the database was opened without locks and the client has rewritten pages since."""
@@ -141,9 +141,9 @@ class ClientDatabase:
     def _open(self) -> None:
         try:
             self._connection = self._connect()
-        except (sqlite3.Error, StorageError, OSError) as exc:
+        except (*_ERRORS, StorageError, OSError) as exc:
             self._close()
-            if isinstance(exc, sqlite3.Error):
+            if isinstance(exc, _ERRORS):
                 raise _storage_error(self._path, exc) from exc
             if isinstance(exc, OSError):
                 raise StorageError(f"Cannot read {self._path.name}.", f"{self._path}: {exc.strerror}") from exc
@@ -229,21 +229,11 @@ def _connect_to(database: Path, options: str, wait_s: float) -> sqlite3.Connecti
     )
     connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     try:
-        with _names_decoded():
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
-    except sqlite3.Error:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+    except _ERRORS:
         connection.close()
         raise
     return connection
-
-
-@contextmanager
-def _names_decoded() -> Iterator[None]:
-    """Convert the UnicodeDecodeError of invalid names in a schema to a database error."""
-    try:
-        yield
-    except UnicodeDecodeError as exc:
-        raise sqlite3.DatabaseError("malformed database schema") from exc
 
 
 def _retry_while_restarting(attempt: Callable[[], _Result], wait_s: float) -> _Result:
@@ -272,12 +262,12 @@ def _copy(database: Path, folder: Path) -> Path:
     raise BusyDatabase(f"{database.name} changes faster than it can be copied.", str(database))
 
 
-def _storage_error(database: Path, exc: sqlite3.Error) -> StorageError:
+def _storage_error(database: Path, exc: Exception) -> StorageError:
     if _error_code(exc) & 0xFF in _IN_USE:
         return BusyDatabase(f"{database.name} is locked by another program.", f"{database}: {exc}")
     return DamagedDatabase(f"{database.name} cannot be read.", f"{database}: {exc}")
 
 
-def _error_code(exc: sqlite3.Error) -> int:
+def _error_code(exc: Exception) -> int:
     """Return SQLite's extended error code, whose last byte is the primary code; 0 for an error of Python's module."""
     return getattr(exc, "sqlite_errorcode", 0)

@@ -99,20 +99,10 @@ def test_a_flat_thread_has_the_time_of_its_header(root: Path) -> None:
     assert dates_of(root) == {(datetime(2025, 5, 4, 9, tzinfo=UTC), "inferred")}
 
 
-def test_a_flat_thread_without_a_header_time_has_the_local_time_of_its_file_name(root: Path) -> None:
-    rollout = flat()
-    del rollout.records[0]["timestamp"]
-    write(root, rollout)
-
-    assert dates_of(root) == {(datetime(2026, 5, 4, 9).astimezone(UTC), "inferred")}
-
-
-@pytest.mark.parametrize("time", ["", "2026-13-77T09-00-00-"])
-def test_a_flat_thread_without_any_time_has_the_time_of_its_file(root: Path, time: str) -> None:
+def test_a_flat_thread_without_any_time_has_the_time_of_its_file(root: Path) -> None:
     rollout = flat()
     del rollout.records[0]["timestamp"]
     file = write(root, rollout)
-    file = file.rename(file.with_name(f"rollout-{time}{rollout.thread}.jsonl"))
     os.utime(file, (1_746_000_000, 1_746_000_000))
 
     assert dates_of(root) == {(datetime.fromtimestamp(1_746_000_000, UTC), "inferred")}

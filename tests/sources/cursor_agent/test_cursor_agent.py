@@ -493,7 +493,7 @@ def test_only_the_damaged_database_is_lost(cursor: AgentFiles, content: bytes) -
 
 
 def test_only_missing_torn_and_too_long_messages_are_lost(cursor: AgentFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cursor_agent_store, "MAX_BLOB_BYTES", 2000)
+    monkeypatch.setattr(cursor_agent_store, "MAX_LINE_BYTES", 2000)
     prompt = [asked("One"), asked("x" * 3000), asked("Two"), asked("torn"), asked("gone"), answered(text("1"))]
     store = cursor.chat(1, *prompt)
     torn, gone = (sha256(encoded(each)).hexdigest() for each in prompt[3:5])
