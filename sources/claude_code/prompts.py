@@ -19,9 +19,9 @@ class Piece(NamedTuple):
 _CONTEXT = (
     *("ide_opened_file", "ide_selection", "ide_diagnostics", "new-diagnostics", "system-reminder"),
     *("task-notification", "local-command-stdout", "local-command-stderr", "local-command-caveat"),
-    *("bash-stdout", "bash-stderr", "user-prompt-submit-hook"),
+    *("bash-stdout", "bash-stderr", "user-prompt-submit-hook", "command-contents"),
 )
-_COMMAND = ("command-name", "command-message", "command-args", "command-contents", "bash-input")
+_COMMAND = ("command-name", "command-message", "command-args", "bash-input")
 _WRAPPER = re.compile(rf"<({'|'.join(_CONTEXT + _COMMAND)})>(.*?)</\1>\s*", re.DOTALL)
 _OPENED = tuple(f"<{tag}>" for tag in _CONTEXT + _COMMAND)
 _REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
@@ -90,5 +90,3 @@ def _command(tags: dict[str, str]) -> Iterator[Piece]:
     if called := tags.get("command-name") or tags.get("command-message"):
         name = "/" + called.removeprefix("/")
         yield Piece(Role.USER, f"{name} {tags.get('command-args', '')}".strip(), name)
-    if contents := tags.get("command-contents"):
-        yield Piece(Role.SYSTEM, contents)

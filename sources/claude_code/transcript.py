@@ -189,8 +189,6 @@ class ClaudeTranscript(Conversation):
         draft = self._add_call({"id": call_id})
         result, structured = drafts.content_text(block.get("content")), record.get("toolUseResult")
         draft.set_result(self.output_of(result) or result, _status(block, result, structured))
-        if agent := text_at(structured, "agentId"):
-            draft.more["tool"]["agent"] = f"agent-{agent}"
 
     def _read_attachment(self, record: Record) -> None:
         """Add a prompt that was typed while the client was busy, or attach a file to the previous prompt."""
@@ -263,7 +261,10 @@ class ClaudeTranscript(Conversation):
     def _read_system(self, record: Record) -> None:
         subtype = string(record.get("subtype"))
         if subtype == "api_error":
-            self.say(Role.ERROR, _error_text(record))
+            error, cause = record.get("error"), record.get("cause")  # the format has changed several times
+            texts = (record.get("content"), text_at(error, "message"), error, text_at(cause, "message"))
+            text = next(filter(None, map(string, texts)), "") or drafts.content_text(error)
+            self.say(Role.ERROR, text or "API error")
         elif subtype == "compact_boundary":
             about = storable(mapping(record.get("compactMetadata")))
             self.inject(string(record.get("content")) or "Conversation compacted", compaction=about)
@@ -283,10 +284,3 @@ def _status(block: Record, result: str, structured: object) -> str:
     refusals = ("The user doesn't want to proceed", "The user doesn't want to take this action")
     is_refused = result.startswith(refusals) or string(structured).startswith("User rejected")
     return drafts.REJECTED if is_refused else drafts.FAILED
-
-
-def _error_text(record: Record) -> str:
-    """Return the text of a service error, whose format has changed several times."""
-    error = record.get("error")
-    texts = (record.get("content"), mapping(error).get("message"), error, mapping(record.get("cause")).get("message"))
-    return next(filter(None, map(string, texts)), "") or drafts.content_text(error) or "API error"

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from registry.domain import Role, Session
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft, params_of, supersede
+from sources.kit.drafts import Conversation, params_of, supersede
 from sources.kit.loose_json import Record, items, mapping, number, objects, string, strings, text_at, value_at
 from sources.kit.workspace_files import path_of
 
@@ -109,9 +109,7 @@ class VsCodeChat(Conversation):
 
     def _add_call(self, part: Record) -> None:
         self._end_text()
-        draft = self._put(shown_call(part, self._model_calls, self._new_id("tool")), _status(part))
-        if agent := string(part.get("subAgentInvocationId")):
-            draft.more["tool"]["agent"] = agent
+        self._put(shown_call(part, self._model_calls, self._new_id("tool")), _status(part))
 
     def _add_edit(self, part: Record) -> None:
         if path := path_of(part.get("uri")):
@@ -130,10 +128,8 @@ class VsCodeChat(Conversation):
     def _new_id(self, kind: str) -> str:
         return f"{self.record_id}:{kind}:{len(self.drafts) - self._answer_start}"
 
-    def _put(self, call: ModelCall, status: str) -> Draft:
-        draft = self.call(call.call_id, call.name, call.params)
-        draft.set_result(call.result or "", status)
-        return draft
+    def _put(self, call: ModelCall, status: str) -> None:
+        self.call(call.call_id, call.name, call.params).set_result(call.result or "", status)
 
     def _say(self, role: Role, text: str, **more: Any) -> None:
         self._chunks += 1

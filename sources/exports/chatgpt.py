@@ -127,8 +127,6 @@ def text_of(content: Record) -> str:
     kind = string(content.get("content_type"))
     if kind == "thoughts":
         return "\n\n".join(filter(None, map(_thought, items(content.get("thoughts")))))
-    if kind == "code":
-        return string(content.get("text"))
     texts = [string(content.get(key)) for key in ("title", "url", "name")] if kind in (*RESULTS, "system_error") else []
     # a part is a text, or the transcription of a voice chat
     texts += (string(part) or text_at(part, "text") for part in items(content.get("parts")))

@@ -96,7 +96,6 @@ class GeminiChat(Conversation):
     def session(self) -> Session:
         project = self.project or self.by_hash.get(string(self.header.get("projectHash")))
         self.folder = project or ""
-        self.drafts.clear()
         for key in self._messages:
             self._add(key)
         self.session_id = string(self.header.get("sessionId")) or self.session_id

@@ -230,8 +230,6 @@ class OpenCodeDialogue(Conversation):
         draft.at = drafts.moment(value_at(state, "time", "start")) or draft.at
         status, result = _outcome(name, state)
         draft.set_result(result, status)
-        if agent := text_at(state, "metadata", "sessionId"):
-            draft.more["tool"]["agent"] = agent
         for attachment in objects(state.get("attachments")):
             draft.attach(_file_name(attachment))
 

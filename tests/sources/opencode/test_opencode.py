@@ -114,7 +114,6 @@ def test_a_tool_call_keeps_its_parameters_result_and_outcome() -> None:
         "status": "completed",
     }
     assert [call["status"] for call in tools] == ["completed", "failed", "rejected", "completed"]
-    assert tools[3]["agent"] == "ses_agent"
 
 
 def test_a_call_has_its_outcome() -> None:
