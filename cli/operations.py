@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -18,10 +18,11 @@ from orchestrator.requests.calls import project_of, working_folder
 from orchestrator.requests.refusals import succeeded
 from registry.errors import RegistryError
 from registry.project import Project
-from registry.settings import read_settings
+from registry.settings import Settings, read_settings
 
 if TYPE_CHECKING:
     from orchestrator.service import Execution, Orchestrator
+    from registry.registry import Registry
 
 
 def _completions(kind: str, text: str) -> list[CompletionItem]:
@@ -119,14 +120,20 @@ def run_request(request: Mapping[str, Any], observe: Callable[[Execution], None]
     return found
 
 
-def with_orchestrator(work: Callable[[Orchestrator], Awaitable[Any]]) -> Any:
+def with_orchestrator(work: Callable[[Orchestrator], Awaitable[Any]], settings: Settings | None = None) -> Any:
     from orchestrator.opening import open_orchestrator  # takes half a second, which `ctxr -h` does not need
 
     async def run() -> Any:
-        async with open_orchestrator(read_settings()) as orchestrator:
+        async with open_orchestrator(settings or read_settings()) as orchestrator:
             return await work(orchestrator)
 
     return asyncio.run(run())
+
+
+def with_registry(work: Callable[[Registry], Coroutine[Any, Any, Any]]) -> Any:
+    from orchestrator.opening import with_registry  # slow, as above
+
+    return with_registry(read_settings(), work)
 
 
 def this_client() -> str:

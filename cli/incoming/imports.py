@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -14,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.incoming.sync import show_reports
-from cli.operations import this_client
+from cli.operations import this_client, with_orchestrator
 from cli.output import as_json_option
 from orchestrator.export.texts import is_document, requests_of
 from orchestrator.requests.refusals import succeeded
 from orchestrator.sync.store_report import StoreReport
 from registry.errors import RegistryError
-from registry.settings import read_settings
 from sources.base import Paths, Skipped
 from sources.exports.reader import EMPTY, ZIP_ERRORS, AccountExport, ExportFile, exports_in, parts_of, reason_of_failure
 
@@ -51,7 +49,8 @@ def import_files(files: Sequence[Path], as_json: bool) -> None:
     with ExitStack() as stack:
         documents = {file: parts for file in files if (parts := _documents_in(file, stack))}
         exports = [(file, export) for file in files if file not in documents for export in exports_in(file, stack)]
-        reports = asyncio.run(_import(documents, exports, shows_progress=sys.stderr.isatty() and not as_json))
+        shows_progress = sys.stderr.isatty() and not as_json
+        reports = with_orchestrator(lambda one: _import(one, documents, exports, shows_progress=shows_progress))
     show_reports(reports, as_json=as_json)
     if any(one.why != EMPTY for report in reports for one in report.skipped):
         sys.exit(1)
@@ -103,19 +102,21 @@ async def _import_parts(orchestrator: Orchestrator, file: Path, parts: Sequence[
 
 
 async def _import(
-    documents: Mapping[Path, Sequence[ExportFile]], found: Sequence[tuple[Path, AccountExport]], *, shows_progress: bool
+    orchestrator: Orchestrator,
+    documents: Mapping[Path, Sequence[ExportFile]],
+    found: Sequence[tuple[Path, AccountExport]],
+    *,
+    shows_progress: bool,
 ) -> list[StoreReport]:
-    from orchestrator.opening import open_orchestrator
     from orchestrator.sync.sync import sync
 
-    async with open_orchestrator(read_settings()) as orchestrator:
-        reports = [one for file, parts in documents.items() for one in await _import_parts(orchestrator, file, parts)]
-        for file, export in found:
-            with ExitStack() as stack:
-                stack.callback(export.stop)  # ends the reading thread at Ctrl-C
-                if shows_progress:
-                    bar = click.progressbar(length=export.size, label=export.name, file=sys.stderr)
-                    export.on_read = stack.enter_context(bar).update
-                [report] = await sync(orchestrator, [export], Paths(Path.home(), {}))
-            reports.append(replace(report, path=str(file)))
+    reports = [one for file, parts in documents.items() for one in await _import_parts(orchestrator, file, parts)]
+    for file, export in found:
+        with ExitStack() as stack:
+            stack.callback(export.stop)  # ends the reading thread at Ctrl-C
+            if shows_progress:
+                bar = click.progressbar(length=export.size, label=export.name, file=sys.stderr)
+                export.on_read = stack.enter_context(bar).update
+            [report] = await sync(orchestrator, [export], Paths(Path.home(), {}))
+        reports.append(replace(report, path=str(file)))
     return reports

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.operations import with_orchestrator, with_registry
 from cli.output import TerminalError, as_json_option, counted, printed, show
 from cli.terminal import SERVED, NotHere
 from registry.errors import InvalidRequest
@@ -17,6 +17,7 @@ from registry.settings import Settings, read_settings
 
 if TYPE_CHECKING:
     from orchestrator.remote.exchange import Exchanged
+    from orchestrator.service import Orchestrator
 
 
 @click.command()
@@ -45,7 +46,7 @@ def _exchange(direction: str, as_json: bool) -> None:
     settings = _settings_with_remote()
     if SERVED.get():
         raise NotHere  # it may take long
-    done = asyncio.run(_run_exchange(settings, direction))
+    done = with_orchestrator(lambda orchestrator: _run_exchange(orchestrator, settings, direction))
     show(asdict(done), as_json, lambda done: _exchanged_lines(done, direction))
     if done.why:
         sys.exit(1)
@@ -84,12 +85,10 @@ def _status_lines(found: dict[str, Any]) -> Iterator[str]:
 @printed(_status_lines)
 def status() -> dict[str, Any]:
     """Show what is exchanged with the registry of CTXR_REMOTE_URL, and what waits."""
-    from orchestrator.opening import with_registry
     from orchestrator.remote.background_exchange import exchange_status
 
-    settings = _settings_with_remote()
-    waiting = with_registry(settings, lambda registry: exchange_status(registry, settings.remote_url))
-    return {"url": settings.remote_url, **waiting}
+    url = _settings_with_remote().remote_url
+    return {"url": url, **with_registry(lambda registry: exchange_status(registry, url))}
 
 
 def _settings_with_remote() -> Settings:
@@ -99,8 +98,7 @@ def _settings_with_remote() -> Settings:
     return settings
 
 
-async def _run_exchange(settings: Settings, direction: str) -> Exchanged:
-    from orchestrator.opening import open_orchestrator
+async def _run_exchange(orchestrator: Orchestrator, settings: Settings, direction: str) -> Exchanged:
     from orchestrator.remote.background_exchange import retry_refused
     from orchestrator.remote.client import AccessRefused, RateLimited, RemoteRegistry, Unreachable
     from orchestrator.remote.exchange import Exchanged
@@ -108,8 +106,7 @@ async def _run_exchange(settings: Settings, direction: str) -> Exchanged:
     from orchestrator.remote.push import push
 
     done = Exchanged()
-    token = settings.token.get_secret_value()
-    async with open_orchestrator(settings) as orchestrator, RemoteRegistry(settings.remote_url, token) as remote:
+    async with RemoteRegistry(settings.remote_url, settings.token.get_secret_value()) as remote:
         try:
             if direction == "push":
                 await retry_refused(orchestrator.registry, settings.remote_url)

@@ -86,24 +86,16 @@ def show_reports(reports: Sequence[StoreReport], *, as_json: bool) -> None:
 
 
 def _sync(readers: Sequence[Source], paths: Paths) -> list[StoreReport]:
-    import asyncio
-
-    async def run() -> list[StoreReport]:
-        from orchestrator.opening import open_orchestrator
-        from orchestrator.sync.sync import sync as import_stores
-        from registry.settings import read_settings
-
-        async with open_orchestrator(read_settings()) as orchestrator:
-            return await import_stores(orchestrator, readers, paths, bars)
+    from cli.operations import with_orchestrator
+    from orchestrator.sync.sync import sync as import_stores
 
     with Bars() as bars:
-        return asyncio.run(run())
+        reports: list[StoreReport] = with_orchestrator(lambda one: import_stores(one, readers, paths, bars))
+        return reports
 
 
 def _watch(readers: Sequence[Source], paths: Paths, *, as_json: bool) -> None:
-    import asyncio
-
-    from orchestrator.opening import open_orchestrator
+    from cli.operations import with_orchestrator
     from orchestrator.sync.watch import watch
     from registry.log import set_up_logging
     from registry.settings import read_settings
@@ -116,16 +108,12 @@ def _watch(readers: Sequence[Source], paths: Paths, *, as_json: bool) -> None:
             for line in report_lines(reports):
                 click.echo(line)
 
-    async def run() -> None:
-        settings = read_settings()
-        async with open_orchestrator(settings) as orchestrator:
-            await watch(orchestrator, settings.home, readers, paths, report, bars)
-
-    set_up_logging(read_settings().log_format)
+    settings = read_settings()
+    set_up_logging(settings.log_format)
     if not as_json:
         click.echo("Watching what clients on this machine write. Ctrl-C ends it.", err=True)
     with Bars() as bars:
-        asyncio.run(run())
+        with_orchestrator(lambda one: watch(one, settings.home, readers, paths, report, bars))
 
 
 class Bars(ExitStack):

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.conversations.transcript import transcript
+from cli.operations import with_orchestrator
 from cli.output import counted, cut, local_time, one_line
 
 if TYPE_CHECKING:
     from orchestrator.service import Orchestrator
     from orchestrator.sync.store_report import StoreReport
-    from registry.settings import Settings
     from sources.base import Paths
 
 
@@ -31,8 +31,6 @@ def try_it() -> None:
     Everything is written into one new folder, whose name is printed at the end
     with the commands that keep it or remove it. Nothing is installed or connected.
     """
-    import asyncio
-
     from cli.connect.snippets import command_name
     from registry.extras import PROGRAM, installer
     from registry.settings import read_settings
@@ -40,7 +38,7 @@ def try_it() -> None:
     folder = Path(tempfile.mkdtemp(prefix="ctxr-try-"))
     # Embedding would not be finished when the question is asked.
     settings = read_settings(home=folder, database_url="", database_read_url="", remote_url="", embed_model="off")
-    asyncio.run(_tour(settings))
+    with_orchestrator(_tour, settings)
     is_temporary = installer() == "uvx"
     keep = f"uv tool install {PROGRAM} && ctxr up" if is_temporary else f"{command_name()} up"
     click.echo(f"""
@@ -49,28 +47,26 @@ Keep it:    {keep}    (reads the same into {read_settings().home})
 Remove it:  rm -r {folder}    (nothing else was written)""")
 
 
-async def _tour(settings: Settings) -> None:
+async def _tour(orchestrator: Orchestrator) -> None:
     from cli.incoming.sync import Bars
-    from orchestrator.opening import open_orchestrator
     from orchestrator.sync.sync import sync
     from sources.base import Paths
     from sources.readers import READERS
 
     paths = Paths(Path.home(), os.environ)
-    async with open_orchestrator(settings) as orchestrator:
-        click.echo("Reading the histories of AI clients on this machine ...", err=True)
-        with Bars() as bars:
-            reports = await sync(orchestrator, READERS, paths, bars)
-        sessions = await _sessions(orchestrator)
-        if sessions:
-            for line in _by_client(reports, sessions, paths):
-                click.echo(line)
-        else:
-            click.echo("No histories here yet, so this is a sample: a week of somebody who uses four clients.")
-            await _log_sample(orchestrator)
-            sessions = await _sessions(orchestrator)
-        for line in await _question_and_answer(orchestrator, sessions):
+    click.echo("Reading the histories of AI clients on this machine ...", err=True)
+    with Bars() as bars:
+        reports = await sync(orchestrator, READERS, paths, bars)
+    sessions = await _sessions(orchestrator)
+    if sessions:
+        for line in _by_client(reports, sessions, paths):
             click.echo(line)
+    else:
+        click.echo("No histories here yet, so this is a sample: a week of somebody who uses four clients.")
+        await _log_sample(orchestrator)
+        sessions = await _sessions(orchestrator)
+    for line in await _question_and_answer(orchestrator, sessions):
+        click.echo(line)
 
 
 async def _sessions(orchestrator: Orchestrator) -> list[dict[str, Any]]:

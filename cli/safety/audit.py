@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.conversations.log_and_extract import Moment
+from cli.operations import with_registry
 from cli.output import as_json_option, dim, local_time, one_line, pad, print_json
 from registry.domain import parse_time
 from registry.errors import InvalidRequest
-from registry.settings import read_settings
 
 if TYPE_CHECKING:
     from registry.registry import Registry
@@ -32,8 +32,6 @@ def audit(as_json: bool, who: str | None, **options: str | None) -> None:
     With --json each act is one line, for storage elsewhere. Records of forgotten
     conversations keep who did something and when, but no names or contents.
     """
-    from orchestrator.opening import with_registry
-
     wanted: dict[str, Any] = {name: value for name, value in options.items() if value}
     wanted |= {name: parse_time(wanted[name]) for name in ("from_", "to") if name in wanted}
     if "operation" in wanted:
@@ -54,7 +52,7 @@ def audit(as_json: bool, who: str | None, **options: str | None) -> None:
                     click.echo("  ".join(_columns(act)))
             acts, cursor = await registry.read(partial(read, cursor=cursor)) if cursor else ([], None)
 
-    with_registry(read_settings(), show_all)
+    with_registry(show_all)
 
 
 def _known_operation(name: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.operations import ProjectFolder, SessionId, run_operation
+from cli.operations import ProjectFolder, SessionId, run_operation, with_registry
 from cli.output import as_json_option, confirm, counted, print_json, progress, show, yes_option
 from registry.domain import is_message_id
 from registry.errors import InvalidRequest, NotFound, StorageError
@@ -153,7 +153,6 @@ def _secret_lines(figures: dict[str, Any], outcome: str) -> Iterator[str]:
 
 
 def _scan_or_mask(*, masks: bool = False) -> SecretCounts:
-    from orchestrator.opening import with_registry
     from registry.ingest.redact_existing import redact, scan, write_last_scan
     from registry.text.privacy.rules import load_rules, use_own_rules
 
@@ -163,6 +162,6 @@ def _scan_or_mask(*, masks: bool = False) -> SecretCounts:
         raise InvalidRequest("The rules for secrets are wrong.", load_rules().problem)
     work = redact if masks else scan
     with progress("Masking" if masks else "Scanning") as show_progress:
-        counts = with_registry(settings, lambda registry: work(registry, show_progress))
+        counts: SecretCounts = with_registry(lambda registry: work(registry, show_progress))
     write_last_scan(settings.home, None if masks else counts)
     return counts

@@ -8,10 +8,9 @@ from typing import Any
 
 import click
 
-from cli.operations import ProjectFolder, run_operation
+from cli.operations import ProjectFolder, run_operation, with_registry
 from cli.output import cut, local_time, pad, printed
 from registry.access import Level
-from registry.settings import read_settings
 
 
 class Expiry(click.ParamType[datetime | None]):
@@ -106,16 +105,14 @@ def create(
     expires: datetime | None,
 ) -> dict[str, Any]:
     """Create a token and print it once: only its digest is stored."""
-    from orchestrator.opening import with_registry
     from registry.storage.safety.tokens import create_token
 
     patterns = [pattern.strip() for given in channels for pattern in given.split(",")]
     folders = [] if None in projects else [project for project in projects if project]
     made = with_registry(
-        read_settings(),
         lambda registry: registry.write(
             lambda tx: create_token(tx, name, Level(scope), patterns, folders, expires, owner, per_minute)
-        ),
+        )
     )
     return {"token": made.secret, **made.item, "unmatched": made.unmatched}
 
@@ -133,10 +130,9 @@ def _list_lines(found: dict[str, Any]) -> Iterator[str]:
 @printed(_list_lines)
 def list_tokens() -> dict[str, Any]:
     """List the tokens: scope, expiry and last use."""
-    from orchestrator.opening import with_registry
     from registry.storage.safety.tokens import list_tokens
 
-    return {"tokens": with_registry(read_settings(), lambda registry: registry.read(list_tokens))}
+    return {"tokens": with_registry(lambda registry: registry.read(list_tokens))}
 
 
 @token.command()

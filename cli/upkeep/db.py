@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.operations import with_registry
 from cli.output import TerminalError, counted, progress
 from registry.errors import InvalidRequest
 from registry.extras import install_command
@@ -124,13 +125,12 @@ def embed(everything: bool) -> None:
     stopped it continues when run again. Vectors of other models are deleted at
     the end.
     """
-    from orchestrator.opening import with_registry
     from orchestrator.semantic.models import is_onnx_missing
 
     settings = read_settings()
     if is_onnx_missing(settings):
         raise TerminalError("MODEL_UNAVAILABLE", "The extra `embed` is not installed.", install_command("embed"))
-    count = with_registry(settings, lambda registry: _embed(settings, registry, everything))
+    count = with_registry(lambda registry: _embed(settings, registry, everything))
     click.echo(f"{counted(count, 'message')} embedded." if count else "All messages are embedded.")
 
 
