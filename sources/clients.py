@@ -256,16 +256,12 @@ WINDSURF = Client(
 )
 
 
-def _zed_folder(paths: Paths) -> Path:
-    if sys.platform == "win32":
-        return system_settings_folder("Zed")
-    return paths.folder("XDG_CONFIG_HOME", ".config") / "zed"
-
-
 ZED = Client(
     source="zed",
     name="Zed",
-    folder=_zed_folder,
+    folder=lambda paths: (
+        system_settings_folder("Zed") if sys.platform == "win32" else paths.folder("XDG_CONFIG_HOME", ".config") / "zed"
+    ),
     servers=ServerList("settings.json", key="context_servers"),
     is_logged_by_model=True,
     after_connecting="Zed starts the server at once; the agent panel's settings show it.",

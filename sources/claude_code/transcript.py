@@ -89,9 +89,10 @@ class ClaudeTranscript(Conversation):
     def session(self) -> Session:
         self._drop_times_of_resume()
         parent, relation = self._parent()
-        return self.build(
-            *self._titles(), self._first_words(), project=self._relocated, parent=parent, relation=relation
-        )
+        prompts = (each for each in self.drafts if each.role is Role.USER and each.parts and "command" not in each.more)
+        first_words = next((prompt.parts[0] for prompt in prompts), "") or self.titles.get("last-prompt", "")
+        titles = *self._titles(), preview_of(first_words, 80)
+        return self.build(*titles, project=self._relocated, parent=parent, relation=relation)
 
     def _last_record(self) -> str:
         return self._last_said
@@ -139,13 +140,6 @@ class ClaudeTranscript(Conversation):
                 draft.at = None
             if questions and draft is questions[-1]:
                 next_question_at = questions.pop().at
-
-    def _first_words(self) -> str:
-        """Return the beginning of the first prompt that is not a command, else of the client's `last-prompt`."""
-        typed = [draft for draft in self.drafts if draft.role is Role.USER and draft.parts]
-        prompts = [draft.parts[0] for draft in typed if "command" not in draft.more]
-        words = next(filter(None, (*prompts[:1], self.titles.get("last-prompt"))), "")
-        return preview_of(words, 80)
 
     # The user's records
 

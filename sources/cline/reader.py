@@ -151,7 +151,6 @@ _ANSWERED = ("text", "completion_result", "followup", "plan_mode_respond", "act_
 _CALLED = {"tool": "tool", "command": "execute_command", "use_mcp_server": "use_mcp_server"} | dict.fromkeys(
     ("browser_action_launch", "browser_action", "use_subagents", "codebase_search"), ""
 )
-_HAS_CHANGES = "HAS_CHANGES"  # the client's mark at the end of an answer, for a button
 _RESULTS = ("command_output", "mcp_server_response", "browser_action_result", "subtask_result")
 _FAILED = ("error", "diff_error", "rooignore_error", "clineignore_error", "api_req_failed", "mistake_limit_reached")
 # prefixes
@@ -181,8 +180,11 @@ class Task(Conversation):
         if kind in _TYPED or (kind == "text" and not self.drafts):  # Roo Code's first message is its user's
             files = [*("image" for _ in items(message.get("images"))), *map(string, items(message.get("files")))]
             self.say(Role.USER, text, attachments=files)
-        elif kind in _ANSWERED:
-            self._add_answer(text)
+        elif kind in _ANSWERED:  # the text of a question or a plan is in a JSON object
+            answer = first_text(object_in(text), "question", "response", "context") or text
+            answer = answer.removesuffix("HAS_CHANGES")  # the client's mark, for a button
+            if not (self.drafts and self.drafts[-1].role is Role.ASSISTANT and self.drafts[-1].parts == [answer]):
+                self.say(Role.ASSISTANT, answer)  # a completion is repeated as a question
         elif kind == "reasoning":
             self.say(Role.THINKING, text or string(message.get("reasoning")))
         elif kind in _CALLED:
@@ -197,12 +199,6 @@ class Task(Conversation):
         if self.drafts[before:] and self.drafts[before].role in (Role.ASSISTANT, Role.THINKING, Role.TOOL):
             self.count_tokens(before, self._usage)  # stored with the first message after the request
             self._usage = None
-
-    def _add_answer(self, text: str) -> None:
-        """Add an answer; the text of a question or a plan is in a JSON object."""
-        text = (first_text(object_in(text), "question", "response", "context") or text).removesuffix(_HAS_CHANGES)
-        if not (self.drafts and self.drafts[-1].role is Role.ASSISTANT and self.drafts[-1].parts == [text]):
-            self.say(Role.ASSISTANT, text)  # a completion is repeated as a question
 
     def _add_call(self, kind: str, text: str) -> None:
         """Add a call, unless it repeats the last one: it is written as a question, and again when it runs."""

@@ -50,7 +50,9 @@ class Codex(FileReader):
         threads = _Threads({thread: [files[key] for key in sorted(files)] for thread, files in found.items()})
         changed = [id for id in threads.files if seen.get(id) != threads.fingerprint(id, seen.get(id, ""))]
         changed.sort(key=lambda id: max(file.modified for file in threads.files[id]), reverse=True)
-        threads.names = _names(store) if changed else {}
+        with suppress(OSError):
+            names = file_records(str(store / "session_index.jsonl"), Damage()) if changed else ()
+            threads.names = {string(record.get("id")): string(record.get("thread_name")) for record in names}
         for thread in changed:
             try:
                 yield threads.read(thread)
@@ -122,13 +124,6 @@ def _part_id(file: File) -> str:
     """Return the file's own id: the last one in its name."""
     named = _ROLLOUT.fullmatch(os.path.basename(file.path))
     return (named and (named[2] or named[1])) or _stem(file)
-
-
-def _names(store: Path) -> dict[str, str]:
-    with suppress(OSError):
-        records = file_records(str(store / "session_index.jsonl"), Damage())
-        return {string(record.get("id")): string(record.get("thread_name")) for record in records}
-    return {}
 
 
 def _records(files: list[File], damage: Damage) -> Iterator[Record]:

@@ -28,14 +28,12 @@ class Continue(FileReader):
         return None if file.path.endswith(_LIST) else FileReader.session_file(self, file)
 
     def parser(self, store: Path) -> ParseFile:
-        created = cache(lambda: _times_in(store / "sessions"))
+        @cache
+        def created() -> dict[str, object]:
+            listed = objects(read_json(read_small_text(store / "sessions" / _LIST)))
+            return {string(each.get("sessionId")): each.get("dateCreated") for each in reversed(listed)}
+
         return lambda file: parse_records(file, ContinueChat(file.session_id, created=created().get(file.session_id)))
-
-
-def _times_in(folder: Path) -> dict[str, object]:
-    """Return the times of sessions by id, from the list of sessions."""
-    listed = objects(read_json(read_small_text(folder / _LIST)))
-    return {string(each.get("sessionId")): each.get("dateCreated") for each in reversed(listed)}
 
 
 @dataclass(slots=True)

@@ -63,7 +63,9 @@ class VsCodeChat(Conversation):
     def _add_question(self, request: Record) -> None:
         message = request.get("message")
         variables = objects(value_at(request, "variableData", "variables"))
-        names = list(dict.fromkeys(filter(None, map(_attachment, variables))))
+        # without the open file, instructions and tools, which the client adds
+        chosen = (v for v in variables if not (v.get("automaticallyAdded") or v.get("kind") in _NOT_ATTACHED))
+        names = list(dict.fromkeys(filter(None, (string(v.get("name")) or path_of(v.get("value")) for v in chosen))))
         self.say(Role.USER, string(message) or text_at(message, "text"), attachments=names)
 
     def _add_answer(self, request: Record) -> None:
@@ -134,13 +136,6 @@ class VsCodeChat(Conversation):
     def _say(self, role: Role, text: str, **more: Any) -> None:
         self._chunks += 1
         self.say(role, text, f":{self._chunks}", **more)
-
-
-def _attachment(variable: Record) -> str:
-    """Return the name of an attachment; empty for the open file, instructions and tools, which the client adds."""
-    if variable.get("automaticallyAdded") or variable.get("kind") in _NOT_ATTACHED:
-        return ""
-    return string(variable.get("name")) or path_of(variable.get("value"))
 
 
 _PARTS: dict[str, Callable[[VsCodeChat, Record], None]] = {

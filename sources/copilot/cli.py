@@ -174,14 +174,11 @@ class EventLog(Conversation):
         for call_id, agent in self._agents.items():
             if not agent.drafts:
                 continue
-            agent.session_id, titles = f"{self.session_id}:{call_id}", (self._task(call_id), self._agent_names[call_id])
+            call = self.calls.get(call_id)
+            task = first_text(call.more["tool"]["params"], "description", "prompt") if call else ""
+            titles = preview_of(task, 80), self._agent_names[call_id]
+            agent.session_id = f"{self.session_id}:{call_id}"
             yield agent.build(*titles, project=main.project, parent=self.session_id, began=began)
-
-    def _task(self, call_id: str) -> str:
-        """Return the task of a sub-agent in its caller's words."""
-        call = self.calls.get(call_id)
-        words = first_text(call.more["tool"]["params"], "description", "prompt") if call else ""
-        return preview_of(words, 80)
 
     def _add_undone(self) -> None:
         """Note a rewind: most versions delete the undone events, and only write this one."""

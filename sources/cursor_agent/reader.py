@@ -243,7 +243,10 @@ class _Pass:
         conversation, skipped = _conversation_in(store, root_id, root, about)
         if named not in ("", root_id):
             skipped += (Skipped(chat.key, "its latest state is not stored; an earlier one was read"),)
-        messages = fill_times(undated_messages_of(conversation.drafts), _span(chat, about, self.now), earlier)
+        created = filter(None, (moment(about.get(key)) for key in ("createdAtMs", "createdAt")))
+        updated = moment(about.get("updatedAtMs")) or drafts.moment(_last_change(chat))
+        span = TimeFrame(min(created, default=None), updated, self.now)
+        messages = fill_times(undated_messages_of(conversation.drafts), span, earlier)
         hashed = os.path.basename(os.path.dirname(chat.folder))
         project = conversation.folder or self.workspaces.named(hashed, paths_in(conversation.drafts))
         titles = (about.get(key) for key in ("title", "name") if about.get(key) != "New Agent")
@@ -314,12 +317,6 @@ def _conversation_in(store: AgentStore, root_id: str, root: Root, about: Record)
 
 def _last_change(chat: SessionFile) -> float:
     return last_change(Path(chat.folder, DATABASE))
-
-
-def _span(chat: SessionFile, about: Record, now: datetime) -> TimeFrame:
-    created = filter(None, (moment(about.get(key)) for key in ("createdAtMs", "createdAt")))
-    updated = moment(about.get("updatedAtMs")) or drafts.moment(_last_change(chat))
-    return TimeFrame(min(created, default=None), updated, now)
 
 
 def _records_in(path: str, damage: Damage) -> Iterator[tuple[str, Record]]:

@@ -126,17 +126,14 @@ def text_of(content: Record) -> str:
     """Return the text of a content of any type, also of unknown ones."""
     kind = string(content.get("content_type"))
     if kind == "thoughts":
-        return "\n\n".join(filter(None, map(_thought, items(content.get("thoughts")))))
+        thoughts = items(content.get("thoughts"))
+        words = (text_at(thought, key).strip() for thought in thoughts for key in ("summary", "content"))
+        return "\n\n".join(filter(None, words))
     texts = [string(content.get(key)) for key in ("title", "url", "name")] if kind in (*RESULTS, "system_error") else []
     # a part is a text, or the transcription of a voice chat
     texts += (string(part) or text_at(part, "text") for part in items(content.get("parts")))
     texts += [string(content.get(key)) for key in ("text", "result", "content")]
     return "\n\n".join(dict.fromkeys(filter(None, map(str.strip, texts))))
-
-
-def _thought(thought: object) -> str:
-    given = mapping(thought)
-    return "\n\n".join(filter(None, (string(given.get(key)).strip() for key in ("summary", "content"))))
 
 
 def without_marks(text: str) -> str:

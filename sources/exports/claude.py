@@ -118,7 +118,10 @@ class _Reading(Conversation):
         call = self.calls.get(call_id) if call_id else self._open_call(name)
         if call is None:
             call = self._call({"id": call_id, "name": name})
-        provider.append_result(call, _result_text(block.get("content")), drafts.result_status(block.get("is_error")))
+        content = block.get("content")
+        texts = map(_result_item, content) if isinstance(content, list) else [drafts.content_text(content)]
+        result = "\n\n".join(filter(None, texts))
+        provider.append_result(call, result, drafts.result_status(block.get("is_error")))
 
     def _open_call(self, name: str) -> Draft | None:
         """Find the call of a result without an id: the first pending one of that name, else the first pending one."""
@@ -144,12 +147,6 @@ class _Reading(Conversation):
 
     def _new_part(self, kind: str) -> str:
         return f":{kind}:{len(self.drafts) - self._new}"
-
-
-def _result_text(content: object) -> str:
-    if not isinstance(content, list):
-        return drafts.content_text(content)
-    return "\n\n".join(filter(None, map(_result_item, content)))
 
 
 def _result_item(item: object) -> str:

@@ -173,7 +173,8 @@ class GeminiChat(Conversation):
         self.say(Role.ASSISTANT, text)
         for position, call in enumerate(objects(message.get("toolCalls"))):
             key = string(call.get("id")) or f"{self.record_id}:tool:{position}"
-            draft, result = self.call(key, call.get("name"), call.get("args", {})), _result(call)
+            draft = self.call(key, call.get("name"), call.get("args", {}))
+            result = "\n".join(filter(None, _responses(call))) or _displayed_text(call.get("resultDisplay"))
             draft.at = drafts.moment(call.get("timestamp")) or draft.at
             status = drafts.status_of(call.get("status"), drafts.COMPLETED if result else drafts.PENDING)
             draft.set_result(result, drafts.FAILED if _EXIT_CODE.search(result) else status)
@@ -184,12 +185,8 @@ class GeminiChat(Conversation):
 _EXIT_CODE = re.compile(r"^Exit Code: [1-9]\d*$", re.MULTILINE)
 
 
-def _result(call: Record) -> str:
-    """Return the result sent to the model; if it is missing, the displayed one."""
-    return "\n".join(filter(None, _responses(call))) or _displayed_text(call.get("resultDisplay"))
-
-
 def _responses(call: Record) -> Iterator[str]:
+    """Yield the results sent to the model."""
     for part in objects(call.get("result")):
         if "functionResponse" in part:
             response = mapping(value_at(part, "functionResponse", "response"))

@@ -38,7 +38,15 @@ class OpenCodeFiles(FileReader):
 
     def parse(self, file: SessionFile) -> Iterator[FoundSession]:
         session = mapping(read_json(read_document(file.path)))
-        dialogue = OpenCodeDialogue(described=_as_row(session) | {"id": file.session_id})
+        row = {  # as in the database of newer versions
+            "id": file.session_id,
+            "directory": session.get("directory"),
+            "title": session.get("title"),
+            "parent_id": session.get("parentID"),
+            "revert": compact(session.get("revert")),
+            "time_created": value_at(session, "time", "created"),
+        }
+        dialogue = OpenCodeDialogue(described=row)
         for message in _documents(file.folder, dialogue.skips):
             parts = Path(file.folder).parents[1] / "part" / string(message.get("id"))
             dialogue.read(message, _documents(str(parts), dialogue.skips))
@@ -53,14 +61,3 @@ def _documents(folder: str, skips: Counter[Skipped]) -> Iterator[Record]:
             yield record
         else:
             skips[Skipped(DAMAGED.what, file.why) if isinstance(file, Skipped) else DAMAGED] += 1
-
-
-def _as_row(session: Record) -> Record:
-    """Return a session as its row in the database of newer versions."""
-    return {
-        "directory": session.get("directory"),
-        "title": session.get("title"),
-        "parent_id": session.get("parentID"),
-        "revert": compact(session.get("revert")),
-        "time_created": value_at(session, "time", "created"),
-    }
