@@ -69,7 +69,10 @@ def _cost_lines(found: Mapping[str, Any]) -> Iterator[str]:
     total = found["total"]
     kinds = [kind for kind in KINDS if total[f"{kind}_tokens"] and kind != "reasoning"]  # part of the output
     labels = [kind.replace("_", " ") for kind in kinds] + (["list price"] if total["cost_usd"] is not None else [])
-    table = [(_name(found["by"], row), _figures(row, kinds)) for row in [*found["rows"], {"name": "total", **total}]]
+    table = [
+        (_name(found["by"], row), [*(f"{row[f'{kind}_tokens']:,}" for kind in kinds), in_dollars(row["cost_usd"])])
+        for row in [*found["rows"], {"name": "total", **total}]
+    ]
     widths = [2 + max(len(label), len(table[-1][1][column])) for column, label in enumerate(labels)]
     left = max(line_width() - sum(widths), 16)
     for name, figures in [(found["by"], labels), *table]:
@@ -83,10 +86,6 @@ def _cost_lines(found: Mapping[str, Any]) -> Iterator[str]:
 def _name(by: str, row: Mapping[str, Any]) -> str:
     name = str(row.get("title") or row["name"] or (NO_PROJECT if by == "project" else "unknown"))
     return one_line(name.replace("\\", "/").rstrip("/").rpartition("/")[2] if by == "project" else name)
-
-
-def _figures(row: Mapping[str, Any], kinds: Sequence[str]) -> list[str]:
-    return [*(f"{row[f'{kind}_tokens']:,}" for kind in kinds), in_dollars(row["cost_usd"])]
 
 
 @click.command()

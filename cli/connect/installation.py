@@ -77,8 +77,13 @@ def _hooks(source: str, hooks: Hooks, server: StdioServer, file: Path) -> Client
         plugin = text.replace("@HOOK@", json.dumps(server.hook_words(source)))
         return ClientPart("hooks", file, lambda _: plugin, lambda _: "", is_private=True)
     handlers = {event: hooks.handler(server.hook_command(source, event)) for event in hooks.events}
-    put_hooks, drop_hooks = partial(_put_hooks, hooks, handlers), partial(_drop_hooks, hooks)
-    return ClientPart("hooks", file, put_hooks, drop_hooks, hooks.is_among_settings)
+
+    def drop_hooks(text: str) -> str:
+        rest = _drop_outdated(hooks, {}, text)
+        is_version_left = hooks.format == "list" and rest != text and is_bare(drop(rest, ("version",)))
+        return "" if is_version_left else rest
+
+    return ClientPart("hooks", file, partial(_put_hooks, hooks, handlers), drop_hooks, hooks.is_among_settings)
 
 
 def _put_hooks(hooks: Hooks, handlers: Handlers, text: str) -> str:
@@ -91,12 +96,6 @@ def _put_hooks(hooks: Hooks, handlers: Handlers, text: str) -> str:
             group = handler if hooks.format == "list" else {**matcher, "hooks": [handler]}
             text = append(text, ("hooks", event), group)
     return text
-
-
-def _drop_hooks(hooks: Hooks, text: str) -> str:
-    rest = _drop_outdated(hooks, {}, text)
-    is_version_left = hooks.format == "list" and rest != text and is_bare(drop(rest, ("version",)))
-    return "" if is_version_left else rest
 
 
 def _drop_outdated(hooks: Hooks, wanted: Handlers, text: str) -> str:

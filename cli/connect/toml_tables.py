@@ -84,11 +84,7 @@ def _line(member: tuple[str, Any]) -> str:
 def _toml_value(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{ " + ", ".join(map(_line, value.items())) + " }"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_toml_value, value)) + "]"
-    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _key(name: str) -> str:

@@ -58,20 +58,16 @@ def search(
     query = {**wanted, "text": text, "also": also, "from": from_, "utc_offset_minutes": utc_offset_minutes()}
     found = run_operation("search_sessions", query, observe=print_explanation if explain else None)
     found["project"] = wanted["project"] or "all"
-    show(found, as_json, lambda found: _lines(found, _numbers() if found["sessions"] else {}))
+    show(found, as_json, _lines)
     if not found["sessions"]:
         when = found["understood"].get("when")
         reasons = [f"No conversations found for query: '{text}'", f"nothing from {when}" if when else ""]
         raise NotFound("No matching conversations found", "; ".join(filter(None, [*reasons, elsewhere_note(found)])))
 
 
-def _numbers() -> dict[str, int]:
-    """Return each channel's number in `ctxr list`, which `ctxr show` accepts."""
-    listed = run_operation("list", {"limit": 1000})["sessions"]
-    return {session["channel"]: number for number, session in enumerate(listed, 1)}
-
-
-def _lines(found: Mapping[str, Any], numbers: Mapping[str, int]) -> Iterator[str]:
+def _lines(found: Mapping[str, Any]) -> Iterator[str]:
+    listed = run_operation("list", {"limit": 1000})["sessions"] if found["sessions"] else []
+    numbers = {session["channel"]: number for number, session in enumerate(listed, 1)}  # which `ctxr show` accepts
     if found["sessions"] and found["understood"].get("relaxed") == "words":
         yield dim(WORDS_RELAXED) + "\n"
     elif confidence := found.get("confidence"):

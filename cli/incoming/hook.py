@@ -29,10 +29,8 @@ RECORDED_FIELDS = (
 """The fields of a payload that are recorded: no e-mail address, no tool output, no environment."""
 
 START_EVENTS = ("SessionStart", "sessionStart", "session.start")  # the events at which a chat begins
-NEW_SOURCES = ("new", "startup", "clear")  # their `source` for a new chat, in contrast to a resumed one
 COMPACTION = "compact"  # their `source` for a chat that continues after a compaction
 NOTE_TIMEOUT_S = 4.0
-HINT_TIMEOUT_S = 1.0  # the user waits; reached only while the machine is busy
 
 PROMPT_EVENTS = ("UserPromptSubmit", "BeforeAgent", "userPromptSubmitted", "chat.message")
 """The events of a prompt at which a client passes our answer to its model."""
@@ -47,8 +45,6 @@ READ_ONLY_COMMANDS = (
     *("ls ", "pwd ", "rg ", "sed -n ", "tail ", "tree ", "wc ", "which "),
 )
 """Prefixes of commands that change nothing."""
-
-STDIN_TIMEOUT_S = 1.0  # seconds without input after which a client is answered, even if its pipe is open
 
 
 def run_hook(client: str, event: str) -> None:
@@ -72,7 +68,8 @@ def is_start(client: str, event: str, payload: Mapping[str, Any]) -> bool:
     Cursor also runs other clients' hooks; these return False, because it has its own.
     """
     is_borrowed = client != "cursor" and "cursor_version" in payload
-    return event in START_EVENTS and not is_borrowed and payload.get("source", "new") in (*NEW_SOURCES, COMPACTION)
+    is_resumed = payload.get("source", "new") not in ("new", "startup", "clear", COMPACTION)
+    return event in START_EVENTS and not is_borrowed and not is_resumed
 
 
 def request_note(payload: Mapping[str, Any]) -> str:
@@ -104,7 +101,7 @@ def request_hint(client: str, event: str, payload: Mapping[str, Any]) -> str:
         from cli.shared.command import output_of_running
 
         words = ["note", *_session_option(payload), "--client", client, *option, "--", str(payload.get("cwd") or ".")]
-        return output_of_running(words, HINT_TIMEOUT_S).strip()
+        return output_of_running(words, 1.0).strip()  # s; the user waits; reached only while the machine is busy
     except Exception as exc:  # fail open, as above
         _write(2, f"ctxr hook: no hint: {exc}\n")
         return ""
@@ -202,7 +199,7 @@ def _is_ready(file: int) -> bool:
         return True
     import select
 
-    return bool(select.select([file], [], [], STDIN_TIMEOUT_S)[0])
+    return bool(select.select([file], [], [], 1.0)[0])  # s without input: it is answered, even if its pipe is open
 
 
 def _write(file: int, text: str) -> None:

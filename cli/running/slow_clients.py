@@ -11,8 +11,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 PROGRESS_TIMEOUT_S = 15.0
 MIN_BYTES = 64 << 10  # minimum bytes of a body in that window: 4 kB/s, a very bad phone
 
-TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-
 
 class PatientProtocol(H11Protocol):
     """HTTP/1.1 with time limits for a request's headers and body."""
@@ -57,5 +55,5 @@ class PatientProtocol(H11Protocol):
             self._restart_timer()
             return
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            self.transport.write(TOO_SLOW)
+            self.transport.write(b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
         self.transport.close()

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
 LEAVE = b'{"ctxr":"leave"}\n'
 """Sent by a process that is being replaced: a window connects to the next one when no request is open."""
-LISTEN = "subscriptions/listen"
 META = "io.modelcontextprotocol/"
-SUBSCRIBE = "resources/subscribe"  # in older revisions, a subscription belongs to the connection
 NOT_REPEATED = frozenset({"export_session", "create_backup", "restore_backup", "migrate_session", "migrate_workspace"})
 """Tools that must not run twice: they may have finished before the process died."""
 
@@ -51,7 +49,7 @@ class PendingRequest:
 
     def __init__(self, line: bytes, message: dict[str, Any]) -> None:
         self.line, self.id, self.tries = line, message["id"], 0
-        self.is_listening = message["method"] == LISTEN  # answered when it ends
+        self.is_listening = message["method"] == "subscriptions/listen"  # answered when it ends
         self.is_acknowledged = False
         is_call = message["method"] == "tools/call"
         self.may_repeat = not (is_call and str(_params(message).get("name")) in NOT_REPEATED)
@@ -149,7 +147,7 @@ class ChatWindow:
         elif method == "notifications/cancelled":
             cancelled = _params(message).get("requestId")
             self._requests.pop(cancelled if isinstance(cancelled, str | int) else "", None)
-        elif is_request and method == SUBSCRIBE:
+        elif is_request and method == "resources/subscribe":  # of older revisions, belongs to the connection
             self._subscribed[str(_params(message).get("uri"))] = line
         elif method == "resources/unsubscribe":
             self._subscribed.pop(str(_params(message).get("uri")), None)

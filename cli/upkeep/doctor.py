@@ -343,14 +343,11 @@ def check_client(client: Client, _settings: Settings) -> Iterator[Result]:
     elif state == "missing":
         yield Result("note", "found, not connected", f"ctxr install {client.command}")
     else:
-        hooks = _hooks_line(parts["hooks"].state) if "hooks" in parts else ""
-        yield Result("ok", f"connected in {file}{hooks}")
-
-
-def _hooks_line(state: str) -> str:
-    if state == "untrusted":
-        return ", hooks installed, but not trusted: it runs none of them until /hooks in it says so"
-    return ", hooks installed" if state in ("installed", "differs") else ", hooks not installed"
+        hooks = dict.fromkeys(("installed", "differs"), ", hooks installed") | {
+            "untrusted": ", hooks installed, but not trusted: it runs none of them until /hooks in it says so"
+        }
+        about_hooks = hooks.get(parts["hooks"].state, ", hooks not installed") if "hooks" in parts else ""
+        yield Result("ok", f"connected in {file}{about_hooks}")
 
 
 CHECKS: dict[str, Callable[[Settings], Iterator[Result]]] = {
