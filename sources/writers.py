@@ -43,9 +43,6 @@ def _flat(folder: str) -> str:
     return re.sub("[^a-zA-Z0-9]", "-", folder)
 
 
-_CLAUDE_CODE_TOOLS = Tools(read=("Read", "file_path"), run=("Bash", "command"))
-
-
 def _claude_code(chat: Transfer, version: str, paths: Paths, _: Path) -> NewSession:
     """Build `projects/<folder>/<session>.jsonl`: records, each linked to the one before, and the title."""
     session_id = str(uuid4())
@@ -73,7 +70,7 @@ def _claude_code_messages(part: TransferPart) -> Iterator[Json]:
     if part.role is Role.USER:
         yield {"role": "user", "content": part.text}
         return
-    calls = calls_for(part, _CLAUDE_CODE_TOOLS, "toolu_")
+    calls = calls_for(part, Tools(read=("Read", "file_path"), run=("Bash", "command")), "toolu_")
     blocks: list[Json] = [{"type": "text", "text": part.text}] if part.text else []
     blocks += [{"type": "tool_use", "id": id_, "name": call.name, "input": call.params} for id_, call in calls]
     answer = {
@@ -92,7 +89,6 @@ def _claude_code_messages(part: TransferPart) -> Iterator[Json]:
 
 
 _CODEX_CONTENT = {Role.USER: ("input_text", "user_message"), Role.ASSISTANT: ("output_text", "agent_message")}
-_CODEX_TOOLS = Tools(read=("read_file", "path"), run=("shell_command", "command"))
 
 
 def _codex(chat: Transfer, version: str, paths: Paths, _: Path) -> NewSession:
@@ -122,7 +118,7 @@ def _codex_payloads(message: TransferPart) -> Iterator[tuple[str, Json]]:
         block = {"type": content, "text": message.text}
         yield "response_item", {"type": "message", "role": str(message.role), "content": [block]}
         yield "event_msg", {"type": event, "message": message.text}
-    calls = calls_for(message, _CODEX_TOOLS)
+    calls = calls_for(message, Tools(read=("read_file", "path"), run=("shell_command", "command")))
     for id_, call in calls:
         arguments = json.dumps(call.params, ensure_ascii=False)
         yield "response_item", {"type": "function_call", "name": call.name, "arguments": arguments, "call_id": id_}
@@ -134,9 +130,6 @@ def _uuid7() -> UUID:
     """Return a version 7 UUID, by whose time Codex sorts. Python has a function for it from 3.14 on."""
     value = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(secrets.token_bytes(10))
     return UUID(int=value & ~(0xF << 76) & ~(0x3 << 62) | 0x7 << 76 | 0x2 << 62)
-
-
-_COPILOT_TOOLS = Tools(read=("view", "path"), run=("bash", "command"))
 
 
 def _copilot(chat: Transfer, version: str, paths: Paths, _: Path) -> NewSession:
@@ -179,7 +172,7 @@ def _copilot_events(chat: Transfer) -> Iterator[Json]:
 
 
 def _copilot_answer(message: TransferPart) -> Iterator[tuple[str, Json]]:
-    calls = calls_for(message, _COPILOT_TOOLS)
+    calls = calls_for(message, Tools(read=("view", "path"), run=("bash", "command")))
     requests = [
         {"toolCallId": id_, "name": call.name, "arguments": call.params, "type": "function"} for id_, call in calls
     ]
@@ -238,9 +231,6 @@ def _gemini_tool_call(id_: str, call: Call, at: str) -> Json:
     }
 
 
-_OPENCODE_TOOLS = Tools(read=("read", "filePath"), run=("bash", "command"))
-
-
 def _opencode(client: Client, chat: Transfer, version: str, paths: Paths, drafts: Path) -> NewSession:
     """Build the JSON document of `opencode export`, which the client imports into its own database."""
     ids, model = _Ids(), _chosen_model(client, paths)
@@ -285,15 +275,12 @@ def _chosen_model(client: Client, paths: Paths) -> dict[str, str]:
 def _opencode_parts(message: TransferPart, at: int) -> Iterator[Json]:
     if message.text:
         yield {"type": "text", "text": message.text}
-    for id_, call in calls_for(message, _OPENCODE_TOOLS):
-        yield {"type": "tool", "callID": id_, "tool": call.name, "state": _opencode_state(call, at)}
-
-
-def _opencode_state(call: Call, at: int) -> Json:
-    common = {"input": call.params, "time": {"start": at, "end": at}}
-    if call.failed:
-        return {"status": "error", "error": call.result, **common}
-    return {"status": "completed", "output": call.result, "title": call.name, "metadata": {}, **common}
+    for id_, call in calls_for(message, Tools(read=("read", "filePath"), run=("bash", "command"))):
+        state: Json = {"status": "completed", "output": call.result, "title": call.name, "metadata": {}}
+        if call.failed:
+            state = {"status": "error", "error": call.result}
+        state |= {"input": call.params, "time": {"start": at, "end": at}}
+        yield {"type": "tool", "callID": id_, "tool": call.name, "state": state}
 
 
 def _opencode_info(message: TransferPart, at: int, folder: str, question: str, model: dict[str, str]) -> Json:

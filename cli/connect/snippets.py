@@ -116,20 +116,15 @@ def write_launcher(program: Sequence[str]) -> None:
     file.chmod(file.stat().st_mode | stat.S_IXUSR)
 
 
-def _permanent_program() -> tuple[str, ...]:
-    """Return a command that still starts the program after an upgrade or a clean of uvx's cache."""
-    if launcher := launcher_file():
-        return (str(launcher),)
-    if installer() == "uvx" and (uvx := shutil.which("uvx")):
-        return (uvx, "--from", f"{PROGRAM}=={version(PROGRAM)}", "ctxr")
-    return this_program()
-
-
 def this_server() -> StdioServer:
     """Return the server as clients start it: by the launcher, with the settings of this terminal's environment."""
-    command = (*_permanent_program(), "mcp")
+    program = this_program()  # the others still start after an upgrade, or a clean of uvx's cache
+    if launcher := launcher_file():
+        program = (str(launcher),)
+    elif installer() == "uvx" and (uvx := shutil.which("uvx")):
+        program = (uvx, "--from", f"{PROGRAM}=={version(PROGRAM)}", "ctxr")
     names = [f"CTXR_{name.upper()}" for name in Settings.model_fields if name not in ("host", "port")]
     env = {name: os.environ[name] for name in names if os.environ.get(name)}
     if "CTXR_HOME" in env:
         env["CTXR_HOME"] = str(Path(env["CTXR_HOME"]).expanduser().absolute())
-    return StdioServer(command, env)
+    return StdioServer((*program, "mcp"), env)

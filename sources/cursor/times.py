@@ -42,13 +42,12 @@ def dated(messages: Sequence[Message], span: TimeFrame, longest_step: timedelta 
     estimates follow the start of the conversation or the message before, at most that far apart.
     """
     estimates = _estimates([message.timestamp for message in messages], span, longest_step)
-    return tuple(_with_time(message, estimate, span.now) for message, estimate in zip(messages, estimates, strict=True))
-
-
-def _with_time(message: Message, estimate: datetime | None, now: datetime) -> Message:
-    if message.timestamp is not None and message.timestamp <= now:
-        return message
-    return drafts.with_inferred_time(message, min(estimate, now) if estimate else None)
+    return tuple(
+        message
+        if message.timestamp is not None and message.timestamp <= span.now
+        else drafts.with_inferred_time(message, min(estimate, span.now) if estimate else None)
+        for message, estimate in zip(messages, estimates, strict=True)
+    )
 
 
 def _estimates(

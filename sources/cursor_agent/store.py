@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from registry.domain import Role
 from sources.cursor.times import moment
@@ -45,7 +45,11 @@ class AgentStore:
         if "meta" not in self._tables:
             return {}
         rows = self._database.rows("SELECT value FROM meta WHERE key = '0'")
-        given = next((_description(value) for (value,) in rows), {})
+        value = rows[0][0] if rows else ""
+        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else string(value)
+        with suppress(ValueError):
+            text = bytes.fromhex(text).decode("utf-8", "replace")
+        given = object_in(text) or {}
         return {key: given[key] for key in _WANTED if key in given}
 
     def latest_root(self, named: str) -> tuple[str, Root] | None:
@@ -160,13 +164,6 @@ def _element(name: str, data: bytes | None, why: str) -> PromptElement:
         if isinstance(message, dict)
         else PromptElement(name, None, why or "not a JSON object")
     )
-
-
-def _description(value: Any) -> Record:
-    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else string(value)
-    with suppress(ValueError):  # it may be plain JSON
-        text = bytes.fromhex(text).decode("utf-8", "replace")
-    return object_in(text) or {}
 
 
 # The states of a conversation and the nodes below them. Pure.

@@ -83,7 +83,12 @@ def _objects(events: Iterable[_Event], source: Utf8Source) -> Iterator[Record | 
         values += event != "map_key"
         if depth < 0:  # the end of the list
             continue
-        reason = _why_too_large(depth, values, source.at - source.began) or reason
+        if values > 2 * MAX_VALUES:
+            raise TooLarge
+        if values > MAX_VALUES or source.at - source.began > MAX_BYTES:
+            reason = f"larger than {MAX_BYTES // 2**20} MB or {MAX_VALUES} values"
+        elif depth > MAX_DEPTH:
+            reason = f"nested deeper than {MAX_DEPTH}"
         if reason:
             builder = None
         else:
@@ -92,11 +97,3 @@ def _objects(events: Iterable[_Event], source: Utf8Source) -> Iterator[Record | 
             whole = None if reason else builder.value
             yield whole if isinstance(whole, dict) else reason or NO_OBJECT
             builder, values, reason, source.began = ObjectBuilder(), 0, "", source.at
-
-
-def _why_too_large(depth: int, values: int, size: int) -> str:
-    if values > 2 * MAX_VALUES:
-        raise TooLarge
-    if values > MAX_VALUES or size > MAX_BYTES:
-        return f"larger than {MAX_BYTES // 2**20} MB or {MAX_VALUES} values"
-    return f"nested deeper than {MAX_DEPTH}" if depth > MAX_DEPTH else ""

@@ -124,14 +124,13 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
     except OSError as exc:
         raise StorageError(f"Could not read {path}.", system_reason(exc)) from exc
     parts_by_provider: dict[str, list[ExportFile]] = {}
-    others: list[ExportFile | Skipped] = [part for part in found if isinstance(part, Skipped)]
+    others = list[ExportFile | Skipped]()
     for part in found:
-        if isinstance(part, ExportFile):
-            provider, why = _provider_of(part)
-            if provider:
-                parts_by_provider.setdefault(provider, []).append(part)
-            else:
-                others.append(Skipped(part.name, why) if why else part)
+        provider, why = _provider_of(part) if isinstance(part, ExportFile) else ("", "")
+        if isinstance(part, ExportFile) and provider:
+            parts_by_provider.setdefault(provider, []).append(part)
+        else:
+            others.append(Skipped(part.name, why) if isinstance(part, ExportFile) and why else part)
     damaged = [other for other in others if isinstance(other, Skipped)]
     damage = [other for other in damaged if _is_export(other.what)]
     if not parts_by_provider and damage:

@@ -44,10 +44,9 @@ class GeminiCli(FileReader):
         projects = cache(lambda: _projects(store))
 
         def parse(file: SessionFile) -> Iterator[FoundSession]:
-            project, by_hash = projects().get(file.folder), projects()
-            return parse_records(
-                file, GeminiChat(file.session_id, agent_of=file.agent_of, project=project, by_hash=by_hash)
-            )
+            chat = GeminiChat(file.session_id, projects().get(file.folder, ""), agent_of=file.agent_of)
+            chat.by_hash = projects()
+            return parse_records(file, chat)
 
         return parse
 
@@ -68,12 +67,10 @@ def _projects(store: Path) -> dict[str, str]:
 class GeminiChat(Conversation):
     """Builds a chat from the records of a journal, or from a document.
 
-    `agent_of`: the parent session of a sub-agent. `project`: the project of the chat's folder; if it is unknown, it is
-    looked up in `by_hash`.
+    `agent_of`: the parent session of a sub-agent. `by_hash`: the projects, if `folder` is unknown.
     """
 
     agent_of: str | None = None
-    project: str | None = None
     by_hash: Mapping[str, str] = field(default_factory=dict)
     header: Record = field(default_factory=dict)
     _messages: dict[str, Record] = field(default_factory=dict)
@@ -94,14 +91,13 @@ class GeminiChat(Conversation):
             self.count_unknown("record", "")
 
     def session(self) -> Session:
-        project = self.project or self.by_hash.get(string(self.header.get("projectHash")))
-        self.folder = project or ""
+        self.folder = self.folder or self.by_hash.get(string(self.header.get("projectHash")), "")
         for key in self._messages:
             self._add(key)
         self.session_id = string(self.header.get("sessionId")) or self.session_id
         return self.build(
             "" if self.agent_of else self.header.get("summary"),  # a sub-agent's summary is its report
-            project=project,
+            project=self.folder,
             folders=map(string, items(self.header.get("directories"))),
             parent=self.agent_of,
             began=drafts.moment(self.header.get("startTime")) or self.header.get("lastUpdated"),

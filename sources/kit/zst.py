@@ -15,8 +15,6 @@ else:
     HAS_ZST = True
     DECOMPRESSION_ERRORS = (zstandard.ZstdError,)
 
-_MAX_WINDOW_BYTES = 2**27  # limits the memory for a file
-
 
 def open_decompressed(path: str) -> BinaryIO:
     """Open a file for reading; decompress it if its name ends in `.zst`.
@@ -43,4 +41,4 @@ def decompress(content: bytes, max_bytes: int) -> bytes:
 def _decompressor() -> zstandard.ZstdDecompressor:
     if not HAS_ZST:
         raise OSError(0, f"compressed; to read it: {install_command('zst')}")
-    return zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES)
+    return zstandard.ZstdDecompressor(max_window_size=2**27)  # bytes: limits the memory for a file

@@ -29,7 +29,7 @@ def root(tmp_path: Path) -> Path:
 
 def read(chat: Chat, project: str | None = SHOP) -> Session:
     """Parse the records of a journal, without a file."""
-    reading = gemini_reader.GeminiChat(chat.session, project=project)
+    reading = gemini_reader.GeminiChat(chat.session, project or "")
     for record in [chat.header, *chat.lines]:
         reading.read(record)
     return reading.session()
