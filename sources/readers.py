@@ -19,8 +19,7 @@ from sources.grok.reader import GrokCli
 from sources.kimi.reader import KimiCode
 from sources.memory_files.reader import MemoryFiles
 from sources.openclaw.reader import OpenClaw, OpenClawFiles
-from sources.opencode.json_files import OpenCodeFiles
-from sources.opencode.reader import OpenCode
+from sources.opencode.reader import OpenCode, OpenCodeFiles
 from sources.pi.reader import Pi
 from sources.qwen.reader import QwenCode
 from sources.windsurf.reader import Windsurf
