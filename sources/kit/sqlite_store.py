@@ -110,8 +110,11 @@ class ClientDatabase:
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def copy_to(self, target: Path) -> None:
-        """Copy a consistent snapshot of the database into a new file; the client may write meanwhile."""
-        self._run(lambda: _back_up(self._connection, target))
+        """Copy a consistent snapshot of the database into a new file."""
+        target.unlink(missing_ok=True)
+        with closing(sqlite3.connect(target)) as copy:
+            self._run(lambda: self._connection.backup(copy))
+            copy.execute("PRAGMA journal_mode=DELETE")  # the copy is a single file
 
     def _run(self, action: Callable[[], _Result]) -> _Result:
         """Run an action; repeat it if pages were rewritten while it read without locks."""
@@ -175,23 +178,6 @@ class ClientDatabase:
         if self._temporary is not None:
             self._temporary.cleanup()
             self._temporary = None
-
-
-def _back_up(origin: sqlite3.Connection, target: Path) -> None:
-    """Copy in steps, between which the client may write; after a minute in one step, as writes restart the copy."""
-    deadline = time.monotonic() + 60
-
-    def check_time(_status: int, _remaining: int, _total: int) -> None:
-        if time.monotonic() > deadline:
-            raise TimeoutError
-
-    target.unlink(missing_ok=True)
-    with closing(sqlite3.connect(target)) as copy:
-        try:
-            origin.backup(copy, pages=4096, progress=check_time, sleep=_PAUSE_S)
-        except TimeoutError:
-            origin.backup(copy)
-        copy.execute("PRAGMA journal_mode=DELETE")  # the copy is a single file
 
 
 def _options_for(database: Path) -> str | None:
