@@ -67,7 +67,10 @@ def _parse(file: SessionFile, summaries_of: Callable[[str], dict[str, str]]) -> 
         main.titles["session file"] = text_at(described, "description")
     else:
         main.summaries = summaries_of(os.path.dirname(file.path)) | main.summaries
-        main.titles["session file"] = _desktop_title(file.path)
+        # the desktop app keeps the title in `local_<id>.json`, next to the session's folder
+        folder = next((part for part in Path(file.path).parents if part.name == ".claude"), Path()).parent
+        note = f"{folder}.json" if folder.name.startswith("local_") else ""
+        main.titles["session file"] = text_at(read_json(read_small_text(note, MAX_DOCUMENT_BYTES)), "title")
     unknown = tuple(skipped for each in (main, *agents) for skipped in each.skipped())
     return file.found_with_agents(main.session(), [agent.session() for agent in agents], damage.skipped() + unknown)
 
@@ -117,11 +120,3 @@ def _outputs(session_folder: str) -> Callable[[str], str | None]:
         return read_small_text(path, MAX_DOCUMENT_BYTES) or None
 
     return output_of
-
-
-def _desktop_title(path: str) -> str:
-    """Return the title that the desktop app keeps in `local_<id>.json`, next to the session's folder."""
-    folder = next((part for part in Path(path).parents if part.name == ".claude"), None)
-    if folder is None or not folder.parent.name.startswith("local_"):
-        return ""
-    return text_at(read_json(read_small_text(f"{folder.parent}.json", MAX_DOCUMENT_BYTES)), "title")

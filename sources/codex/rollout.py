@@ -128,7 +128,9 @@ class Rollout(Conversation):
             if payload.get("type") == "token_count":
                 self._token_growth(payload)
         elif kind == "turn_context":
-            self._read_context(payload)
+            self.add_folder(payload.get("cwd"))
+            self.model = string(payload.get("model")) or self.model
+            self._turn = self._turn if "turn_id" in payload else f"turn {len(self._entries)}"
         elif kind == "response_item":
             if not value_at(record, "metadata", "compaction_output"):  # the summary, which `compacted` repeats
                 self._read_response(payload)
@@ -172,12 +174,6 @@ class Rollout(Conversation):
         end = base.get("end_ordinal_exclusive")
         if base.get("thread_id") == payload.get("id") and isinstance(end, int):  # rewound into this new file
             self._rollbacks.append(Rollback(len(self._entries), ordinal=end))
-
-    def _read_context(self, payload: Record) -> None:
-        self.add_folder(payload.get("cwd"))
-        self.model = string(payload.get("model")) or self.model
-        if "turn_id" not in payload:
-            self._turn = f"turn {len(self._entries)}"
 
     def _read_response(self, payload: Record) -> None:
         kind = string(payload.get("type"))

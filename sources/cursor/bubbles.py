@@ -168,7 +168,6 @@ def _pieces(root: Any) -> Iterator[str]:
 
 # Tool calls: a call and its result share one bubble
 
-_RESULT_TEXTS = ("output", "contents", "content", "text", "stdout", "diff", "message")
 _VERSION = re.compile(r"_v\d+$")
 
 
@@ -199,8 +198,8 @@ def _status(call: Mapping[str, Any], result: Any) -> str:
 def _result_text(result: Any) -> str:
     if result in (None, "", {}, []):
         return ""
-    texts = (text_at(result, key) for key in _RESULT_TEXTS)
-    return shortened((next(filter(None, texts), "") or compact(result)).strip())
+    text = first_text(result, "output", "contents", "content", "text", "stdout", "diff", "message")
+    return shortened((text or compact(result)).strip())
 
 
 # fields that may contain the text of an error; the last one is tried first

@@ -24,8 +24,6 @@ from sources.kit.loose_json import mapping, read_json
 from sources.kit.sqlite_store import ClientDatabase, DamagedDatabase, last_change, stamp
 from sources.kit.workspace_files import user_folders
 
-_BUILDS = ("Cursor", "Cursor Nightly")
-_EMPTY = "drafts or empty conversations"
 _RECOVERED = "the list is lost; the messages were read in the order in which they were written"
 _UNLISTED = "messages are stored, but not listed in the conversation yet"
 _NO_RECORD = "listed by Cursor, but it keeps no record of them"
@@ -51,7 +49,8 @@ class CursorIde(Source):
 
         In WSL the IDE runs on Windows: `CTXR_CURSOR_DIR` must name its `User` folder on the mounted drive.
         """
-        for user_folder in dict.fromkeys(paths.named("CTXR_CURSOR_DIR") or user_folders(paths, _BUILDS)):
+        usual = user_folders(paths, ("Cursor", "Cursor Nightly"))
+        for user_folder in dict.fromkeys(paths.named("CTXR_CURSOR_DIR") or usual):
             if any(is_there(user_folder / name) for name in ("globalStorage", "workspaceStorage")):
                 yield user_folder / "globalStorage" / DATABASE
 
@@ -147,7 +146,7 @@ class CursorIde(Source):
         if reading.is_empty:
             unlisted = _unlisted(store, composer_id, listed)
             if not unlisted:
-                return _EMPTY
+                return "drafts or empty conversations"
             order = [*listed, *unlisted]
             reading = read_composer(composer, _bubbles(store, composer_id, record, order), workspaces, self.clock())
             last = reading.session.messages[-1].timestamp if reading.session.messages else None

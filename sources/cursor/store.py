@@ -17,11 +17,9 @@ from sources.kit.loose_json import mapping, objects, read_json, string, strings
 from sources.kit.sqlite_store import ClientDatabase, last_change
 from sources.kit.workspace_files import project_of_workspace
 
-_DRAFT = "empty-state-draft"
 GLOBAL_LIST_KEY, WORKSPACE_LIST_KEY = "composer.composerHeaders", "composer.composerData"
 _CHAT_KEY = "workbench.panel.aichat.view.aichat.chatdata"
 _PANE_KEY = "workbench.panel.composerChatViewPane"
-_PANE_OF = "workbench.panel.aichat.view."
 
 _HEADER_FIELDS = (
     *("name", "createdAt", "lastUpdatedAt", "conversationCheckpointLastUpdatedAt"),
@@ -43,7 +41,7 @@ class GlobalStore:
             return []
         rows = self._database.rows("SELECT key FROM cursorDiskKV WHERE key >= ? AND key < ?", _keys("composerData"))
         ids = (key.partition(":")[2] for (key,) in rows)
-        return [composer_id for composer_id in ids if composer_id and composer_id != _DRAFT]
+        return [composer_id for composer_id in ids if composer_id not in ("", "empty-state-draft")]
 
     def trace(self, composer_id: str) -> tuple[int, ...]:
         """Return numbers that change with the composer, without reading values: row and length of its record; count,
@@ -110,7 +108,7 @@ def workspace_rows(database: ClientDatabase) -> WorkspaceRows:
     whole = objects(composers.get("allComposers"))
     listed = {string(entry.get("composerId")) for entry in whole}
     listed.update(strings(composers.get("selectedComposerIds")), strings(composers.get("lastFocusedComposerIds")))
-    listed.update(key.removeprefix(_PANE_OF) for pane in values.values() for key in mapping(pane))
+    listed.update(key.removeprefix("workbench.panel.aichat.view.") for pane in values.values() for key in mapping(pane))
     inline = {string(entry.get("composerId")): entry for entry in whole if entry.get("conversation")}
     return WorkspaceRows(tabs, listed - {""}, inline)
 

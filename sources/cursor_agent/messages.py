@@ -116,8 +116,10 @@ class AgentDialogue(Conversation):
         for part in parts or [whole]:
             call_id = string(part.get("toolCallId"))  # may contain a newline: compared as it is
             draft = self.calls.get(call_id) or self._add_call(call_id, part.get("toolName"), {})
-            result, status = parse_result(part, message)
-            draft.set_result(result, status, drafts.shortened(result))
+            noted = _noted_outcome(part) or _noted_outcome(message)
+            result = drafts.content_text(part.get("result")) or drafts.content_text(part.get("experimental_content"))
+            result = result or string(noted.get("diffString"))
+            draft.set_result(result, _status(part, noted), drafts.shortened(result))
 
     def _read_call(self, part: Record) -> None:
         given: object = next((part[key] for key in ("args", "input") if key in part), {})
@@ -184,13 +186,6 @@ def paths_in(calls: Iterable[Draft]) -> list[str]:
     params = (mapping(value_at(call.more, "tool", "params")) for call in calls)
     named = (string(value) for given in params for key, value in given.items() if key == "cwd" or "path" in key.lower())
     return list(islice(filter(None, named), 50))
-
-
-def parse_result(part: Record, message: Record) -> tuple[str, str]:
-    """Return a call's result as sent to the model, and its status as recorded by the client."""
-    noted = _noted_outcome(part) or _noted_outcome(message)
-    result = drafts.content_text(part.get("result")) or drafts.content_text(part.get("experimental_content"))
-    return result or string(noted.get("diffString")), _status(part, noted)
 
 
 def _noted_outcome(holder: Record) -> Record:

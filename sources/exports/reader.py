@@ -195,7 +195,6 @@ def _names(others: Sequence[ExportFile | Skipped]) -> str:
 
 # errors of reading a damaged, encrypted or foreign zip
 ZIP_ERRORS = (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError)
-ENCRYPTED = 0x1  # flag of a member of a zip
 PRIVATE = ("user.json", "users.json", "user_settings.json")  # the owner's e-mail address: never opened
 
 
@@ -250,7 +249,7 @@ def _parts_in_zip(path: str, name: str, fingerprint: str, stack: ExitStack) -> I
         inside = printable_name("/".join(filter(None, (name, member.filename))))
         if member.filename.lower().endswith(".zip"):
             yield Skipped(inside, "a zip in a zip; unpack the outer one first")
-        elif member.flag_bits & ENCRYPTED:
+        elif member.flag_bits & 0x1:
             yield Skipped(inside, "encrypted; unpack it first")
         else:
             open_member = cast(Callable[[], BinaryIO], partial(archive.open, member))
