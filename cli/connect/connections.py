@@ -9,7 +9,7 @@ from pathlib import Path
 
 from backoffice.connections import Connection, ConnectionPart, ConnectionPlan, Connections, State
 from cli.connect.installation import INSTALLABLE, OUR_HOOK, ClientPart, parts_of
-from cli.connect.settings_files import Rewrite, apply, original_text, read, rewrite, save_original_text
+from cli.connect.settings_files import Rewrite, apply, original_texts, read, rewrite, update_record
 from cli.connect.snippets import this_program, this_server, write_launcher
 from registry.errors import NotFound, StorageError
 from sources.base import Paths
@@ -118,15 +118,15 @@ def _change(file: Path, parts: Sequence[ClientPart], *, installs: bool) -> Rewri
     change = rewrite(file, install if installs else uninstall, not installs or any(part.is_private for part in parts))
     if change and installs and change.before is not None and not uninstall(change.after or ""):
         is_new = uninstall(change.before) == change.before
-        return replace(change, original=change.before if is_new else original_text(file))
+        return replace(change, original=change.before if is_new else original_texts().get(str(file)))
     if not change or installs:
         return change
-    return replace(change, after=original_text(file) if change.after is None else change.after)
+    return replace(change, after=original_texts().get(str(file)) if change.after is None else change.after)
 
 
 def write_changes(changes: Sequence[Rewrite]) -> Iterator[tuple[Rewrite, Path | None]]:
     """Write the changes one by one and yield each with the copy of the old file, if one was made."""
     for change in changes:
         copy = apply(change)
-        save_original_text(change.file, change.original)
+        update_record({str(change.file): change.original})
         yield change, copy

@@ -71,7 +71,7 @@ def apply(change: Rewrite) -> Path | None:
         else:
             missing = [str(folder) for folder in file.parents if not folder.exists()]
             replace_file(file, change.after)
-            _update_record(dict.fromkeys(missing, ""))
+            update_record(dict.fromkeys(missing, ""))
     except OSError as exc:
         raise StorageError(f"{change.file} could not be written.", str(exc)) from exc
     return copy
@@ -92,29 +92,19 @@ def replace_file(file: Path, text: str) -> None:
         raise
 
 
-def original_text(file: Path) -> str | None:
-    """Return the text of an empty settings file before the installation, such as `{}`; None if it is not known."""
-    return _original_texts().get(str(file))
-
-
-def save_original_text(file: Path, text: str | None) -> None:
-    """Store the text of an empty settings file for the uninstallation; None deletes it."""
-    _update_record({str(file): text})
-
-
 def _remove_made_folders(file: Path) -> None:
     """Remove the empty folders above a removed file that the installation made."""
-    made = _original_texts()
+    made = original_texts()
     for folder in file.parents:
         if str(folder) not in made or any(folder.iterdir()):
             break
         folder.rmdir()
-        _update_record({str(folder): None})
+        update_record({str(folder): None})
 
 
-def _update_record(news: Mapping[str, str | None]) -> None:
+def update_record(news: Mapping[str, str | None]) -> None:
     """Store what uninstalling restores: the text of a file, or "" for a folder to remove; None deletes an entry."""
-    stored = _original_texts()
+    stored = original_texts()
     texts = {path: text for path, text in {**stored, **news}.items() if text is not None}
     record = Path(registry_home(), "connected.json")
     with suppress(OSError):  # without the record, uninstalling removes the file
@@ -124,7 +114,8 @@ def _update_record(news: Mapping[str, str | None]) -> None:
             record.unlink(missing_ok=True)
 
 
-def _original_texts() -> dict[str, str]:
+def original_texts() -> dict[str, str]:
+    """Return the text of each settings file that was empty before the installation, such as `{}`; "" for a folder."""
     try:
         stored = json.loads(Path(registry_home(), "connected.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -40,13 +40,12 @@ class Cline(FileReader):
     backup_extras = ("tasks/*/*", "sessions/*/*", "state/taskHistory.json")
 
     def roots(self, paths: Paths) -> Iterable[Path]:
-        """Return the folder shared by command line and extension, and the extension's folder in each editor."""
-        return paths.named("CTXR_CLINE_DIR") or [CLINE.history_in(paths), *self.in_editors(paths)]
-
-    def in_editors(self, paths: Paths) -> Iterator[Path]:
-        """Yield the folder that each editor gives to the extension."""
+        """Return the folder that Cline's command line and extension share, and the extension's in each editor."""
+        shared = [CLINE.history_in(paths)] if self.client is CLINE else []
         builds = ("Code", "Code - Insiders", "VSCodium", "Cursor", "Windsurf")
-        return (folder / "globalStorage" / self.extension for folder in user_folders(paths, builds))
+        in_editors = (folder / "globalStorage" / self.extension for folder in user_folders(paths, builds))
+        variable = f"CTXR_{self.name.upper().replace('-', '_')}_DIR"
+        return paths.named(variable) or [*shared, *in_editors]
 
     def session_file(self, file: File) -> SessionFile:
         """Return the conversation; its `folder` is the path of the file with its metadata."""
@@ -79,9 +78,6 @@ class RooCode(Cline):
     client = ROO_CODE
     extension = "rooveterinaryinc.roo-cline"
 
-    def roots(self, paths: Paths) -> Iterable[Path]:
-        return paths.named("CTXR_ROO_CODE_DIR") or self.in_editors(paths)
-
 
 class KiloTasks(Cline):
     """Reads `tasks/` of Kilo Code's extension before it became a fork of OpenCode."""
@@ -89,9 +85,6 @@ class KiloTasks(Cline):
     client = KILO
     is_rare = True
     extension = "kilocode.kilo-code"
-
-    def roots(self, paths: Paths) -> Iterable[Path]:
-        return paths.named("CTXR_KILO_DIR") or self.in_editors(paths)
 
 
 def _parse(file: SessionFile, about: Record) -> FoundSession:

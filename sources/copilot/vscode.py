@@ -1,7 +1,7 @@
 """Read Copilot Chat in VS Code: documents, operation logs, and the transcripts for hooks."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from sources.kit.reader import FileReader, ParseFile, SessionFile, file_records,
 from sources.kit.sqlite_store import ClientDatabase
 from sources.kit.workspace_files import project_of_workspace, user_folders
 
-TitlesOf = Callable[[str], tuple[Record, tuple[Skipped, ...]]]
 _TRANSCRIPTS = os.path.join("GitHub.copilot-chat", "transcripts")
 
 
@@ -69,8 +68,18 @@ class CopilotVscode(FileReader):
         def parse(file: SessionFile) -> Iterator[FoundSession]:
             project = project_of(Path(file.folder))
             if file.note_status:
-                return parse_records(file, EventLog(file.session_id, described={"cwd": project}))
-            return _parse_session(file, project, titles_of)
+                yield from parse_records(file, EventLog(file.session_id, described={"cwd": project}))
+                return
+            damage, skipped = Damage(), tuple[Skipped, ...]()
+            records = file_records(file.path, damage)
+            given = replayed(records, damage) if file.path.endswith(".jsonl") else next(records, {})
+            if not given:  # the log is damaged: read the document that the client converted
+                given = mapping(read_json(read_small_text(f"{file.key}.json", MAX_DOCUMENT_BYTES)))
+            chat = VsCodeChat(file.session_id, given=given, project=project)
+            if not string(given.get("customTitle")):
+                titles, skipped = titles_of(file.folder)
+                chat.listed_title = text_at(titles, file.session_id, "title")
+            yield file.found(chat.session(), damage.skipped() + chat.skipped() + skipped)
 
         return parse
 
@@ -87,19 +96,6 @@ def _listed_titles(folder: str) -> tuple[Record, tuple[Skipped, ...]]:
     except StorageError as exc:
         return {}, (Skipped(f"the titles in {database}", exc.details),)
     return mapping(value_at(read_json(rows[0][0]), "entries")) if rows else {}, ()
-
-
-def _parse_session(file: SessionFile, project: str, titles_of: TitlesOf) -> Iterator[FoundSession]:
-    damage, skipped = Damage(), tuple[Skipped, ...]()
-    records = file_records(file.path, damage)
-    given = replayed(records, damage) if file.path.endswith(".jsonl") else next(records, {})
-    if not given:  # the log is damaged: read the document that the client converted
-        given = mapping(read_json(read_small_text(f"{file.key}.json", MAX_DOCUMENT_BYTES)))
-    chat = VsCodeChat(file.session_id, given=given, project=project)
-    if not string(given.get("customTitle")):
-        titles, skipped = titles_of(file.folder)
-        chat.listed_title = text_at(titles, file.session_id, "title")
-    yield file.found(chat.session(), damage.skipped() + chat.skipped() + skipped)
 
 
 # Operation logs: an object stored as the operations that created it

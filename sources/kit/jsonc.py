@@ -15,7 +15,7 @@ from typing import Any
 def put(text: str, path: tuple[str, ...], value: Any) -> str:
     """Return the text with a value at a path of keys; missing objects are created. An empty text counts as `{}`."""
     text = text if text[skip(text, 0) :] else text + "{}"
-    container = parse(text)
+    parent = container = parse(text)
     for depth, key in enumerate(path):
         if not isinstance(container.data, dict):
             raise ValueError(f"{'.'.join(path[:depth]) or 'the document'} is not an object")
@@ -24,10 +24,10 @@ def put(text: str, path: tuple[str, ...], value: Any) -> str:
             for missing in reversed(path[depth + 1 :]):
                 value = {missing: value}
             return _insert(text, container, key, value)
-        container = entry.value
+        parent, container = container, entry.value
     if container.data == value:
         return text
-    return text[: container.start] + _render(value, _Style.at(text, container)) + text[container.end :]
+    return text[: container.start] + _render(value, _Style.of_entries(text, parent)) + text[container.end :]
 
 
 def append(text: str, path: tuple[str, ...], item: Any) -> str:
@@ -164,14 +164,6 @@ class _Style:
             if "\n" in text[container.start : container.entries[0].start]:
                 inner = _indent_at(text, container.entries[0].start)
         return cls(newline, inner, step, newline + inner, newline + outer)
-
-    @classmethod
-    def at(cls, text: str, value: Value) -> _Style:
-        """Return the layout for a value that replaces another."""
-        if "\n" not in text[value.start : value.end]:
-            return cls("", "", "", "", "")
-        newline = "\r\n" if "\r\n" in text else "\n"
-        return cls(newline, _indent_at(text, value.start), _step(text), "", "")
 
 
 def _step(text: str) -> str:
