@@ -212,23 +212,25 @@ def _gemini_records(chat: Transfer) -> Iterator[Json]:
         is_question = message.role is Role.USER
         content: Any = [{"text": message.text}] if is_question else message.text
         record = {"id": str(uuid4()), "timestamp": at, "type": "user" if is_question else "gemini", "content": content}
-        calls = [_gemini_tool_call(id_, call, at) for id_, call in calls_for(message, _GEMINI_TOOLS)]
+        calls = [
+            {
+                "id": id_,
+                "name": call.name,
+                "args": call.params,
+                "result": [{"functionResponse": _gemini_response(id_, call)}],
+                "status": "error" if call.failed else "success",
+                "timestamp": at,
+                "resultDisplay": call.result,
+                "displayName": call.name,
+                "description": "",
+            }
+            for id_, call in calls_for(message, _GEMINI_TOOLS)
+        ]
         yield {**record, "toolCalls": calls} if calls else record
 
 
-def _gemini_tool_call(id_: str, call: Call, at: str) -> Json:
-    response = {"error" if call.failed else "output": call.result}
-    return {
-        "id": id_,
-        "name": call.name,
-        "args": call.params,
-        "result": [{"functionResponse": {"id": id_, "name": call.name, "response": response}}],
-        "status": "error" if call.failed else "success",
-        "timestamp": at,
-        "resultDisplay": call.result,
-        "displayName": call.name,
-        "description": "",
-    }
+def _gemini_response(id_: str, call: Call) -> Json:
+    return {"id": id_, "name": call.name, "response": {"error" if call.failed else "output": call.result}}
 
 
 def _opencode(client: Client, chat: Transfer, version: str, paths: Paths, drafts: Path) -> NewSession:
@@ -340,9 +342,8 @@ def _qwen_records(message: TransferPart) -> Iterator[Json]:
     parts += [{"functionCall": {"id": id_, "name": call.name, "args": call.params}} for id_, call in calls]
     yield {"type": "assistant", "model": "unknown", "message": {"role": "model", "parts": parts}}
     for id_, call in calls:
-        response = {"id": id_, "name": call.name, "response": {"error" if call.failed else "output": call.result}}
         status = {"callId": id_, "status": "error" if call.failed else "success", "resultDisplay": call.result}
-        content = {"role": "user", "parts": [{"functionResponse": response}]}
+        content = {"role": "user", "parts": [{"functionResponse": _gemini_response(id_, call)}]}
         yield {"type": "tool_result", "message": content, "toolCallResult": status}
 
 

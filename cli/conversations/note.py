@@ -6,7 +6,6 @@ layer, which takes half a second to import.
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,6 @@ from orchestrator.sync.spool import registry_home
 from registry.domain import preview_of
 
 
-def _lines(result: dict[str, Any]) -> Iterator[str]:
-    if result["note"]:
-        yield printable(result["note"])
-
-
 @click.command()
 @click.argument("folder", default=".", help="The folder that the chat works in.")
 @click.option("--session", metavar="ID", help="The new chat itself, which is not listed.")
@@ -31,7 +25,7 @@ def _lines(result: dict[str, Any]) -> Iterator[str]:
 @click.option("--act", metavar="JSON", help="Print a warning about this command or edit instead.")
 @click.option("--client", metavar="NAME", default="", help="The client that asks: hints can be off for it.")
 @click.option("--compacted", is_flag=True, help="Print what the compaction of that session dropped instead.")
-@printed(_lines)
+@printed(lambda result: [printable(result["note"])] if result["note"] else [])
 def note(
     folder: str, session: str | None, prompt: str | None, act: str | None, client: str, compacted: bool
 ) -> dict[str, Any]:

@@ -120,7 +120,10 @@ class ChatWindow:
         if client.output in writable:
             del self._to_client[: client.write(self._to_client)]
         if client.input in readable:
-            self._read_client()
+            content = client.read()
+            self._client_left = not content
+            for line in _lines(self._from_client, content):
+                self._handle_client_line(line)
         if process in writable and process is self._process:
             self._write_to_process()
         if process in readable and process is self._process:
@@ -130,12 +133,6 @@ class ChatWindow:
         return any(not request.is_listening for request in self._requests.values())
 
     # The client's side
-
-    def _read_client(self) -> None:
-        content = self._client.read()
-        self._client_left = not content
-        for line in _lines(self._from_client, content):
-            self._handle_client_line(line)
 
     def _handle_client_line(self, line: bytes) -> None:
         """Answer a message, or keep and forward it."""

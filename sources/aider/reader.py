@@ -91,13 +91,11 @@ def _folders(root: Path) -> Iterator[Path]:
         left -= len(level)
         if left <= 0:
             return
-        level = [inner for folder in level for inner in _inside(folder)]
-
-
-def _inside(folder: str) -> list[str]:
-    with suppress(OSError):
-        return [path for path in folders_in(entries(folder)) if not os.path.basename(path).startswith((".", "node_"))]
-    return []
+        above, level = level, []
+        for folder in above:
+            with suppress(OSError):
+                inner = folders_in(entries(folder))
+                level += [path for path in inner if not os.path.basename(path).startswith((".", "node_"))]
 
 
 def _texts(lines: Iterable[bytes | None], damage: Damage) -> Iterator[str]:

@@ -91,7 +91,9 @@ class ClaudeTranscript(Conversation):
         parent, relation = self._parent()
         prompts = (each for each in self.drafts if each.role is Role.USER and each.parts and "command" not in each.more)
         first_words = next((prompt.parts[0] for prompt in prompts), "") or self.titles.get("last-prompt", "")
-        titles = *self._titles(), preview_of(first_words, 80)
+        summaries = [summary for leaf, summary in self.summaries.items() if leaf in self._parents and summary.strip()]
+        known = {**self.titles, "summary": summaries[-1]} if summaries else self.titles
+        titles = *(known.get(kind) for kind in _TITLES_BY_TRUST), preview_of(first_words, 80)
         return self.build(*titles, project=self._relocated, parent=parent, relation=relation)
 
     def _last_record(self) -> str:
@@ -106,12 +108,6 @@ class ClaudeTranscript(Conversation):
             if parent in abandoned and uuid not in path:
                 abandoned.add(uuid)
         return abandoned
-
-    def _titles(self) -> list[str]:
-        """Return the titles, the most reliable first; summaries only if they are of this conversation."""
-        summaries = [summary for leaf, summary in self.summaries.items() if leaf in self._parents and summary.strip()]
-        titles = {**self.titles, "summary": summaries[-1]} if summaries else self.titles
-        return [titles[kind] for kind in _TITLES_BY_TRUST if kind in titles]
 
     def _parent(self) -> tuple[str | None, str | None]:
         """Return the parent session and the relation to it. Old clients copied its records into a resumed session."""
@@ -203,7 +199,10 @@ class ClaudeTranscript(Conversation):
         for block in drafts.blocks_of(message.get("content")):
             kind = string(block.get("type"))
             if kind == "text":
-                self._add_answer(block, record)
+                text = string(block.get("text")).strip()
+                is_error = record.get("isApiErrorMessage") or message.get("model") == _SYNTHETIC
+                if text not in ("(no content)", "No response requested."):
+                    self._add_part(record, Role.ERROR if is_error else Role.ASSISTANT, text)
             elif kind == "thinking":
                 self._add_part(record, Role.THINKING, string(block.get("thinking")).strip())
             elif kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
@@ -213,12 +212,6 @@ class ClaudeTranscript(Conversation):
             elif kind not in ("redacted_thinking", "image", "document"):
                 self.count_unknown("block", kind)
         self._count_tokens(message, self.drafts[before:])
-
-    def _add_answer(self, block: Record, record: Record) -> None:
-        text = string(block.get("text")).strip()
-        is_error = record.get("isApiErrorMessage") or value_at(record, "message", "model") == _SYNTHETIC
-        if text not in ("(no content)", "No response requested."):
-            self._add_part(record, Role.ERROR if is_error else Role.ASSISTANT, text)
 
     def _add_part(self, record: Record, role: Role, text: str) -> None:
         """Add a part of an answer, which is spread over records with the same message id."""

@@ -116,7 +116,10 @@ class VsCodeChat(Conversation):
     def _add_edit(self, part: Record) -> None:
         if path := path_of(part.get("uri")):
             self._end_text()
-            self._put(edit_of(part, path, self._new_id("edit")), drafts.COMPLETED)
+            groups = ([edit] if isinstance(edit, dict) else items(edit) for edit in items(part.get("edits")))
+            texts = ["".join(string(edit.get("text")) for edit in objects(group)) for group in groups]
+            params = {"path": path, "edits": [text for text in texts if text]}
+            self._put(ModelCall(self._new_id("edit"), "edit", params, ""), drafts.COMPLETED)
 
     def _add_warning(self, part: Record) -> None:
         self._end_text()
@@ -209,13 +212,6 @@ def shown_call(part: Record, model_calls: dict[str, ModelCall], fallback_id: str
     if model_call := model_calls.get(call_id):
         return ModelCall(call_id, model_call.name, model_call.params, model_call.result or shown.result)
     return shown
-
-
-def edit_of(part: Record, path: str, native_id: str) -> ModelCall:
-    """Return an edit of a file in an answer as a call."""
-    groups = ([edit] if isinstance(edit, dict) else items(edit) for edit in items(part.get("edits")))
-    texts = ["".join(string(edit.get("text")) for edit in objects(group)) for group in groups]
-    return ModelCall(native_id, "edit", {"path": path, "edits": [text for text in texts if text]}, "")
 
 
 def _params(part: Record) -> Any:

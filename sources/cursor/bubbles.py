@@ -183,7 +183,9 @@ def tool_message(call: Mapping[str, Any]) -> Message:
     params = parse_nested(call.get("params")) or parse_nested(call.get("rawArgs"))
     draft = tool_draft("", _VERSION.sub("", name), params, None)
     draft.more["tool"] |= {"name": name, "id": call.get("toolCallId")}
-    draft.set_result(result, _status(call, result), error_text(error) if error else _result_text(result))
+    text = first_text(result, "output", "contents", "content", "text", "stdout", "diff", "message")
+    shown = "" if result in (None, "", {}, []) else shortened((text or compact(result)).strip())
+    draft.set_result(result, _status(call, result), error_text(error) if error else shown)
     return Message(Role.TOOL, "\n\n".join(draft.parts), more=draft.more)
 
 
@@ -193,13 +195,6 @@ def _status(call: Mapping[str, Any], result: Any) -> str:
     if number(value_at(result, "exitCode")):
         return FAILED
     return status_of(call.get("status"), COMPLETED if result else PENDING)
-
-
-def _result_text(result: Any) -> str:
-    if result in (None, "", {}, []):
-        return ""
-    text = first_text(result, "output", "contents", "content", "text", "stdout", "diff", "message")
-    return shortened((text or compact(result)).strip())
 
 
 # fields that may contain the text of an error; the last one is tried first

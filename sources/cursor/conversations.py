@@ -82,11 +82,13 @@ def read_composer(
     created = filter(None, (moment(given.get("createdAt")) for given in (composer.header, composer.record)))
     span = TimeFrame(min(created, default=None), _last_change(composer), now)
     parents = (text_at(given, "subagentInfo", "parentComposerId") for given in (composer.record, composer.header))
+    named = (string(given.get("name")).strip() for given in (composer.header, composer.record))
+    asked = (preview_of(each.text.strip().partition("\n")[0]) for each in messages if each.role is Role.USER)
     mode = first_text({**composer.header, **composer.record}, "unifiedMode", "forceMode")
     session = Session(
         session_id=composer.composer_id,
         messages=dated(finished, span),
-        title=_title(composer, messages),
+        title=next(filter(None, (*named, *asked)), "Untitled"),
         project=project_of(composer.composer_id, composer.header, composer.record, workspaces, hints),
         parent=next(filter(None, parents), None),
         meta=without_empty({"model": model, "mode": mode}),  # no other fields: a record has keys and tokens too
@@ -112,9 +114,3 @@ def _last_change(composer: Composer) -> datetime | None:
     names = ("lastUpdatedAt", "conversationCheckpointLastUpdatedAt")
     times = (moment(given.get(name)) for given in (composer.header, composer.record) for name in names)
     return max(filter(None, times), default=None)
-
-
-def _title(composer: Composer, messages: Iterable[Message]) -> str:
-    named = (string(given.get("name")).strip() for given in (composer.header, composer.record))
-    questions = (preview_of(each.text.strip().partition("\n")[0]) for each in messages if each.role is Role.USER)
-    return next(filter(None, (*named, *questions)), "Untitled")

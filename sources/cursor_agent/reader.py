@@ -58,7 +58,9 @@ class ProjectFolders:
         The slug alone is not enough, because several paths have the same.
         """
         for folder in self._candidates(paths) if name else ():
-            if name in (slug_of(folder), md5(folder.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()):
+            with_small_drive = folder[:1].lower() + folder[1:] if re.match(r"[A-Z]:", folder) else folder
+            slug = re.sub(r"[^A-Za-z0-9]", "-", with_small_drive).removeprefix("-")
+            if name in (slug, md5(folder.encode("utf-8", "replace"), usedforsecurity=False).hexdigest()):
                 return folder
         return ""
 
@@ -71,13 +73,6 @@ class ProjectFolders:
             named = (string(description_in(each.folder).get("cwd")) for each in self.chats)
             self._known = list(dict.fromkeys(filter(None, named)))
         yield from self._known
-
-
-def slug_of(folder: str) -> str:
-    """Return the name that Cursor derives from a folder for `projects`."""
-    if re.match(r"[A-Z]:", folder):
-        folder = folder[0].lower() + folder[1:]
-    return re.sub(r"[^A-Za-z0-9]", "-", folder).removeprefix("-")
 
 
 MAX_STEP = timedelta(seconds=20)  # longest time between estimates: a working agent writes at least this often

@@ -74,13 +74,14 @@ class GeminiChat(Conversation):
     by_hash: Mapping[str, str] = field(default_factory=dict)
     header: Record = field(default_factory=dict)
     _messages: dict[str, Record] = field(default_factory=dict)
-    _current: list[str] = field(default_factory=list)
-    _positions: dict[str, int] = field(default_factory=dict)
+    _current: dict[str, None] = field(default_factory=dict)  # the ids of messages that were not rewound, in order
     _injected: set[str] = field(default_factory=set)
 
     def read(self, record: Record) -> None:
-        if "$rewindTo" in record:
-            self._rewind(string(record["$rewindTo"]))
+        if "$rewindTo" in record:  # that message and all later ones; an unknown id changes nothing
+            ids = list(self._current)
+            key = string(record["$rewindTo"])
+            self._current = dict.fromkeys(ids[: ids.index(key) if key in self._current else None])
         elif "$set" in record:
             self._describe(mapping(record["$set"]))
         elif "type" in record:
@@ -122,19 +123,11 @@ class GeminiChat(Conversation):
     def _put(self, message: Record) -> str:
         """Store a message. If it is written again because it has grown, the new copy replaces the first one."""
         key = string(message.get("id")) or f"#{len(self._messages)}"
-        if key not in self._positions:
+        if key not in self._current:
             self._messages.pop(key, None)  # a rewound message that is sent again
-            self._positions[key] = len(self._current)
-            self._current.append(key)
+            self._current[key] = None
         self._messages[key] = message
         return key
-
-    def _rewind(self, key: str) -> None:
-        """Drop a message and all later ones; an unknown key changes nothing."""
-        position = self._positions.get(key, len(self._current))
-        for dropped in self._current[position:]:
-            del self._positions[dropped]
-        del self._current[position:]
 
     def _add(self, key: str) -> None:
         message, before = self._messages[key], len(self.drafts)
@@ -157,7 +150,7 @@ class GeminiChat(Conversation):
         else:
             self.count_unknown("message", kind)
         new = self.drafts[before:]
-        supersede(new if key not in self._positions else ())
+        supersede(new if key not in self._current else ())
         for draft in new if key in self._injected else ():
             draft.role, draft.more["injected"] = Role.SYSTEM, True
 
