@@ -17,7 +17,6 @@ from registry.errors import StorageError
 from sources.base import FoundSession, Paths, Skipped, Source
 from sources.clients import AIDER
 from sources.kit import drafts
-from sources.kit.drafts import Conversation
 from sources.kit.files import entries, fingerprint_at, folders_in, system_reason
 from sources.kit.jsonl import TOO_LONG, Damage, read_lines
 from sources.kit.reader import found_session
@@ -140,9 +139,9 @@ def _began(line: str) -> datetime | None:
     return None
 
 
-def dialogue_of(chat: AiderChat, session_id: str) -> Conversation:
+def dialogue_of(chat: AiderChat, session_id: str) -> drafts.Conversation:
     """Parse a chat. Only its first message gets a time: the start of the chat."""
-    parser = Conversation(session_id)
+    parser = drafts.Conversation(session_id)
     for role, text in _blocks(chat.lines):
         if role is Role.USER:
             parser.say(Role.USER, text)
@@ -185,7 +184,7 @@ def _kind_of(line: str, previous: Role, is_notice_open: bool) -> tuple[Role, str
     return Role.ASSISTANT, line, False
 
 
-def _add_notices(parser: Conversation, lines: list[str]) -> None:
+def _add_notices(parser: drafts.Conversation, lines: list[str]) -> None:
     """Add the program's edits as calls, and its other lines as one injected message."""
     parser.model = next((named[1] for named in map(_MODEL.match, lines) if named), parser.model)
     for line in lines:

@@ -10,7 +10,6 @@ from registry.domain import Role, Session
 from sources.base import Paths
 from sources.clients import ANTIGRAVITY
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft
 from sources.kit.files import File, read_small_text
 from sources.kit.jsonl import Damage, records_of
 from sources.kit.loose_json import Record, mapping, objects, parse_nested, string
@@ -71,11 +70,11 @@ class Antigravity(FileReader):
 
 
 @dataclass(slots=True)
-class AntigravityTranscript(Conversation):
+class AntigravityTranscript(drafts.Conversation):
     """Builds a conversation from numbered steps. Results have the order of their calls. Pure."""
 
     _steps: dict[int, Record] = field(default_factory=dict)
-    _pending_calls: deque[Draft] = field(default_factory=deque)
+    _pending_calls: deque[drafts.Draft] = field(default_factory=deque)
 
     def read(self, step: Record) -> None:
         """Store a step. A long step may be written twice; the last copy is complete."""

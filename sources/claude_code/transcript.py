@@ -7,7 +7,6 @@ from datetime import datetime
 from registry.domain import Role, Session, preview_of
 from sources.claude_code.prompts import Piece, injected, pieces_of
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft
 from sources.kit.loose_json import Record, mapping, objects, storable, string, text_at, value_at
 from sources.kit.token_counts import usage_of
 
@@ -32,7 +31,7 @@ OutputOf = Callable[[str], str | None]
 
 
 @dataclass(slots=True)
-class ClaudeTranscript(Conversation):
+class ClaudeTranscript(drafts.Conversation):
     """Builds a conversation from its records in the order of the file.
 
     `agent_of`: the parent session of a sub-agent. `output_of`: reads a tool's output from another file, given its
@@ -49,7 +48,7 @@ class ClaudeTranscript(Conversation):
     _first_session_id: str = ""
     _forked_from: str = ""
     _typed: dict[str, str] = field(default_factory=dict)  # the prompts, each with its parent
-    _parts: dict[tuple[str, Role], Draft] = field(default_factory=dict)
+    _parts: dict[tuple[str, Role], drafts.Draft] = field(default_factory=dict)
     _usage: dict[str, dict[str, int]] = field(default_factory=dict)
     _counted: set[str] = field(default_factory=set)
     _question_ids: set[str] = field(default_factory=set)
@@ -160,7 +159,7 @@ class ClaudeTranscript(Conversation):
             if record.get("isCompactSummary"):
                 draft.more["compaction"] = {}
 
-    def _add_piece(self, record: Record, piece: Piece, part: str) -> Draft:
+    def _add_piece(self, record: Record, piece: Piece, part: str) -> drafts.Draft:
         if piece.role is Role.SYSTEM:
             return self.inject(piece.text, part)
         draft = self.say(piece.role, piece.text, part)
@@ -224,13 +223,13 @@ class ClaudeTranscript(Conversation):
         native_id = f"{message_id}:thinking" if role is Role.THINKING and message_id else message_id
         self._parts[message_id, role] = self.say(role, text, native_id=native_id)
 
-    def _add_call(self, block: Record) -> Draft:
+    def _add_call(self, block: Record) -> drafts.Draft:
         call_id = string(block.get("id"))
         if call_id in self.calls:
             return self.calls[call_id]
         return self.call(call_id, block.get("name"), block.get("input", {}))
 
-    def _count_tokens(self, message: Record, new: list[Draft]) -> None:
+    def _count_tokens(self, message: Record, new: list[drafts.Draft]) -> None:
         """Store the largest counts with the first message of an answer, because they grow from record to record."""
         message_id = string(message.get("id"))
         counts = usage_of(message.get("usage"))

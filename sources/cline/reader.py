@@ -11,7 +11,6 @@ from registry.domain import Role
 from sources.base import FoundSession, Paths, Skipped
 from sources.clients import CLINE, KILO, ROO_CODE
 from sources.kit import drafts
-from sources.kit.drafts import Conversation
 from sources.kit.files import File, fingerprint_at, read_document, read_small_text
 from sources.kit.loose_json import (
     Record,
@@ -108,7 +107,7 @@ _DETAILS = re.compile(r"<environment_details>.*?(?:</environment_details>|\Z)", 
 
 
 @dataclass(slots=True)
-class ClineDialogue(Conversation):
+class ClineDialogue(drafts.Conversation):
     """Builds a session of the command line from the messages sent to the model, in Anthropic's format. Pure."""
 
     def read(self, message: Record) -> None:
@@ -156,7 +155,7 @@ _BOOKKEEPING = (
 
 
 @dataclass(slots=True)
-class Task(Conversation):
+class Task(drafts.Conversation):
     """Builds a task of an extension from the messages shown to the user, which all have times. Pure."""
 
     _usage: Record | None = None

@@ -12,7 +12,6 @@ from sources.codex import records, tools
 from sources.codex.records import pieces_of
 from sources.codex.tools import RUNNERS
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft, supersede
 from sources.kit.loose_json import Record, items, mapping, string, text_at, value_at
 from sources.kit.token_counts import usage_of
 
@@ -29,7 +28,7 @@ class Layer(IntEnum):
 class LayeredMessage(NamedTuple):
     """A message with its layer and turn, its position among all entries, and the ordinal of its record."""
 
-    draft: Draft
+    draft: drafts.Draft
     layer: Layer
     turn: str
     position: int
@@ -88,12 +87,12 @@ def mark_rolled_back(entries: Sequence[LayeredMessage], rollbacks: Iterable[Roll
             remaining.append(following.popleft())
         while remaining and (turns > 0 or remaining[-1].ordinal >= ordinal):
             draft = remaining.pop().draft
-            supersede([draft])
+            drafts.supersede([draft])
             turns -= draft.role is Role.USER
 
 
 @dataclass(slots=True)
-class Rollout(Conversation):
+class Rollout(drafts.Conversation):
     """Builds a thread from its records in order.
 
     `copied`: ids of turns copied from the parent thread; their tokens are not counted again. `is_agent`: the file is a
@@ -283,7 +282,7 @@ class Rollout(Conversation):
 
     # Messages
 
-    def _add_entry(self, draft: Draft, layer: Layer) -> None:
+    def _add_entry(self, draft: drafts.Draft, layer: Layer) -> None:
         if draft.parts or "attachments" in draft.more:
             self._entries.append(LayeredMessage(draft, layer, self._turn, len(self._entries), self._ordinal))
 

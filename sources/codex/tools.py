@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 from sources.kit import drafts
-from sources.kit.drafts import params_of
 from sources.kit.loose_json import Record, items, mapping, object_in, string, text_at
 
 SHELL, PATCH = "exec", "apply_patch"
@@ -31,7 +30,7 @@ def requested_call(payload: Record) -> ToolRun:
     given = (payload[key] for key in ("arguments", "input", "action") if key in payload)
     call_id = string(payload.get("call_id")) or string(payload.get("id"))
     status = drafts.COMPLETED if payload.get("status") == "completed" and kind == "web_search_call" else drafts.PENDING
-    return ToolRun(call_id, name, params_of(next(given, {})), None, status)
+    return ToolRun(call_id, name, drafts.params_of(next(given, {})), None, status)
 
 
 def parse_output(output: object) -> tuple[str, str]:

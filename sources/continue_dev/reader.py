@@ -7,7 +7,6 @@ from pathlib import Path
 from registry.domain import Role, Session
 from sources.clients import CONTINUE
 from sources.kit import drafts
-from sources.kit.drafts import Conversation
 from sources.kit.files import File, read_small_text
 from sources.kit.loose_json import Record, items, mapping, object_in, objects, read_json, string, text_at, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_records
@@ -37,7 +36,7 @@ class Continue(FileReader):
 
 
 @dataclass(slots=True)
-class ContinueChat(Conversation):
+class ContinueChat(drafts.Conversation):
     """Builds a session from its document. `created`: its time, used if no message has one. Pure."""
 
     created: object = None

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from registry.domain import Role, Session
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, params_of, supersede
 from sources.kit.loose_json import Record, items, mapping, number, objects, string, strings, text_at, value_at
 from sources.kit.workspace_files import path_of
 
@@ -28,7 +27,7 @@ class ModelCall(NamedTuple):
 
 
 @dataclass(slots=True)
-class VsCodeChat(Conversation):
+class VsCodeChat(drafts.Conversation):
     """Builds a session from its JSON object. Consecutive pieces of text become one message.
 
     `listed_title`: the title in the list of sessions, used if the user has not named the session.
@@ -54,7 +53,7 @@ class VsCodeChat(Conversation):
             self.model = resolved or string(request.get("modelId")).removeprefix("copilot/")
             self.at, self._answer_start = None, len(self.drafts)
             self._add_answer(request)
-            supersede(self.drafts[before:] if request.get("shouldBeRemovedOnSend") else ())
+            drafts.supersede(self.drafts[before:] if request.get("shouldBeRemovedOnSend") else ())
         self.session_id = string(self.given.get("sessionId")) or self.session_id
         titles = (self.given.get("customTitle"), self.listed_title, self.given.get("computedTitle"))
         began = drafts.moment(self.given.get("creationDate")) or self.given.get("lastMessageDate")
@@ -184,7 +183,7 @@ def _call(given: Record, results: Record) -> ModelCall:
     call_id = string(given.get("id"))
     result = results.get(call_id)
     parts = [_result_part(part) for part in items(mapping(result).get("content"))]
-    params = params_of(given.get("arguments")) or {}
+    params = drafts.params_of(given.get("arguments")) or {}
     return ModelCall(
         call_id, string(given.get("name")) or "tool", params, drafts.content_text(parts) if result else None
     )

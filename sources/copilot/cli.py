@@ -12,7 +12,6 @@ from registry.domain import Role, Session, preview_of
 from sources.base import FoundSession, Skipped
 from sources.clients import COPILOT_CLI
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft, params_of, supersede
 from sources.kit.files import File, fingerprint_at, read_small_text
 from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string, text_at, value_at
 from sources.kit.reader import FileReader, SessionFile, parse_records
@@ -80,17 +79,17 @@ _BOOKKEEPING = (
 
 
 @dataclass(slots=True)
-class EventLog(Conversation):
+class EventLog(drafts.Conversation):
     """Builds a conversation and the conversations of its sub-agents from the events in order.
 
     `described`: the fields of `workspace.yaml` (`name`, `cwd`).
     """
 
     described: dict[str, str] = field(default_factory=dict)
-    _agents: dict[str, Conversation] = field(default_factory=dict)
+    _agents: dict[str, drafts.Conversation] = field(default_factory=dict)
     _agent_names: defaultdict[str, str] = field(default_factory=lambda: defaultdict(str))
     _agent_calls: dict[str, str] = field(default_factory=dict)  # the call that started a sub-agent, by its id
-    _current: list[Draft] = field(default_factory=list)
+    _current: list[drafts.Draft] = field(default_factory=list)
     _positions: dict[str, int] = field(default_factory=dict)
     _facts: Record = field(default_factory=dict)
     _model: str = ""  # of the session; an event may name another one
@@ -108,7 +107,7 @@ class EventLog(Conversation):
             self._agent_calls[agent_id] = call_id
         parent_call = string(data.get("parentToolCallId")) or self._agent_calls.get(agent_id, "")
         agent = call_id if kind == "subagent.failed" else parent_call
-        before, thread = len(self.drafts), self._agents.setdefault(agent, Conversation()) if agent else self
+        before, thread = len(self.drafts), self._agents.setdefault(agent, drafts.Conversation()) if agent else self
         self.begin(event_id, event.get("timestamp"))
         self.model = string(data.get("model")) or self._model
         thread.record_id, thread.at, thread.model = self.record_id, self.at, self.model
@@ -117,7 +116,7 @@ class EventLog(Conversation):
             self._latest = self.at or self._latest
         self._current += self.drafts[before:]
 
-    def _add(self, kind: str, data: Record, thread: Conversation) -> None:
+    def _add(self, kind: str, data: Record, thread: drafts.Conversation) -> None:
         if kind == "session.start":
             self._facts = data | self._facts
             self._model = string(data.get("selectedModel")) or self._model
@@ -131,7 +130,7 @@ class EventLog(Conversation):
             self._facts["title"] = string(data.get("title")) or self._facts.get("title")
         elif kind == "session.snapshot_rewind":  # the named event and all later ones were undone
             position = self._positions.get(string(data.get("upToEventId")), len(self._current))
-            supersede(self._current[position:])
+            drafts.supersede(self._current[position:])
             del self._current[position:]
             self._add_undone()
         elif kind == "session.info":
@@ -193,7 +192,7 @@ class EventLog(Conversation):
             for draft in answers[-1:]:  # output tokens were counted with each answer
                 draft.more["usage"] = usage_of(value_at(metrics, "usage"), cache_in_input=True) | draft.more["usage"]
 
-    def _add_question(self, data: Record, thread: Conversation) -> None:
+    def _add_question(self, data: Record, thread: drafts.Conversation) -> None:
         """Add a message of the user, or to a sub-agent its task; an injected one if it is from another source."""
         text, source = string(data.get("content")), string(data.get("source"))
         is_task = thread is not self and source.startswith("agent-")
@@ -204,13 +203,13 @@ class EventLog(Conversation):
             names = (first_text(given, *keys) for given in items(data.get("attachments")))
             thread.say(Role.USER, text, attachments=list(dict.fromkeys(filter(None, names))))
 
-    def _think(self, text: str, thread: Conversation) -> None:
+    def _think(self, text: str, thread: drafts.Conversation) -> None:
         """Add a thought, unless it repeats the last one: some versions write it as an event, and with the answer."""
         if text != self._thought:
             thread.say(Role.THINKING, text, ":thinking")
         self._thought = text or self._thought
 
-    def _add_answer(self, data: Record, thread: Conversation) -> None:
+    def _add_answer(self, data: Record, thread: drafts.Conversation) -> None:
         self._think(string(data.get("reasoningText")), thread)
         before = len(thread.drafts)
         thread.say(Role.ASSISTANT, string(data.get("content")))
@@ -220,7 +219,7 @@ class EventLog(Conversation):
         is_recorded = bool(api_call) and api_call == self._usage.get("apiCallId")
         thread.count_tokens(before, self._usage if is_recorded else data, cache_in_input=is_recorded)
 
-    def _add_result(self, data: Record, thread: Conversation) -> None:
+    def _add_result(self, data: Record, thread: drafts.Conversation) -> None:
         """Set the result of a call; add the call if it is not in the file."""
         draft = self._call(thread, data.get("toolCallId"), data.get("toolName"), {})
         error = data.get("error")
@@ -231,11 +230,11 @@ class EventLog(Conversation):
             status = drafts.REJECTED
         draft.set_result(result or string(error) or text_at(error, "message"), status)
 
-    def _call(self, thread: Conversation, call_id: object, name: object, arguments: object) -> Draft:
+    def _call(self, thread: drafts.Conversation, call_id: object, name: object, arguments: object) -> drafts.Draft:
         """Return a call, added if new: it is written when it is requested, and again when it runs."""
         key = string(call_id)
         if not key or key not in self.calls:
-            self.calls[key] = thread.call(key, name, params_of(arguments) or {}, folder=self.folder)
+            self.calls[key] = thread.call(key, name, drafts.params_of(arguments) or {}, folder=self.folder)
         return self.calls[key]
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from registry.domain import Role
 from sources.cursor_agent.prompts import attachments_of, find_timestamp, folder_of, pieces_of
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft
 from sources.kit.loose_json import Record, first_text, mapping, number, object_in, objects, string, text_at, value_at
 
 _REDACTED = re.compile(r"\s*\[REDACTED\]\s*\Z|\A\s*\[REDACTED\]\s*")  # a thought, in a transcript
@@ -22,7 +21,7 @@ def known_model(name: object) -> str:
 
 
 @dataclass(slots=True)
-class AgentDialogue(Conversation):
+class AgentDialogue(drafts.Conversation):
     """Builds a conversation from its messages in order, each with a unique name. `model`: for answers without one."""
 
     _begun: int = 0
@@ -128,7 +127,7 @@ class AgentDialogue(Conversation):
         if isinstance(result := part.get("result"), str):  # only in a transcript of text
             draft.set_result(result, drafts.COMPLETED, drafts.shortened(result))
 
-    def _add_call(self, call_id: str, name: object, params: object) -> Draft:
+    def _add_call(self, call_id: str, name: object, params: object) -> drafts.Draft:
         native_id = f"{self.record_id}{self._next_part()}"  # the client's id only pairs the call with its result
         draft = self.calls[call_id] = self.call(native_id, name, params, request_id=self._request)
         if call_id:
@@ -137,7 +136,7 @@ class AgentDialogue(Conversation):
 
     def _add_question(self, text: str) -> None:
         attached: list[str] = []
-        question: Draft | None = None
+        question: drafts.Draft | None = None
         for speaker, piece in pieces_of(text):
             if speaker is Role.SYSTEM:
                 self._inject(piece)
@@ -153,7 +152,7 @@ class AgentDialogue(Conversation):
         self.folder = self.folder or folder_of(text)
         self._add(Role.SYSTEM, text, injected=True, **more)
 
-    def _add(self, role: Role, text: str, **more: Any) -> Draft:
+    def _add(self, role: Role, text: str, **more: Any) -> drafts.Draft:
         return self.say(role, text, self._next_part(), request_id=self._request, **more)
 
     def _next_part(self) -> str:
@@ -181,7 +180,7 @@ def cursor_options(holder: Record) -> Record:
     return mapping(value_at(holder, "providerOptions", "cursor"))
 
 
-def paths_in(calls: Iterable[Draft]) -> list[str]:
+def paths_in(calls: Iterable[drafts.Draft]) -> list[str]:
     """Return the paths in the parameters of calls; a parent of one of them is the workspace."""
     params = (mapping(value_at(call.more, "tool", "params")) for call in calls)
     named = (string(value) for given in params for key, value in given.items() if key == "cwd" or "path" in key.lower())

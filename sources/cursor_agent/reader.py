@@ -19,7 +19,6 @@ from sources.cursor.times import TimeFrame, dated, moment
 from sources.cursor_agent.messages import AgentDialogue, known_model, paths_in, records_of_text
 from sources.cursor_agent.store import AgentStore, Root
 from sources.kit import drafts
-from sources.kit.drafts import title_of, undated_messages_of, without_empty
 from sources.kit.files import File, digest, fingerprint_at, read_small_text, system_reason
 from sources.kit.jsonl import Damage, read_lines
 from sources.kit.loose_json import Record, mapping, read_json, string
@@ -241,16 +240,16 @@ class _Pass:
         created = filter(None, (moment(about.get(key)) for key in ("createdAtMs", "createdAt")))
         updated = moment(about.get("updatedAtMs")) or drafts.moment(_last_change(chat))
         span = TimeFrame(min(created, default=None), updated, self.now)
-        messages = fill_times(undated_messages_of(conversation.drafts), span, earlier)
+        messages = fill_times(drafts.undated_messages_of(conversation.drafts), span, earlier)
         hashed = os.path.basename(os.path.dirname(chat.folder))
         project = conversation.folder or self.workspaces.named(hashed, paths_in(conversation.drafts))
         titles = (about.get(key) for key in ("title", "name") if about.get(key) != "New Agent")
         session = Session(
             session_id=string(about.get("agentId")) or chat.session_id,
             messages=messages,
-            title=title_of(conversation.drafts, *titles),
+            title=drafts.title_of(conversation.drafts, *titles),
             project=project or None,
-            meta=without_empty({"mode": root.mode or string(about.get("mode")), "model": conversation.model}),
+            meta=drafts.without_empty({"mode": root.mode or string(about.get("mode")), "model": conversation.model}),
         )
         transcript = self.transcripts.get(chat.session_id)
         yield self._finish(chat.key, Fingerprint(files, content), session, transcript, skipped)
@@ -269,8 +268,10 @@ class _Pass:
             return
         folder = conversation.folder or self.workspaces.named(transcript.folder, paths_in(conversation.drafts))
         span = TimeFrame(None, transcript.file.modified_at, self.now)
-        messages = fill_times(undated_messages_of(conversation.drafts), span, earlier)
-        session = Session(transcript.session_id, messages, title_of(conversation.drafts), folder or None, is_copy=True)
+        messages = fill_times(drafts.undated_messages_of(conversation.drafts), span, earlier)
+        session = Session(
+            transcript.session_id, messages, drafts.title_of(conversation.drafts), folder or None, is_copy=True
+        )
         yield self._finish(key, Fingerprint(files), session, transcript, damage.skipped() + conversation.skipped())
 
     def _finish(

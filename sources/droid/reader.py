@@ -6,7 +6,6 @@ from pathlib import Path
 from registry.domain import Role, Session
 from sources.clients import DROID
 from sources.kit import drafts
-from sources.kit.drafts import Conversation
 from sources.kit.loose_json import Record, mapping, string
 from sources.kit.reader import FileReader, ParseFile, parse_records
 
@@ -24,7 +23,7 @@ class Droid(FileReader):
 
 
 @dataclass(slots=True)
-class DroidChat(Conversation):
+class DroidChat(drafts.Conversation):
     """Builds a session from its records. Pure."""
 
     _start: Record = field(default_factory=dict)

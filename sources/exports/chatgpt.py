@@ -10,7 +10,6 @@ from registry.domain import Role, Session
 from sources.base import Skipped
 from sources.exports import provider
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, params_of
 from sources.kit.loose_json import Record, items, mapping, number, objects, parse_nested, string, text_at, value_at
 
 RESULTS = ("execution_output", "computer_output", "tether_quote", "tether_browsing_display", "sonic_webpage")
@@ -42,7 +41,7 @@ def read(record: Record, skips: Counter[Skipped]) -> Session:
 
 
 @dataclass(slots=True)
-class _Reading(Conversation):
+class _Reading(drafts.Conversation):
     """Builds a conversation. `calls`: by node, its own call or the call of an ancestor."""
 
     parents: Mapping[str, str] = field(default_factory=dict)
@@ -88,7 +87,7 @@ class _Reading(Conversation):
             self._inherit_call(name)
 
     def _call(self, name: str, tool: str, text: str) -> None:
-        params = params_of(text) if text else {}
+        params = drafts.params_of(text) if text else {}
         provider.show_document(self.call(name, tool, params), params)
 
     def _result(self, name: str, message: Record, text: str) -> None:

@@ -9,7 +9,6 @@ from registry.domain import Role, Session
 from sources.base import Skipped
 from sources.exports import provider
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft, supersede
 from sources.kit.loose_json import Record, items, mapping, objects, string, text_at
 
 _IGNORED = ("token_budget", "flag", "image", "document")
@@ -26,7 +25,7 @@ def read(record: Record, skips: Counter[Skipped]) -> Session:
         before = len(parser.drafts)
         parser.begin(name, times[name])
         parser.read(messages[name])
-        supersede(() if is_live else parser.drafts[before:])
+        drafts.supersede(() if is_live else parser.drafts[before:])
     provider.unique_ids(parser.drafts)
     return parser.build(
         record.get("name"),
@@ -56,10 +55,10 @@ def _parents_of(messages: Mapping[str, Record]) -> dict[str, str]:
 
 
 @dataclass(slots=True)
-class _Reading(Conversation):
+class _Reading(drafts.Conversation):
     # calls that may have no result yet, by name, and all such calls under ""
-    _open: dict[str, deque[Draft]] = field(default_factory=lambda: defaultdict(deque))
-    _texts: list[Draft] = field(default_factory=list)  # texts of the current message, without thinking and calls
+    _open: dict[str, deque[drafts.Draft]] = field(default_factory=lambda: defaultdict(deque))
+    _texts: list[drafts.Draft] = field(default_factory=list)  # texts of the current message, without thinking and calls
     _new: int = 0  # position in `drafts` at which the current message begins
     _role: Role = Role.USER
     _usual_model: str = ""
@@ -103,7 +102,7 @@ class _Reading(Conversation):
         text = string(block.get("thinking")).strip() or "\n\n".join(filter(None, summaries))
         self.say(Role.THINKING, text, self._new_part("thinking"))
 
-    def _call(self, block: Record) -> Draft:
+    def _call(self, block: Record) -> drafts.Draft:
         name, params = string(block.get("name")) or "tool", block.get("input")
         draft = self.call(string(block.get("id")) or self.record_id + self._new_part("call"), name, params)
         provider.show_document(draft, params)
@@ -123,7 +122,7 @@ class _Reading(Conversation):
         result = "\n\n".join(filter(None, texts))
         provider.append_result(call, result, drafts.result_status(block.get("is_error")))
 
-    def _open_call(self, name: str) -> Draft | None:
+    def _open_call(self, name: str) -> drafts.Draft | None:
         """Find the call of a result without an id: the first pending one of that name, else the first pending one."""
         for opened in (self._open[name], self._open[""]):
             while opened and opened[0].more["tool"]["status"] != drafts.PENDING:

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from registry.domain import Session, format_time, preview_of
 from sources.base import Skipped
 from sources.kit import drafts
-from sources.kit.drafts import Draft
 from sources.kit.files import digest
 from sources.kit.loose_json import Record, first_text, string
 
@@ -90,7 +89,7 @@ def is_known(seen: str | None, found: str) -> bool:
     return "-" not in (seen_at, found_at) and found_at < seen_at and int(has) <= int(had)
 
 
-def unique_ids(found: Iterable[Draft]) -> None:
+def unique_ids(found: Iterable[drafts.Draft]) -> None:
     """Make the messages' native ids valid keys, and number those that repeat."""
     counts = Counter[str]()
     for draft in found:
@@ -99,7 +98,7 @@ def unique_ids(found: Iterable[Draft]) -> None:
         draft.more["native_id"] = name if counts[name] == 1 else f"{name}#{counts[name]}"
 
 
-def append_result(draft: Draft, result: str, status: str) -> None:
+def append_result(draft: drafts.Draft, result: str, status: str) -> None:
     """Add a result to a call; some calls have several."""
     tool = draft.more["tool"]
     if tool["status"] == drafts.PENDING:
@@ -109,7 +108,7 @@ def append_result(draft: Draft, result: str, status: str) -> None:
         draft.add(result)
 
 
-def show_document(draft: Draft, params: object) -> None:
+def show_document(draft: drafts.Draft, params: object) -> None:
     """Add a call's document or script (artifacts, canvases) to the message's text."""
     text, title = first_text(params, "content", "file_text", "code", "input"), draft.parts[0]
     name = first_text(params, "title", "name")

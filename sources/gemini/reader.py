@@ -13,7 +13,6 @@ from sources.base import FoundSession, Skipped
 from sources.clients import GEMINI_CLI
 from sources.gemini.prompts import parts_text, prompt_of
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, supersede
 from sources.kit.files import File, folders_in, read_small_text, store_entries
 from sources.kit.loose_json import Record, items, mapping, objects, read_json, string, text_at, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_records, with_documents
@@ -64,7 +63,7 @@ def _projects(store: Path) -> dict[str, str]:
 
 
 @dataclass(slots=True)
-class GeminiChat(Conversation):
+class GeminiChat(drafts.Conversation):
     """Builds a chat from the records of a journal, or from a document.
 
     `agent_of`: the parent session of a sub-agent. `by_hash`: the projects, if `folder` is unknown.
@@ -150,7 +149,7 @@ class GeminiChat(Conversation):
         else:
             self.count_unknown("message", kind)
         new = self.drafts[before:]
-        supersede(new if key not in self._current else ())
+        drafts.supersede(new if key not in self._current else ())
         for draft in new if key in self._injected else ():
             draft.role, draft.more["injected"] = Role.SYSTEM, True
 

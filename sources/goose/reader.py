@@ -9,7 +9,6 @@ from registry.domain import Role, Session
 from sources.base import Paths, Skipped
 from sources.clients import GOOSE
 from sources.kit import drafts
-from sources.kit.drafts import Conversation
 from sources.kit.files import is_there
 from sources.kit.loose_json import Record, mapping, objects, read_json, string, text_at, value_at
 from sources.kit.reader import DatabaseReader
@@ -44,7 +43,7 @@ class Goose(DatabaseReader):
             row = described.get(str(session_id), {"id": session_id})
             yield str(session_id), f"{row.get('updated_at')}|{count}|{last}", row
 
-    def parse(self, database: ClientDatabase, key: str, row: dict[str, Any]) -> Conversation:
+    def parse(self, database: ClientDatabase, key: str, row: dict[str, Any]) -> drafts.Conversation:
         columns = database.columns("messages")
         named, meta = (name if name in columns else "NULL" for name in ("message_id", "metadata_json"))
         messages = database.rows(
@@ -63,7 +62,7 @@ class Goose(DatabaseReader):
 
 
 @dataclass(slots=True)
-class GooseDialogue(Conversation):
+class GooseDialogue(drafts.Conversation):
     """Builds a conversation from messages whose content is a list of parts. Pure."""
 
     described: Record = field(default_factory=dict)

@@ -10,7 +10,6 @@ from registry.domain import Role, Session
 from sources.base import FoundSession
 from sources.clients import GROK_CLI
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, supersede
 from sources.kit.files import File, fingerprint_at, read_small_text
 from sources.kit.loose_json import Record, items, mapping, read_json, string, text_at, value_at
 from sources.kit.reader import FileReader, SessionFile, parse_records
@@ -45,7 +44,7 @@ class GrokCli(FileReader):
 
 
 @dataclass(slots=True)
-class Updates(Conversation):
+class Updates(drafts.Conversation):
     """Builds a session from its updates. Texts arrive in chunks. Pure."""
 
     summary: Record = field(default_factory=dict)
@@ -71,7 +70,9 @@ class Updates(Conversation):
             first = next((n for n in since if self.drafts[n].role is not Role.USER), turn_start)
             self.count_tokens(first, update.get("usage"))
         elif kind == "rewind_marker":
-            supersede(self.drafts[self._turns.get(_index(update.get("target_prompt_index")), len(self.drafts)) :])
+            drafts.supersede(
+                self.drafts[self._turns.get(_index(update.get("target_prompt_index")), len(self.drafts)) :]
+            )
         elif kind == "auto_compact_completed":
             self.inject(string(update.get("summary_preview")) or "Conversation compacted", compaction={})
         else:  # may come between the chunks of a text

@@ -8,7 +8,6 @@ from registry.domain import Role, Session
 from sources.base import FoundSession
 from sources.clients import KIMI_CODE
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, supersede
 from sources.kit.files import File, fingerprint_at, read_small_text
 from sources.kit.loose_json import Record, mapping, objects, read_json, string, text_at
 from sources.kit.reader import FileReader, SessionFile, parse_records
@@ -36,7 +35,7 @@ class KimiCode(FileReader):
 
 
 @dataclass(slots=True)
-class AgentLog(Conversation):
+class AgentLog(drafts.Conversation):
     """Builds a session from the records that change the model's context. Pure."""
 
     state: Record = field(default_factory=dict)  # the client's description of the session
@@ -99,4 +98,4 @@ class AgentLog(Conversation):
         remaining = [draft for draft in self.drafts if "superseded" not in draft.more]
         questions = [index for index, draft in enumerate(remaining) if draft.role is Role.USER]
         if isinstance(count, int) and 0 < count <= len(questions):
-            supersede(remaining[questions[-count] :])
+            drafts.supersede(remaining[questions[-count] :])

@@ -10,7 +10,6 @@ from registry.domain import Session, storable
 from sources.base import EMPTY, FoundSession, Paths, Skipped, Source
 from sources.client import Client
 from sources.kit import drafts
-from sources.kit.drafts import Conversation
 from sources.kit.files import File, file_at, files_below, is_there, read_document, store_entries, system_reason
 from sources.kit.jsonl import Damage, read_lines, records_of
 from sources.kit.loose_json import Record, read_json
@@ -203,7 +202,7 @@ class DatabaseReader(Source):
         """Yield key, fingerprint and description of each session, newest first."""
 
     @abstractmethod
-    def parse(self, database: ClientDatabase, key: str, row: dict[str, Any]) -> Conversation:
+    def parse(self, database: ClientDatabase, key: str, row: dict[str, Any]) -> drafts.Conversation:
         """Read one session. Raises DamagedDatabase."""
 
 

@@ -15,7 +15,6 @@ from registry.domain import EARLIEST, Role, Session
 from sources.base import FoundSession, Paths, Skipped
 from sources.clients import OPENCODE
 from sources.kit import drafts
-from sources.kit.drafts import Conversation, Draft
 from sources.kit.files import File, digest, entries, files_below, fingerprint_at, read_document
 from sources.kit.loose_json import Record, compact, mapping, number, objects, read_json, string, text_at, value_at
 from sources.kit.reader import DatabaseReader, FileReader, SessionFile
@@ -138,14 +137,14 @@ _IGNORED = ("patch", "snapshot", "step-start", "step-finish", "agent")
 
 
 @dataclass(slots=True)
-class OpenCodeDialogue(Conversation):
+class OpenCodeDialogue(drafts.Conversation):
     """Builds a session from its messages in order, each with its parts.
 
     `described`: the session's row. Typed parts are joined to one message; each part of an answer is a message.
     """
 
     described: Record = field(default_factory=dict)
-    _typed: Draft | None = None
+    _typed: drafts.Draft | None = None
     _latest: datetime | None = None
     _is_reverted: bool = False
 
@@ -250,11 +249,11 @@ class OpenCodeDialogue(Conversation):
                 draft.role = Role.SYSTEM
                 draft.more |= {"injected": True, "compaction": {}}
 
-    def _prompt(self, message: Record) -> Draft:
+    def _prompt(self, message: Record) -> drafts.Draft:
         """Return the message with all typed parts; create it if there is none yet."""
         if self._typed is None:
             at = drafts.moment(value_at(message, "time", "created"))
-            self._typed = Draft(Role.USER, [], at, {"native_id": string(message.get("id"))})
+            self._typed = drafts.Draft(Role.USER, [], at, {"native_id": string(message.get("id"))})
             self.drafts.append(self._typed)
         return self._typed
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from registry.domain import Role, Session
 from sources.clients import PI
 from sources.kit import drafts
-from sources.kit.drafts import Conversation
 from sources.kit.files import File
 from sources.kit.loose_json import Record, items, mapping, objects, string, text_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_records
@@ -29,7 +28,7 @@ class Pi(FileReader):
 
 
 @dataclass(slots=True)
-class Tree(Conversation):
+class Tree(drafts.Conversation):
     """Builds a session from its entries. Pure."""
 
     _header: Record = field(default_factory=dict)

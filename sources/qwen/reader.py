@@ -11,7 +11,6 @@ from sources.clients import QWEN_CODE
 from sources.gemini.prompts import parts_text, prompt_of
 from sources.gemini.reader import GeminiChat
 from sources.kit import drafts
-from sources.kit.drafts import Conversation
 from sources.kit.files import File
 from sources.kit.loose_json import Record, mapping, objects, string, text_at, value_at
 from sources.kit.reader import FileReader, SessionFile, parse_records
@@ -44,7 +43,7 @@ class QwenCode(FileReader):
 
 
 @dataclass(slots=True)
-class QwenChat(Conversation):
+class QwenChat(drafts.Conversation):
     """Builds a chat from its records. `agent_of`: the parent session of a sub-agent. Pure."""
 
     agent_of: str | None = None

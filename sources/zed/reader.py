@@ -12,7 +12,6 @@ from registry.domain import Role, Session
 from sources.base import Paths, Skipped
 from sources.clients import ZED
 from sources.kit import drafts
-from sources.kit.drafts import Conversation
 from sources.kit.files import MAX_DOCUMENT_BYTES, is_there
 from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string, text_at, value_at
 from sources.kit.reader import DatabaseReader
@@ -83,7 +82,7 @@ def _folders(row: Mapping[str, Any]) -> list[str]:
 
 
 @dataclass(slots=True)
-class Thread(Conversation):
+class Thread(drafts.Conversation):
     """Builds a thread from its messages, which have no times. `described`: its document and its row. Pure."""
 
     described: Record = field(default_factory=dict)
