@@ -15,9 +15,9 @@ _TIME = re.compile(
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 # the client's wrapper tags: all names of several words, and these of one word
 _OPENING = re.compile(
-    r"<((?:[a-z]+(?:_[a-z]+)+)|system-reminder|timestamp|context|rules|memories)(?: [^<>\n]{0,500})?>"
+    r"<((?:[a-z]+(?:_[a-z]+)+)|system-reminder|timestamp|context|rules|memories)(?: [^<>\n]{0,500})?(?<!/)>"
 )
-_CLOSING = re.compile(r"</([a-z_-]{1,60})>\s*\Z")
+_WRAPPER = re.compile(rf"{_OPENING.pattern}.*?</\1>\s*", re.DOTALL)
 _ATTACHED = re.compile(
     r"<(?:code_selection|file_contents?|folder_contents?|file_selection|terminal_selection|attached_file)"
     r'\s[^<>]{0,500}?path="([^"<>]{1,1000})"'
@@ -79,25 +79,14 @@ def _split(text: str) -> Iterator[tuple[Role, str]]:
 
 def _end_of_leading_wrappers(text: str) -> int:
     at = 0
-    while opening := _OPENING.match(text, at):
-        close = f"</{opening[1]}>"
-        end = text.find(close, opening.end())
-        if end < 0:
-            return len(text)
-        at = end + len(close)
-        while at < len(text) and text[at].isspace():
-            at += 1
-    return at
+    while wrapper := _WRAPPER.match(text, at):
+        at = wrapper.end()
+    return len(text) if _OPENING.match(text, at) else at  # one that is never closed
 
 
 def _start_of_trailing_wrappers(text: str, begin: int) -> int:
-    end = len(text)
-    while end > begin and (closing := _CLOSING.search(text, max(begin, end - 70), end)):
-        start = text.rfind(f"<{closing[1]}", begin, end)
-        opening = _OPENING.match(text, start) if start >= 0 else None
-        if opening is None or opening[1] != closing[1]:
-            break
-        end = start
-        while end > begin and text[end - 1].isspace():
-            end -= 1
-    return end
+    start = end = begin
+    for wrapper in _WRAPPER.finditer(text, begin):
+        start = wrapper.start() if wrapper.start() > end else start
+        end = wrapper.end()
+    return start if begin < end == len(text) else len(text)
