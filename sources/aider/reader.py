@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from hashlib import sha256
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 from registry.domain import Role
@@ -122,7 +124,11 @@ def chats_of(lines: Iterable[str]) -> Iterator[AiderChat]:
     """Yield the chats of a history in order; skip text before the first one."""
     chat: AiderChat | None = None
     for line in lines:
-        if began := _began(line):
+        began: datetime | None = None
+        if begin := _BEGIN.match(line):
+            with suppress(ValueError, OverflowError, OSError):
+                began = datetime.fromisoformat(begin[1]).astimezone()
+        if began:
             if chat:
                 yield chat
             chat = AiderChat(began)
@@ -132,17 +138,11 @@ def chats_of(lines: Iterable[str]) -> Iterator[AiderChat]:
         yield chat
 
 
-def _began(line: str) -> datetime | None:
-    begin = _BEGIN.match(line)
-    with suppress(ValueError, OverflowError, OSError):
-        return datetime.fromisoformat(begin[1]).astimezone() if begin else None
-    return None
-
-
 def dialogue_of(chat: AiderChat, session_id: str) -> drafts.Conversation:
     """Parse a chat. Only its first message gets a time: the start of the chat."""
     parser = drafts.Conversation(session_id)
-    for role, text in _blocks(chat.lines):
+    for role, lines in groupby(_roles(chat.lines), key=itemgetter(0)):
+        text = "\n".join(words for _, words in lines).strip()
         if role is Role.USER:
             parser.say(Role.USER, text)
         elif role is Role.ASSISTANT:
@@ -156,32 +156,18 @@ def dialogue_of(chat: AiderChat, session_id: str) -> drafts.Conversation:
     return parser
 
 
-def _blocks(lines: Iterable[str]) -> Iterator[tuple[Role, str]]:
-    """Join consecutive lines of the same kind."""
-    kind, block, is_notice_open = Role.SYSTEM, list[str](), False
+def _roles(lines: Iterable[str]) -> Iterator[tuple[Role, str]]:
+    """Yield the role and the words of each line. Only the ends of the program's notices are marked."""
+    role, is_open = Role.SYSTEM, False
     for line in lines:
-        next_kind, words, is_notice_open = _kind_of(line, kind, is_notice_open)
-        if next_kind is not kind:
-            if text := "\n".join(block).strip():
-                yield kind, text
-            kind, block = next_kind, []
-        block.append(words)
-    if text := "\n".join(block).strip():
-        yield kind, text
-
-
-def _kind_of(line: str, previous: Role, is_notice_open: bool) -> tuple[Role, str, bool]:
-    """Return a line's kind, its text, and whether the program's notice continues, as only its ends are marked."""
-    is_last = line.endswith("  ")
-    if line.startswith("#### "):
-        return Role.USER, line.removeprefix("#### ").removesuffix("  "), False
-    if line.startswith("> ") and (is_last or previous is Role.SYSTEM):
-        return Role.SYSTEM, line.removeprefix("> ").rstrip(), not is_last
-    if is_notice_open:
-        return Role.SYSTEM, line.rstrip(), not is_last
-    if not line.strip() and previous is Role.SYSTEM:
-        return Role.SYSTEM, "", False
-    return Role.ASSISTANT, line, False
+        words, is_last = line, line.endswith("  ")
+        if line.startswith("#### "):
+            role, is_open, words = Role.USER, False, line.removeprefix("#### ").removesuffix("  ")
+        elif is_open or (line.startswith("> ") and (is_last or role is Role.SYSTEM)):
+            role, is_open, words = Role.SYSTEM, not is_last, line.removeprefix("> ").rstrip()
+        elif line.strip() or role is not Role.SYSTEM:
+            role = Role.ASSISTANT
+        yield role, words
 
 
 def _add_notices(parser: drafts.Conversation, lines: list[str]) -> None:

@@ -1,5 +1,6 @@
 """Find the project of a Cursor conversation. Pure."""
 
+import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -68,16 +69,12 @@ def listed_project(composer_id: str, header: Mapping[str, Any], workspaces: Work
 
 def common_folder(files: Iterable[str]) -> str | None:
     """Return the common folder of absolute file paths; None if it is a home folder or above."""
-    split = [normalise_path(file).replace("\\", "/").split("/")[:-1] for file in files if is_absolute(file)]
-    if not split:
+    absolute = (normalise_path(file).replace("\\", "/") for file in files if is_absolute(file))
+    try:
+        folder = posixpath.commonpath([file.rpartition("/")[0] for file in absolute])
+    except ValueError:  # no file, or a Windows path next to another one
         return None
-    shared = []
-    for parts in zip(*split, strict=False):
-        if len(set(parts)) > 1:
-            break
-        shared.append(parts[0])
-    folder = "/".join(shared)
-    return None if len(shared) < 3 or _HOME.match(folder) else normalise_path(folder)
+    return None if folder.count("/") < 2 or _HOME.match(folder) else normalise_path(folder)
 
 
 def _by_workspace(holder: Mapping[str, Any], workspaces: WorkspaceProjects) -> str:
