@@ -188,18 +188,15 @@ def _parse(given: bytes) -> Mapping[str, Any]:
 def _read_all(file: int) -> bytes:
     if os.isatty(file):
         raise ValueError("called by a client, which sends its event on standard input")
-    chunks = []
-    while _is_ready(file) and (chunk := os.read(file, 1 << 16)):
-        chunks.append(chunk)
-    return b"".join(chunks)
-
-
-def _is_ready(file: int) -> bool:
-    if sys.platform == "win32":
-        return True
     import select
 
-    return bool(select.select([file], [], [], 1.0)[0])  # s without input: it is answered, even if its pipe is open
+    chunks = []
+    # after a second without input the client is answered, even if its pipe is open
+    while sys.platform == "win32" or select.select([file], [], [], 1.0)[0]:
+        if not (chunk := os.read(file, 1 << 16)):
+            break
+        chunks.append(chunk)
+    return b"".join(chunks)
 
 
 def _write(file: int, text: str) -> None:

@@ -161,18 +161,13 @@ def _count_line(reports: Sequence[StoreReport]) -> str:
     return f"{counted(sessions, 'session')} read, {counted(messages, 'new message')}"
 
 
-class SkipReporter:
-    """Reports what was skipped in a store, once for each reason, except chats that have no message yet."""
-
-    def __init__(self) -> None:
-        self._reported: set[tuple[str, str]] = set()
-
-    def lines(self, reports: Sequence[StoreReport]) -> Iterator[str]:
-        for report in reports:
-            for one in report.skipped:
-                if one.why != EMPTY and (report.path, one.why) not in self._reported:
-                    self._reported.add((report.path, one.why))
-                    yield f"{report.source}: {_skipped_line(one)} ({report.path})"
+def skip_lines(reports: Sequence[StoreReport], reported: set[tuple[str, str]]) -> Iterator[str]:
+    """Return what was skipped in a store, once for each reason, except chats that have no message yet."""
+    for report in reports:
+        for one in report.skipped:
+            if one.why != EMPTY and (report.path, one.why) not in reported:
+                reported.add((report.path, one.why))
+                yield f"{report.source}: {_skipped_line(one)} ({report.path})"
 
 
 def _skipped_line(one: Skipped) -> str:

@@ -31,9 +31,9 @@ def up(**given: Any) -> None:
     run again at any time.
     """
     from cli.connect.snippets import this_program, write_launcher
-    from cli.incoming.sync import Bars, SkipReporter, summary
+    from cli.incoming.sync import Bars, skip_lines, summary
 
-    settings, skip_reporter, page = _settings(given), SkipReporter(), ""
+    settings, reported, page = _settings(given), set[tuple[str, str]](), ""
     with suppress(OSError):  # a read-only registry is served, too
         write_launcher(this_program())
 
@@ -44,7 +44,7 @@ def up(**given: Any) -> None:
 
     def report(reports: Sequence[StoreReport]) -> None:
         nonlocal page
-        lines = list(skip_reporter.lines(reports))  # for later imports: the summary of the first one counts them
+        lines = list(skip_lines(reports, reported))  # for later imports: the summary of the first one counts them
         if page:  # the first import: what to do comes last, where people look
             bars.close()
             none = "none found; those that appear later are imported too."
@@ -97,9 +97,9 @@ def serve(**given: Any) -> None:
     Listening on an address that other machines reach requires a token (`ctxr token
     create`), and TLS or the address of a proxy that provides it.
     """
-    from cli.incoming.sync import SkipReporter
+    from cli.incoming.sync import skip_lines
 
-    settings, skip_reporter = _settings(given), SkipReporter()
+    settings, reported = _settings(given), set[tuple[str, str]]()
 
     def ready(page: str) -> None:
         click.echo(f"Context Registry at {local_address(settings)}, MCP at /mcp. Ctrl-C ends it.", err=True)
@@ -107,7 +107,7 @@ def serve(**given: Any) -> None:
             click.echo(f"To sign in, open once: {page}", err=True)
 
     def report(reports: Sequence[StoreReport]) -> None:
-        for line in skip_reporter.lines(reports):
+        for line in skip_lines(reports, reported):
             click.echo(line, err=True)
 
     _serve(settings, ready, report)

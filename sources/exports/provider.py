@@ -53,7 +53,7 @@ def valid_id(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """What to read of a provider's export. `site`: the name of the store.
+    """The fields and functions by which a provider's export is read. `site`: the name of the store.
 
     `messages`, `ids`, `updated`: the fields of a conversation with its messages, its id, and its last change; `others`:
     fields that may change without it. `read`: parses a conversation, and counts unknown contents. `conversations`:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cli.incoming.sync import Bars, SkipReporter, report_lines
+from cli.incoming.sync import Bars, report_lines, skip_lines
 from orchestrator.sync.store_report import StoreReport
 from sources.base import Skipped
 from tests.cli.conftest import Ctxr, program
@@ -114,14 +114,14 @@ def test_an_unreadable_store_fails_the_sync_and_stops_no_other(
 
 
 def test_a_running_server_reports_damage_once_for_each_store_and_reason() -> None:
-    damage = SkipReporter()
+    reported = set[tuple[str, str]]()
     report = StoreReport("codex", "/s", skipped=[Skipped("a", "torn"), Skipped("b", "torn"), Skipped("c", "too long")])
     report.skip([Skipped("just begun", "no conversation in it")])
-    assert list(damage.lines([report])) == [
+    assert list(skip_lines([report], reported)) == [
         "codex: skipped: a: torn (/s)",
         "codex: skipped: c: too long (/s)",
     ]
-    assert list(damage.lines([report, StoreReport("codex", "/t", skipped=[Skipped("a", "torn")])])) == [
+    assert list(skip_lines([report, StoreReport("codex", "/t", skipped=[Skipped("a", "torn")])], reported)) == [
         "codex: skipped: a: torn (/t)"
     ]
 
