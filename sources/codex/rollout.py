@@ -180,11 +180,15 @@ class Rollout(drafts.Conversation):
             self._add_message(payload)
         elif kind == "reasoning":
             for key in ("summary", "content"):
-                self._add_thought("\n\n".join(drafts.texts_in(payload.get(key))), Layer.RESPONSE)
+                thought = "\n\n".join(drafts.texts_in(payload.get(key)))
+                self._add_entry(self.say(Role.THINKING, thought), Layer.RESPONSE)
         elif kind in tools.CALLS:
             self._add_call(tools.requested_call(payload), Layer.RESPONSE)
         elif kind in tools.OUTPUTS:
-            self._add_result(payload)
+            call_id = string(payload.get("call_id"))
+            if call_id not in self.calls:  # it is not in the file
+                self._add_call(tools.ToolRun(call_id, "tool", {}, None, drafts.PENDING), Layer.RESPONSE)
+            self.set_result(call_id, *tools.parse_output(payload.get("output")))
         elif kind == "agent_message":  # between agents; the task in it may be encrypted
             self._inject("\n\n".join(drafts.texts_in(payload.get("content"))))
         elif kind not in records.IGNORED_RESPONSES:
@@ -209,7 +213,7 @@ class Rollout(drafts.Conversation):
         elif kind == "agent_message":
             self._add_answer(text, Layer.EVENT, payload)
         elif kind == "agent_reasoning":
-            self._add_thought(text, Layer.EVENT)
+            self._add_entry(self.say(Role.THINKING, text), Layer.EVENT)
         elif kind == "item_completed":
             self._read_item(payload)
         elif kind == "thread_rolled_back":
@@ -272,7 +276,7 @@ class Rollout(drafts.Conversation):
             given = (item.get(key) for key in ("summary_text", "summaryText", "summary", "text"))
             texts = (text for each in given for text in ([each] if isinstance(each, str) else items(each)))
             thought = "\n\n".join(text_at(text, "text") or string(text) for text in texts)
-            self._add_thought(thought, Layer.ITEM)
+            self._add_entry(self.say(Role.THINKING, thought), Layer.ITEM)
         elif kind not in records.IGNORED_ITEMS:
             self._note_unknown("item", kind, item)
 
@@ -304,9 +308,6 @@ class Rollout(drafts.Conversation):
             native_id, phase = self._message_id(given, Role.ASSISTANT, layer), string(given.get("phase"))
             self._add_entry(self.say(Role.ASSISTANT, text, native_id=native_id, phase=phase), layer)
 
-    def _add_thought(self, text: str, layer: Layer) -> None:
-        self._add_entry(self.say(Role.THINKING, text), layer)
-
     def _add_call(self, ran: tools.ToolRun, layer: Layer) -> None:
         draft = drafts.tool_draft(ran.call_id, ran.name, ran.params, self.at, folder=self.folder)
         draft.more |= {"model": self.model} if self.model else {}
@@ -316,13 +317,6 @@ class Rollout(drafts.Conversation):
         if layer is Layer.RESPONSE:
             self.calls[ran.call_id] = draft
         self._add_entry(draft, layer)
-
-    def _add_result(self, payload: Record) -> None:
-        """Set the result of a call; add the call if it is not in the file."""
-        call_id = string(payload.get("call_id"))
-        if call_id not in self.calls:
-            self._add_call(tools.ToolRun(call_id, "tool", {}, None, drafts.PENDING), Layer.RESPONSE)
-        self.set_result(call_id, *tools.parse_output(payload.get("output")))
 
     def _message_id(self, given: Record, role: Role, layer: Layer) -> str:
         """Return the id of a message, prefixed by its turn, because ids are unique only within a turn.

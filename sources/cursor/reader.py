@@ -136,7 +136,7 @@ class CursorIde(Source):
         self, store: GlobalStore, composer_id: str, header: _Header, workspaces: WorkspaceProjects, fingerprint: str
     ) -> FoundSession | Skipped | str:
         """Return the conversation, or why there is none: Skipped, or a string if such reasons are only counted."""
-        record = read_json(store.record(composer_id))
+        record = read_json(store.value(f"composerData:{composer_id}"))
         if not isinstance(record, dict):
             if not store.bubble_ids(composer_id):
                 return Skipped(f"conversation {composer_id}", "its record is not a JSON object")
@@ -162,7 +162,9 @@ def _unlisted(store: GlobalStore, composer_id: str, listed: list[dict[str, Any]]
     """Return headers for bubbles that are missing in the list, by time, or as written if a time is missing."""
     known = {header["bubbleId"] for header in listed}
     ids = [bubble_id for bubble_id in store.bubble_ids(composer_id) if bubble_id not in known]
-    times = [bubble_time(mapping(read_json(store.bubble(composer_id, bubble_id))), {}) for bubble_id in ids]
+    times = [
+        bubble_time(mapping(read_json(store.value(f"bubbleId:{composer_id}:{bubble_id}"))), {}) for bubble_id in ids
+    ]
     if all(times):
         ids = [ids[index] for index in sorted(range(len(ids)), key=lambda index: times[index] or EARLIEST)]
     return [{"bubbleId": bubble_id} for bubble_id in ids]
@@ -174,5 +176,5 @@ def _bubbles(
     inline = inline_bubbles(record)
     for header in order:
         bubble_id = header["bubbleId"]
-        stored = None if inline and bubble_id in inline else store.bubble(composer_id, bubble_id)
+        stored = None if bubble_id in inline else store.value(f"bubbleId:{composer_id}:{bubble_id}")
         yield header, inline.get(bubble_id) if stored is None else stored

@@ -57,12 +57,6 @@ class GlobalStore:
         )
         return (*record, *bubbles)
 
-    def record(self, composer_id: str) -> Any:
-        return self._value(f"composerData:{composer_id}")
-
-    def bubble(self, composer_id: str, bubble_id: str) -> Any:
-        return self._value(f"bubbleId:{composer_id}:{bubble_id}")
-
     def bubble_ids(self, composer_id: str) -> list[str]:
         """Return the ids of a composer's bubbles in the order in which they were written."""
         query = "SELECT key FROM cursorDiskKV WHERE key >= ? AND key < ? ORDER BY rowid"
@@ -84,7 +78,7 @@ class GlobalStore:
                 found.setdefault(composer_id, {}).update(wanted)
         return found
 
-    def _value(self, key: str) -> Any:
+    def value(self, key: str) -> Any:
         rows = self._database.rows("SELECT value FROM cursorDiskKV WHERE key = ?", (key,))
         return rows[0][0] if rows else None
 

@@ -64,7 +64,7 @@ class OpenCode(DatabaseReader):
             whole = digest(record, count, time, parts.get(key, (0, 0))[0])
             if time > newest - 24 * 3600 * 1000:
                 latest = "SELECT ifnull(max(time_updated), 0) FROM part WHERE session_id = ?"
-                yield key, f"{whole}/{_whole_number(database.rows(latest, (key,))[0][0])}", record
+                yield key, f"{whole}/{database.rows(latest, (key,))[0][0]}", record
             else:
                 before = seen.get(key, "")
                 yield key, before if before.partition("/")[0] == whole else whole, record
@@ -124,11 +124,8 @@ def _record(record_id: Any, created: Any, data: Any) -> Record | None:
 
 
 def _counts(database: ClientDatabase, statement: str) -> dict[str, tuple[int, int]]:
-    return {string(key): (count, _whole_number(time)) for key, count, time in database.rows(statement)}
-
-
-def _whole_number(value: Any) -> int:
-    return value if isinstance(value, int) else 0
+    rows = database.rows(statement)
+    return {string(key): (count, time if isinstance(time, int) else 0) for key, count, time in rows}
 
 
 _DEFAULT_TITLE = re.compile(r"(?:New|Child) session - \d{4}-")

@@ -72,15 +72,6 @@ def _described(kind: object, content: object) -> tuple[Record, str]:
     return (value, "") if isinstance(value, dict) else ({}, "not a JSON object")
 
 
-def _folders(row: Mapping[str, Any]) -> list[str]:
-    """Return a project's folders in the order in which the user opened them."""
-    paths = string(row.get("folder_paths")).splitlines()
-    order = [int(each) for each in string(row.get("folder_paths_order")).split(",") if each.isdecimal()]
-    if sorted(order) != list(range(len(paths))):
-        return paths
-    return [path for _, path in sorted(zip(order, paths, strict=True))]
-
-
 @dataclass(slots=True)
 class Thread(drafts.Conversation):
     """Builds a thread from its messages, which have no times. `described`: its document and its row. Pure."""
@@ -88,8 +79,13 @@ class Thread(drafts.Conversation):
     described: Record = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.folders = dict.fromkeys(_folders(self.described))
-        self.folder = next(iter(self.folders), "")
+        """Take the project's folders, in the order in which the user opened them."""
+        paths = string(self.described.get("folder_paths")).splitlines()
+        order = [int(each) for each in string(self.described.get("folder_paths_order")).split(",") if each.isdecimal()]
+        if sorted(order) == list(range(len(paths))):
+            paths = [path for _, path in sorted(zip(order, paths, strict=True))]
+        self.folders = dict.fromkeys(paths)
+        self.folder = next(iter(paths), "")
 
     def session(self) -> Session:
         given = self.described
