@@ -11,21 +11,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from registry.domain import EARLIEST, now
+from registry.domain import now
 from registry.errors import StorageError
 from sources.base import FoundSession, Paths, Skipped, Source
 from sources.clients import CURSOR
 from sources.cursor.conversations import SETTLED_AFTER, Composer, counted, headers_of, inline_bubbles, read_composer
 from sources.cursor.projects import WorkspaceProjects, listed_project
 from sources.cursor.store import DATABASE, GlobalStore, read_workspace, workspace_conversations, workspace_folders
-from sources.cursor.times import bubble_time
 from sources.kit.files import digest, is_there
 from sources.kit.loose_json import mapping, read_json
 from sources.kit.sqlite_store import ClientDatabase, DamagedDatabase, last_change, stamp
 from sources.kit.workspace_files import user_folders
 
-_RECOVERED = "the list is lost; the messages were read in the order in which they were written"
-_UNLISTED = "messages are stored, but not listed in the conversation yet"
+_UNLISTED = "lost, or not written yet; the messages were read in the order in which they were written"
 _NO_RECORD = "listed by Cursor, but it keeps no record of them"
 
 _Header = Mapping[str, Any]
@@ -136,38 +134,19 @@ class CursorIde(Source):
         self, store: GlobalStore, composer_id: str, header: _Header, workspaces: WorkspaceProjects, fingerprint: str
     ) -> FoundSession | Skipped | str:
         """Return the conversation, or why there is none: Skipped, or a string if such reasons are only counted."""
-        record = read_json(store.value(f"composerData:{composer_id}"))
-        if not isinstance(record, dict):
-            if not store.bubble_ids(composer_id):
-                return Skipped(f"conversation {composer_id}", "its record is not a JSON object")
-            record = {}
-        composer, listed, recovered = Composer(composer_id, record, header), headers_of(record), tuple[Skipped, ...]()
-        reading = read_composer(composer, _bubbles(store, composer_id, record, listed), workspaces, self.clock())
+        record = mapping(read_json(store.value(f"composerData:{composer_id}")))
+        order, skipped = headers_of(record), tuple[Skipped, ...]()
+        if not order and (ids := store.bubble_ids(composer_id)):
+            order = [{"bubbleId": bubble_id} for bubble_id in ids]
+            skipped = (Skipped(f"list of messages of {composer_id}", _UNLISTED),)
+        if not (record or order):
+            return Skipped(f"conversation {composer_id}", "its record is not a JSON object")
+        composer, bubbles = Composer(composer_id, record, header), _bubbles(store, composer_id, record, order)
+        reading = read_composer(composer, bubbles, workspaces, self.clock())
         if reading.is_empty:
-            unlisted = _unlisted(store, composer_id, listed)
-            if not unlisted:
-                return "drafts or empty conversations"
-            order = [*listed, *unlisted]
-            reading = read_composer(composer, _bubbles(store, composer_id, record, order), workspaces, self.clock())
-            last = reading.session.messages[-1].timestamp if reading.session.messages else None
-            if reading.is_empty or (last and self.clock() - last < SETTLED_AFTER):
-                return _UNLISTED  # Cursor may still be about to list them
-            recovered = (Skipped(f"list of messages of {composer_id}", _RECOVERED),)
-        return FoundSession(
-            composer_id, fingerprint + ("" if reading.settled else "…"), reading.session, (*recovered, *reading.skipped)
-        )
-
-
-def _unlisted(store: GlobalStore, composer_id: str, listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return headers for bubbles that are missing in the list, by time, or as written if a time is missing."""
-    known = {header["bubbleId"] for header in listed}
-    ids = [bubble_id for bubble_id in store.bubble_ids(composer_id) if bubble_id not in known]
-    times = [
-        bubble_time(mapping(read_json(store.value(f"bubbleId:{composer_id}:{bubble_id}"))), {}) for bubble_id in ids
-    ]
-    if all(times):
-        ids = [ids[index] for index in sorted(range(len(ids)), key=lambda index: times[index] or EARLIEST)]
-    return [{"bubbleId": bubble_id} for bubble_id in ids]
+            return "drafts or empty conversations"
+        fingerprint += "" if reading.settled else "…"
+        return FoundSession(composer_id, fingerprint, reading.session, skipped + reading.skipped)
 
 
 def _bubbles(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from registry.domain import Role, format_time
+from registry.domain import Role
 from registry.errors import StorageError
 from sources.base import FoundSession, Skipped
 from sources.cursor.reader import CursorIde
@@ -172,26 +172,19 @@ def test_a_conversation_without_its_list_is_read_in_the_order_of_rows_and_report
     assert "order in which they were written" in found.skipped[0].why
 
 
-@pytest.mark.parametrize("stored", [None, "listed, but not stored", "no record"])
-def test_unlisted_messages_are_read_in_order_of_time(cursor: CursorFiles, stored: str | None) -> None:
+@pytest.mark.parametrize("has_record", [True, False])
+def test_unlisted_messages_have_their_times(cursor: CursorFiles, has_record: bool) -> None:
     bubbles = [{**bubble, "createdAt": f"2026-03-01T10:0{minute}:00Z"} for minute, bubble in enumerate(TURN)]
-    rows = {f"bubbleId:c3:{bubble['bubbleId']}": json.dumps(bubble) for bubble in reversed(bubbles)}
-    listed = [{"bubbleId": "lost", "type": 1}] if stored == "listed, but not stored" else []
-    known = {"composerData:c3": json.dumps(record("c3", fullConversationHeadersOnly=listed))}
+    rows = {f"bubbleId:c3:{bubble['bubbleId']}": json.dumps(bubble) for bubble in bubbles}
     cursor.header_row("c3", {"name": "Basket"})
-    cursor.rows(rows if stored == "no record" else {**known, **rows})
+    cursor.rows({"composerData:c3": json.dumps(record("c3")), **rows} if has_record else rows)
     [found] = cursor.read()
     assert isinstance(found, FoundSession)
     assert [message.text for message in found.session.messages] == [bubble["text"] for bubble in TURN]
+    assert not any("time" in message.more for message in found.session.messages)
     assert found.session.title == "Basket"
-    assert "the list is lost" in found.skipped[0].why
+    assert "lost, or not written yet" in found.skipped[0].why
     assert cursor.read(fingerprints([found])) == []
-
-
-def test_new_messages_are_not_read_before_they_are_listed(cursor: CursorFiles) -> None:
-    bubble = {**TURN[0], "createdAt": format_time(NOW)}
-    cursor.rows({"composerData:c3": json.dumps(record("c3")), "bubbleId:c3:x": json.dumps(bubble)})
-    assert cursor.read() == [Skipped("1 conversation", "messages are stored, but not listed in the conversation yet")]
 
 
 def test_a_database_without_conversation_tables_is_empty(cursor: CursorFiles) -> None:
