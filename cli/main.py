@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Sequence
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Any
@@ -87,16 +86,9 @@ class Commands(click.Group):
             with formatter.section(section):
                 formatter.write_dl([(name, one.get_short_help_str(limit)) for name, one in commands.items() if one])
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        **extra: Any,
-    ) -> Any:
+    def main(self, *args: Any, **given: Any) -> Any:
         try:
-            result = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+            result = super().main(*args, **given | {"standalone_mode": False})
         except (RegistryError, TerminalError) as exc:
             _print_error(exc.code, exc.message, exc.details)
             sys.exit(EXIT_STATUS.get(exc.code, 1))  # type: ignore[call-overload]

@@ -10,10 +10,6 @@ from zlib import crc32
 
 from cli.shared.process_handle import ProcessHandle, program_stamp
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 def lists_file(handle: ProcessHandle, words: list[str]) -> str:
     return handle.path(f"{crc32(chr(0).join(words).encode('utf-8', 'surrogateescape')):08x}.lists")
@@ -35,7 +31,7 @@ def read_lists(handle: ProcessHandle, words: list[str]) -> dict[str, bytes]:
     return answers
 
 
-def write_lists(handle: ProcessHandle, words: list[str], stamp: int, answers: Mapping[str, str]) -> None:
+def write_lists(handle: ProcessHandle, words: list[str], stamp: int, answers: dict[str, str]) -> None:
     """Write the results by `revision method`. Raises OSError."""
     path = lists_file(handle, words)
     draft = f"{path}.{os.getpid()}"
