@@ -43,19 +43,16 @@ def note(
     is_hint = bool(prompt or act)
     if has_no_hints(home, client, chat_folder) if is_hint else is_switched_off(home, "start_note"):
         return {"note": "", "tokens": 0, "told_of": []}
-    if is_hint:
-        from cli.operations import run_operation
+    if not (is_hint or compacted or terminal().run) and (found := quick_note(home, chat_folder, session)):
+        return found
+    from cli.operations import run_operation  # imports all operations' models
 
+    if is_hint:
         prompt_query = {"text": prompt, "folder": chat_folder, "session_id": session}
         query = prompt_query if prompt else act_query(act or "", chat_folder, session)
         return {"note": run_operation("hint", query, source=client or "ctxr")["hint"] if query else ""}
-    result = None if terminal().run or compacted else quick_note(home, chat_folder, session)
-    if result is None:
-        from cli.operations import run_operation  # imports all operations' models
-
-        outcome = run_operation("note", {"folder": chat_folder, "session_id": session, "is_compacted": compacted})
-        result = {name: outcome[name] for name in ("note", "tokens", "told_of")}
-    return result
+    outcome = run_operation("note", {"folder": chat_folder, "session_id": session, "is_compacted": compacted})
+    return {name: outcome[name] for name in ("note", "tokens", "told_of")}
 
 
 def act_query(given: str, folder: str, session: str | None) -> dict[str, Any] | None:

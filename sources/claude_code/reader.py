@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 
@@ -61,7 +61,8 @@ class ClaudeCode(FileReader):
 
 def _parse(file: SessionFile, summaries_of: Callable[[str], dict[str, str]]) -> Iterator[FoundSession]:
     damage = Damage()
-    main, *agents = parse(file_records(file.path, damage), file.session_id, file.agent_of, _outputs(file.folder))
+    output_of = partial(_moved_output, file.folder)
+    main, *agents = parse(file_records(file.path, damage), file.session_id, file.agent_of, output_of)
     if file.agent_of is not None:
         described = read_json(read_small_text(file.path.removesuffix(".jsonl") + ".meta.json"))
         main.titles["session file"] = text_at(described, "description")
@@ -111,12 +112,8 @@ def _summaries_in(folder: str) -> dict[str, str]:
     return found
 
 
-def _outputs(session_folder: str) -> Callable[[str], str | None]:
-    """Return a function that reads a large output from the session's folder, given its placeholder."""
-
-    def output_of(stub: str) -> str | None:
-        moved = _MOVED_OUTPUT.search(stub) if stub.startswith("<persisted-output>") else None
-        path = os.path.join(session_folder, "tool-results", moved[1]) if moved else ""
-        return read_small_text(path, MAX_DOCUMENT_BYTES) or None
-
-    return output_of
+def _moved_output(session_folder: str, stub: str) -> str | None:
+    """Return a large output from the session's folder, given its placeholder."""
+    moved = _MOVED_OUTPUT.search(stub) if stub.startswith("<persisted-output>") else None
+    path = os.path.join(session_folder, "tool-results", moved[1]) if moved else ""
+    return read_small_text(path, MAX_DOCUMENT_BYTES) or None

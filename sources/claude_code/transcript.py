@@ -34,12 +34,11 @@ OutputOf = Callable[[str], str | None]
 class ClaudeTranscript(drafts.Conversation):
     """Builds a conversation from its records in the order of the file.
 
-    `agent_of`: the parent session of a sub-agent. `output_of`: reads a tool's output from another file, given its
+    `agent_of`: "" if only the records name the parent. `output_of`: reads a tool's output from another file, given its
     placeholder. `titles`: the newest title of each kind. `summaries`: summaries by the uuid of a conversation's last
     record, from this file and others.
     """
 
-    agent_of: str | None = None
     output_of: OutputOf = lambda _: None
     titles: dict[str, str] = field(default_factory=dict)
     summaries: dict[str, str] = field(default_factory=dict)
@@ -110,8 +109,8 @@ class ClaudeTranscript(drafts.Conversation):
 
     def _parent(self) -> tuple[str | None, str | None]:
         """Return the parent session and the relation to it. Old clients copied its records into a resumed session."""
-        if self.agent_of is not None:
-            return self.agent_of or self._first_session_id, "sub-agent"
+        if self.agent_of == "":
+            return self._first_session_id, "sub-agent"
         if self._forked_from:
             return self._forked_from, "fork"
         is_resumed = self._first_session_id not in ("", self.session_id)

@@ -58,7 +58,6 @@ class Cline(FileReader):
         return SessionFile(file, key, session_id, parent, described, f"|{fingerprint_at(described)}")
 
     def parser(self, store: Path) -> ParseFile:
-
         @cache
         def listed() -> dict[str, Record]:
             tasks = objects(read_json(read_small_text(store / "state" / "taskHistory.json")))

@@ -43,8 +43,8 @@ class GeminiCli(FileReader):
         projects = cache(lambda: _projects(store))
 
         def parse(file: SessionFile) -> Iterator[FoundSession]:
-            chat = GeminiChat(file.session_id, projects().get(file.folder, ""), agent_of=file.agent_of)
-            chat.by_hash = projects()
+            folder = projects().get(file.folder, "")
+            chat = GeminiChat(file.session_id, folder, agent_of=file.agent_of, by_hash=projects())
             return parse_records(file, chat)
 
         return parse
@@ -64,12 +64,8 @@ def _projects(store: Path) -> dict[str, str]:
 
 @dataclass(slots=True)
 class GeminiChat(drafts.Conversation):
-    """Builds a chat from the records of a journal, or from a document.
+    """Builds a chat from the records of a journal, or from a document. `by_hash`: projects, if `folder` is unknown."""
 
-    `agent_of`: the parent session of a sub-agent. `by_hash`: the projects, if `folder` is unknown.
-    """
-
-    agent_of: str | None = None
     by_hash: Mapping[str, str] = field(default_factory=dict)
     header: Record = field(default_factory=dict)
     _messages: dict[str, Record] = field(default_factory=dict)
@@ -99,7 +95,6 @@ class GeminiChat(drafts.Conversation):
             "" if self.agent_of else self.header.get("summary"),  # a sub-agent's summary is its report
             project=self.folder,
             folders=map(string, items(self.header.get("directories"))),
-            parent=self.agent_of,
             began=drafts.moment(self.header.get("startTime")) or self.header.get("lastUpdated"),
         )
 

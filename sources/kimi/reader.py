@@ -39,13 +39,11 @@ class AgentLog(drafts.Conversation):
     """Builds a session from the records that change the model's context. Pure."""
 
     state: Record = field(default_factory=dict)  # the client's description of the session
-    agent_of: str | None = None  # the parent session of a sub-agent
     _step: int = 0  # position of the first message of a step of the model
 
     def session(self) -> Session:
-        if self.agent_of:
-            return self.build(parent=self.agent_of)
-        return self.build(self.state.get("title"), parent=string(self.state.get("forkedFrom")), relation="fork")
+        title = "" if self.agent_of else self.state.get("title")
+        return self.build(title, parent=string(self.state.get("forkedFrom")), relation="fork")
 
     def read(self, record: Record) -> None:
         kind, message, event = (record.get(name) for name in ("type", "message", "event"))

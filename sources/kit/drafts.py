@@ -224,11 +224,13 @@ class Conversation:
 
     `folder`: the first working folder, by which paths in titles are shortened; `folders`: all of them, in order.
     `record_id`, `at`, `model`: id, time and model of the next messages. `undone`: as in `Session`.
+    `agent_of`: the parent session of a sub-agent.
     """
 
     session_id: str = ""
     folder: str = ""
     model: str = ""
+    agent_of: str | None = None
     record_id: str = ""
     at: datetime | None = None
     folders: dict[str, None] = field(default_factory=dict)
@@ -362,6 +364,7 @@ class Conversation:
         """
         abandoned = self._abandoned()
         supersede(draft for draft in self.drafts if draft.origin in abandoned)
+        parent, relation = (self.agent_of, "sub-agent") if self.agent_of else (parent, relation)
         fields = {"relation": relation if parent else None, **meta}
         return Session(
             session_id=self.session_id,

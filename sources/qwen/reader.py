@@ -44,9 +44,8 @@ class QwenCode(FileReader):
 
 @dataclass(slots=True)
 class QwenChat(drafts.Conversation):
-    """Builds a chat from its records. `agent_of`: the parent session of a sub-agent. Pure."""
+    """Builds a chat from its records. Pure."""
 
-    agent_of: str | None = None
     _named: str = ""
     _parent: str = ""
 
@@ -70,8 +69,6 @@ class QwenChat(drafts.Conversation):
             self.count_unknown("record", kind)
 
     def session(self) -> Session:
-        if self.agent_of:
-            return self.build(parent=self.agent_of)
         return self.build(self._named, parent=self._parent, relation=None)
 
     def _add_question(self, record: Record) -> None:
