@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,17 +58,13 @@ def import_files(files: Sequence[Path], as_json: bool) -> None:
 
 def _documents_in(file: Path, stack: ExitStack) -> list[ExportFile]:
     """Return the documents of `ctxr export` in a file: the file itself, or those in a zip."""
-    if not file.is_file():  # reading a pipe would block
-        return []
-    return [part for part in parts_of(file, stack) if isinstance(part, ExportFile) and _is_own_document(part)]
-
-
-def _is_own_document(part: ExportFile) -> bool:
-    try:
-        with part.open() as content:
-            return content.read(100).lstrip().startswith(b'{\n  "session":')
-    except ZIP_ERRORS:
-        return False
+    found = list[ExportFile]()
+    for part in parts_of(file, stack) if file.is_file() else ():  # reading a pipe would block
+        with suppress(*ZIP_ERRORS):
+            if isinstance(part, ExportFile):
+                with part.open() as content:
+                    found += [part] if content.read(100).lstrip().startswith(b'{\n  "session":') else []
+    return found
 
 
 async def _import_parts(orchestrator: Orchestrator, file: Path, parts: Sequence[ExportFile]) -> list[StoreReport]:

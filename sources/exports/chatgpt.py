@@ -100,7 +100,10 @@ class _Reading(drafts.Conversation):
             if not result:
                 return
             self._call(name, text_at(message, "author", "name"), "")
-        provider.append_result(self.calls[name], result, _status(content, metadata))
+        outcome = mapping(metadata.get("aggregate_result"))
+        has_failed = bool(outcome.get("in_kernel_exception")) or string(outcome.get("status")).startswith("failed")
+        status = drafts.result_status(has_failed or content.get("content_type") == "system_error")
+        provider.append_result(self.calls[name], result, status)
 
     def _inherit_call(self, name: str) -> None:
         """Assign the parent's call to a node, because a result may be below another result or message."""
@@ -110,12 +113,6 @@ class _Reading(drafts.Conversation):
 
 def _is_hidden(message: Record, metadata: Record) -> bool:
     return bool(metadata.get("is_visually_hidden_from_conversation")) or number(message.get("weight")) == 0
-
-
-def _status(content: Record, metadata: Record) -> str:
-    outcome = mapping(metadata.get("aggregate_result"))
-    has_failed = bool(outcome.get("in_kernel_exception")) or string(outcome.get("status")).startswith("failed")
-    return drafts.FAILED if has_failed or content.get("content_type") == "system_error" else drafts.COMPLETED
 
 
 # The content of one message

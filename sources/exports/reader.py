@@ -6,7 +6,7 @@ import zlib
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -149,9 +149,11 @@ def exports_in(path: Path, stack: ExitStack) -> list[AccountExport]:
 
 def _provider_of(part: ExportFile) -> tuple[str, str]:
     """Return the provider whose conversations a file contains; or, if there are none, the damage in it."""
-    if not (_is_export(part.name) or _begins_as_json(part)):
-        return "", ""
     why = ""
+    with suppress(*ZIP_ERRORS), part.open() as file:  # reading it below reports an error
+        begin = file.read(64).removeprefix(BOM_UTF8).lstrip()[:1]
+        if not _is_export(part.name) and begin not in (b"[", b"{", b""):
+            return "", ""
     for record in islice(_records(part, lambda _: None, 4 * MAX_BYTES), 20):
         if isinstance(record, str):
             why = "" if record == NO_OBJECT else record
@@ -166,15 +168,6 @@ def _provider_of(part: ExportFile) -> tuple[str, str]:
 def _is_export(name: str) -> bool:
     """Return True for the zip itself, and for files with the name of an export's conversations."""
     return name == "the zip" or os.path.basename(name).lower().startswith("conversations")
-
-
-def _begins_as_json(part: ExportFile) -> bool:
-    """Return whether a file may be JSON; True for a file that cannot be opened, so that reading reports the error."""
-    try:
-        with part.open() as file:
-            return file.read(64).removeprefix(BOM_UTF8).lstrip()[:1] in (b"[", b"{", b"")
-    except ZIP_ERRORS:
-        return True
 
 
 def _records(part: ExportFile, on_read: OnRead, max_bytes: float = inf) -> Iterator[Record | str]:

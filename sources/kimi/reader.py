@@ -56,8 +56,12 @@ class AgentLog(drafts.Conversation):
             self._add_event(mapping(event))
         elif kind == "context.apply_compaction":
             self.inject(drafts.content_text(record.get("summary")), compaction={})
-        elif kind == "context.undo":
-            self._undo(record.get("count"))
+        elif kind == "context.undo":  # of the last `count` turns
+            remaining = [draft for draft in self.drafts if "superseded" not in draft.more]
+            questions = [index for index, draft in enumerate(remaining) if draft.role is Role.USER]
+            count = record.get("count")
+            if isinstance(count, int) and 0 < count <= len(questions):
+                drafts.supersede(remaining[questions[-count] :])
         elif string(kind).startswith("context.") and kind != "context.clear":
             self.count_unknown("record", string(kind))
 
@@ -90,10 +94,3 @@ class AgentLog(drafts.Conversation):
             self.count_tokens(self._step, event.get("usage"))
         else:
             self.count_unknown("event", kind)
-
-    def _undo(self, count: object) -> None:
-        """Mark the last `count` turns as withdrawn by the user."""
-        remaining = [draft for draft in self.drafts if "superseded" not in draft.more]
-        questions = [index for index, draft in enumerate(remaining) if draft.role is Role.USER]
-        if isinstance(count, int) and 0 < count <= len(questions):
-            drafts.supersede(remaining[questions[-count] :])
