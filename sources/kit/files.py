@@ -94,20 +94,14 @@ def _is_folder(entry: os.DirEntry[str], *, follow: bool = True) -> bool:
 
 def is_there(path: Path) -> bool:
     """Return True if a file or folder exists, also if that is not permitted to know: reading it reports the reason."""
-    try:
-        os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        return True
-    return True
+    return file_at(str(path)) is not None
 
 
 def file_at(path: str) -> File | Skipped | None:
     """Return a file with its fingerprint, Skipped if it is a folder or a pipe, or None if it does not exist."""
     try:
         status = os.stat(path)
-    except FileNotFoundError as exc:
+    except (FileNotFoundError, NotADirectoryError) as exc:
         return Skipped(path, system_reason(exc)) if os.path.islink(path) else None
     except OSError as exc:
         return Skipped(path, system_reason(exc))

@@ -5,7 +5,6 @@ options for opening therefore depend on which of these files exist.
 """
 
 import logging
-import os
 import platform
 import shutil
 import sqlite3
@@ -18,7 +17,7 @@ from typing import Any, Self, TypeVar
 
 from registry.errors import StorageError
 from registry.temporary_folder import TemporaryFolder
-from sources.kit.files import fingerprint_at
+from sources.kit.files import File, file_at, fingerprint_at
 
 
 def stamp(database: Path) -> str:
@@ -31,25 +30,13 @@ def stamp(database: Path) -> str:
 
 def last_change(database: Path) -> float:
     """Return the time of the last write, in seconds since 1970; 0 if the database does not exist."""
-    return max(_modified(database), _modified(companion_file(database, "-wal")))
+    files = (file_at(str(path)) for path in (database, companion_file(database, "-wal")))
+    return max((file.modified / 1e9 for file in files if isinstance(file, File)), default=0.0)
 
 
 def companion_file(database: Path, end: str) -> Path:
     """Return the path of a database's companion file: `-wal`, `-shm` or `-journal`."""
     return database.with_name(database.name + end)
-
-
-def size_and_time(database: Path) -> tuple[int, int]:
-    """Return size and modification time, which change when pages are rewritten. Raises OSError."""
-    status = os.stat(database)
-    return status.st_size, status.st_mtime_ns
-
-
-def _modified(file: Path) -> float:
-    try:
-        return file.stat().st_mtime
-    except OSError:
-        return 0.0
 
 
 _log = logging.getLogger(__name__)
@@ -84,7 +71,7 @@ class ClientDatabase:
         self._path = path
         self._wait_s = WAIT_S if waits else 0.0
         self._temporary: TemporaryFolder | None = None
-        self._state_when_opened: tuple[int, int] | None = None
+        self._state_when_opened: str | None = None
 
     def __enter__(self) -> Self:
         self._open()
@@ -136,10 +123,7 @@ class ClientDatabase:
 
     def _has_changed(self) -> bool:
         """Return True if the database was opened without locks and the client has rewritten pages since."""
-        try:
-            return self._state_when_opened is not None and size_and_time(self._path) != self._state_when_opened
-        except OSError:
-            return True
+        return self._state_when_opened not in (None, fingerprint_at(str(self._path)))
 
     def _open(self) -> None:
         try:
@@ -153,7 +137,7 @@ class ClientDatabase:
             raise
 
     def _connect(self) -> sqlite3.Connection:
-        before = size_and_time(self._path)
+        before = fingerprint_at(str(self._path))
         options = _options_for(self._path)
         if options is None:
             return self._connect_to_copy()
