@@ -48,15 +48,12 @@ def install(client: str | None, is_all: bool, project: Path | None, yes: bool) -
     cannot hold keys is copied to the registry's folder first. May be run again.
     """
     server = this_server()
-    clients = _chosen(client, is_all, project)
+    clients, paths = _chosen(client, is_all, project), Paths(Path.home(), os.environ)
     if is_all:
-        paths = Paths(Path.home(), os.environ)
         clients = [each for each in clients if connection_of(each, paths).is_here]
         if not clients:
             click.echo(f"None of these is on this machine: {', '.join(INSTALLABLE)}.")
-    changes = {
-        each.source: changes_of(each, Paths(Path.home(), os.environ), project, installs=True) for each in clients
-    }
+    changes = {each.source: changes_of(each, paths, project, installs=True) for each in clients}
     _confirm_and_write([change for some in changes.values() for change in some], yes)
     write_launcher(this_program())
     for each in clients:
@@ -90,12 +87,8 @@ def uninstall(client: str | None, is_all: bool, project: Path | None, yes: bool)
     The registry keeps all conversations; --all prints the command that removes
     these too, and the program.
     """
-    clients = _chosen(client, is_all, project)
-    changes = [
-        change
-        for each in clients
-        for change in changes_of(each, Paths(Path.home(), os.environ), project, installs=False)
-    ]
+    clients, paths = _chosen(client, is_all, project), Paths(Path.home(), os.environ)
+    changes = [change for each in clients for change in changes_of(each, paths, project, installs=False)]
     if not changes:
         name = "No client is connected" if is_all else f"{clients[0].name} is not connected"
         click.echo(f"{name}; nothing to change.")

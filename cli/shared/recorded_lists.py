@@ -5,10 +5,10 @@ Each line is `revision method result`. The first line is the program's stamp: th
 
 from __future__ import annotations
 
-import os
 from zlib import crc32
 
 from cli.shared.process_handle import ProcessHandle, program_stamp
+from orchestrator.sync.spool import replace_private_file
 
 
 def lists_file(handle: ProcessHandle, words: list[str]) -> str:
@@ -33,8 +33,5 @@ def read_lists(handle: ProcessHandle, words: list[str]) -> dict[str, bytes]:
 
 def write_lists(handle: ProcessHandle, words: list[str], stamp: int, answers: dict[str, str]) -> None:
     """Write the results by `revision method`. Raises OSError."""
-    path = lists_file(handle, words)
-    draft = f"{path}.{os.getpid()}"
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write("\n".join([str(stamp), *(f"{key} {result}" for key, result in answers.items())]))
-    os.replace(draft, path)
+    lines = [str(stamp), *(f"{key} {result}" for key, result in answers.items())]
+    replace_private_file(lists_file(handle, words), "\n".join(lines))

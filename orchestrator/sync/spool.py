@@ -179,7 +179,7 @@ def replace_private_file(path: str, text: str) -> None:
     """Replace a file that only this user can read, atomically. Raises OSError."""
     draft = f"{path}.{os.getpid()}"
     try:
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
             file.write(text)
         os.replace(draft, path)
     except OSError:  # on a full disk
