@@ -43,11 +43,6 @@ def pieces_of(texts: Iterable[str]) -> Iterator[Piece]:
             is_expansion = is_expansion or bool(piece.command)
 
 
-def injected(texts: Iterable[str]) -> Iterator[Piece]:
-    """Yield the pieces of a record that is marked as not typed."""
-    return (Piece(Role.SYSTEM, text.strip()) for text in texts if text.strip())
-
-
 def typed(prompt: str) -> Iterator[str]:
     """Return the parts of a hook's prompt that the user typed."""
     return (piece.text for piece in pieces_of([prompt]) if piece.role is Role.USER)

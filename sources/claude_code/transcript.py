@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from registry.domain import Role, Session, preview_of
-from sources.claude_code.prompts import Piece, injected, pieces_of
+from sources.claude_code.prompts import Piece, pieces_of
 from sources.kit import drafts
 from sources.kit.loose_json import Record, mapping, objects, storable, string, text_at, value_at
 from sources.kit.token_counts import usage_of
@@ -153,7 +153,9 @@ class ClaudeTranscript(drafts.Conversation):
     def _add_pieces(self, record: Record, content: object) -> None:
         flags = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
         is_injected = any(record.get(flag) for flag in flags) or record.get("promptSource") == "system"
-        for index, piece in enumerate((injected if is_injected else pieces_of)(drafts.texts_in(content))):
+        texts = [text for text in drafts.texts_in(content) if text.strip()]
+        pieces = (Piece(Role.SYSTEM, text) for text in texts) if is_injected else pieces_of(texts)
+        for index, piece in enumerate(pieces):
             draft = self._add_piece(record, piece, f":{index}" if index else "")
             if record.get("isCompactSummary"):
                 draft.more["compaction"] = {}

@@ -22,8 +22,6 @@ from sources.kit.workspace_files import path_of
 _WANTED = ("agentId", "latestRootBlobId", "name", "mode", "createdAt", "lastUsedModel")
 _BEGIN_OF_ROOT = b"\x0a\x20"
 
-Prompt = list[str | bytes]  # blob ids as text, inline JSON messages as bytes
-
 
 class PromptElement(NamedTuple):
     """A message of the prompt, named by its blob id, or the reason why it cannot be read."""
@@ -104,7 +102,7 @@ class AgentStore:
                 done.add(node)
                 open_nodes += [(link, depth + 1) for link in reversed(links)]
 
-    def _with_summarised(self, root_id: str, prompt: Prompt) -> Prompt:
+    def _with_summarised(self, root_id: str, prompt: list[str | bytes]) -> list[str | bytes]:
         """Return the prompt; if it begins with a summary, including the summarised messages from earlier states."""
         summary = self._summary_in(prompt)
         earlier = self._roots(self._row(root_id)) if summary else iter(())
@@ -119,7 +117,7 @@ class AgentStore:
                 break
         return prompt
 
-    def _summary_in(self, prompt: Prompt) -> str | bytes | None:
+    def _summary_in(self, prompt: list[str | bytes]) -> str | bytes | None:
         for given in prompt[:8]:  # a summary follows the system prompt and its context
             data = given if isinstance(given, bytes) else self.blob(given)
             if data and b"isSummary" in data and cursor_options(mapping(read_json(data))).get("isSummary") is True:

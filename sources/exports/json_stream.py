@@ -18,9 +18,6 @@ NO_OBJECT = "not a JSON object"
 _OPENING, _CLOSING = ("start_map", "start_array"), ("end_map", "end_array")
 
 
-_Event = tuple[str, Any]
-
-
 class TooLarge(Exception):
     """Raised if a conversation is so long that the rest of the file is skipped."""
 
@@ -73,7 +70,7 @@ def records_in(source: Utf8Source) -> Iterator[Record | str]:
         yield f"cut off or damaged (at byte {source.at} or before); the rest was not read"
 
 
-def _objects(events: Iterable[_Event], source: Utf8Source) -> Iterator[Record | str]:
+def _objects(events: Iterable[tuple[str, Any]], source: Utf8Source) -> Iterator[Record | str]:
     """Yield each object as soon as it is complete, without building those that are too large or too deep."""
     from ijson import ObjectBuilder
 

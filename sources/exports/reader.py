@@ -32,9 +32,6 @@ _EXPECTED = (
     "Google Takeout's My Activity of Gemini Apps as JSON; the folder it was unpacked to, or the JSON file in it."
 )
 
-OnRead = Callable[[int], None]
-
-
 PROVIDERS = {CLAUDE.source: CLAUDE_EXPORT, CHATGPT.source: CHATGPT_EXPORT, GEMINI.source: GEMINI_EXPORT}
 
 
@@ -59,7 +56,7 @@ class AccountExport(Source):
     name: str
     parts: list[ExportFile]
     damaged: Sequence[Skipped] = ()
-    on_read: OnRead = lambda _: None
+    on_read: Callable[[int], None] = lambda _: None
     _is_stopped: bool = False
 
     def stop(self) -> None:
@@ -154,7 +151,7 @@ def _provider_of(part: ExportFile) -> tuple[str, str]:
         begin = file.read(64).removeprefix(BOM_UTF8).lstrip()[:1]
         if not _is_export(part.name) and begin not in (b"[", b"{", b""):
             return "", ""
-    for record in islice(_records(part, lambda _: None, 4 * MAX_BYTES), 20):
+    for record in islice(_records(part, max_bytes=4 * MAX_BYTES), 20):
         if isinstance(record, str):
             why = "" if record == NO_OBJECT else record
             continue
@@ -170,7 +167,9 @@ def _is_export(name: str) -> bool:
     return name == "the zip" or os.path.basename(name).lower().startswith("conversations")
 
 
-def _records(part: ExportFile, on_read: OnRead, max_bytes: float = inf) -> Iterator[Record | str]:
+def _records(
+    part: ExportFile, on_read: Callable[[int], None] = lambda _: None, max_bytes: float = inf
+) -> Iterator[Record | str]:
     try:
         with part.open() as file:
             yield from records_in(Utf8Source(file, on_read, max_bytes))
