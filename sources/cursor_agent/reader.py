@@ -75,25 +75,24 @@ class ProjectFolders:
 
 
 MAX_STEP = timedelta(seconds=20)  # longest time between estimates: a working agent writes at least this often
-_FINGERPRINT = re.compile(r"(\w*)\.(\w*)#(\d{1,9})@(\d{1,15})")
+_FINGERPRINT = re.compile(r"(\w*)#(\d{1,9})@(\d{1,15})")
 
 
 class Fingerprint(NamedTuple):
-    """The contents of a fingerprint: digests of files and content, number of messages, time of the latest one."""
+    """The contents of a fingerprint: a digest of files, number of messages, time of the latest one."""
 
     files: str = ""
-    content: str = ""
     message_count: int = 0
     until: datetime | None = None
 
     @classmethod
     def parse(cls, fingerprint: str) -> Self:
         noted = _FINGERPRINT.fullmatch(fingerprint)
-        return cls(noted[1], noted[2], int(noted[3]), moment(int(noted[4]))) if noted else cls()
+        return cls(noted[1], int(noted[2]), moment(int(noted[3]))) if noted else cls()
 
     def fingerprint(self) -> str:
         until_ms = round(self.until.timestamp() * 1000) if self.until else 0
-        return f"{self.files}.{self.content}#{self.message_count}@{until_ms}"
+        return f"{self.files}#{self.message_count}@{until_ms}"
 
 
 def fill_times(messages: Sequence[Message], span: TimeFrame, earlier: Fingerprint) -> tuple[Message, ...]:
@@ -222,7 +221,6 @@ class _Pass:
     def _conversation(
         self, chat: SessionFile, store: AgentStore, earlier: Fingerprint, files: str
     ) -> Iterator[FoundSession | Skipped]:
-        """Yield the conversation if its latest root has changed: its files also change without new messages."""
         about = {**store.description(), **description_in(chat.folder)}
         named = string(about.get("latestRootBlobId"))
         latest = store.latest_root(named)
@@ -231,10 +229,8 @@ class _Pass:
             yield Skipped(chat.key, "the state of the conversation is not stored")
             return
         root_id, root = latest
-        content = digest(root_id, [string(about.get(key)) for key in ("title", "name", "cwd")])
-        if content == earlier.content:
-            return
-        conversation, skipped = _conversation_in(store, root_id, root, about)
+        conversation = _conversation_in(store, root_id, root, about)
+        skipped = conversation.skipped()
         if named not in ("", root_id):
             skipped += (Skipped(chat.key, "its latest state is not stored; an earlier one was read"),)
         created = filter(None, (moment(about.get(key)) for key in ("createdAtMs", "createdAt")))
@@ -252,7 +248,7 @@ class _Pass:
             meta=drafts.without_empty({"mode": root.mode or string(about.get("mode")), "model": conversation.model}),
         )
         transcript = self.transcripts.get(chat.session_id)
-        yield self._finish(chat.key, Fingerprint(files, content), session, transcript, skipped)
+        yield self._finish(chat.key, Fingerprint(files), session, transcript, skipped)
 
     def read_transcript(self, transcript: SessionFile) -> Iterator[FoundSession | Skipped]:
         key, files = transcript.key, digest(transcript.fingerprint)
@@ -287,13 +283,12 @@ class _Pass:
         return FoundSession(key, noted.fingerprint(), session, skipped)
 
 
-def _conversation_in(store: AgentStore, root_id: str, root: Root, about: Record) -> tuple[AgentDialogue, Skips]:
-    """Read the messages of a conversation, and what was skipped. Raises StorageError."""
+def _conversation_in(store: AgentStore, root_id: str, root: Root, about: Record) -> AgentDialogue:
+    """Read the messages of a conversation. Raises StorageError."""
     conversation = AgentDialogue("", string(about.get("cwd")) or root.folder, known_model(about.get("lastUsedModel")))
-    damage = Counter[str]()
     for element in store.elements(root_id, root):
         if element.message is None:
-            damage[element.why] += 1
+            conversation.skips[Skipped("message", element.why)] += 1
         else:
             conversation.read(element.name, element.message)
     if all(draft.role is Role.SYSTEM for draft in conversation.drafts):  # the prompt is missing
@@ -306,9 +301,8 @@ def _conversation_in(store: AgentStore, root_id: str, root: Root, about: Record)
     if question:
         question.at = question.at or root.turn_began
     if not root.is_whole:
-        damage["incomplete: the state that lists them is damaged"] += 1
-    skipped = (Skipped(counted(count, "message"), why) for why, count in damage.items())
-    return conversation, (*skipped, *conversation.skipped())
+        conversation.skips[Skipped("list of messages", "incomplete: it is damaged")] += 1
+    return conversation
 
 
 def _last_change(chat: SessionFile) -> float:

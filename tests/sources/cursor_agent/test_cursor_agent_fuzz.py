@@ -97,7 +97,7 @@ TIMES = st.none() | st.datetimes(timezones=st.just(UTC))
 def test_times_never_decrease_or_lie_in_the_future(
     known: list[datetime | None], start: datetime | None, end: datetime | None, mark: str, count: int
 ) -> None:
-    earlier = Fingerprint("files", "content", count, START)
+    earlier = Fingerprint("files", count, START)
     assert Fingerprint.parse(earlier.fingerprint()) == earlier
     assert Fingerprint.parse(mark).files in mark
     given = [Message(Role.ASSISTANT, "x", at) for at in known]
