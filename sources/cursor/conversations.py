@@ -36,10 +36,6 @@ class ComposerReading:
     skipped: tuple[Skipped, ...]
     settled: bool
 
-    @property
-    def is_empty(self) -> bool:
-        return all(message.role in (Role.ERROR, Role.SYSTEM) for message in self.session.messages)
-
 
 def headers_of(record: Json) -> list[dict[str, Any]]:
     """Return the distinct headers of a conversation's bubbles in order: `bubbleId`, `type`, perhaps `createdAt`."""
@@ -79,6 +75,8 @@ def read_composer(
     settled = not _is_answering(composer, messages, now)
     questions = [index for index, message in enumerate(messages, 1) if message.role is Role.USER]
     finished = messages if settled else messages[: max(questions, default=0)]
+    if all(message.role in (Role.ERROR, Role.SYSTEM) for message in finished):
+        finished = []
     created = filter(None, (moment(given.get("createdAt")) for given in (composer.header, composer.record)))
     span = TimeFrame(min(created, default=None), _last_change(composer), now)
     parents = (text_at(given, "subagentInfo", "parentComposerId") for given in (composer.record, composer.header))

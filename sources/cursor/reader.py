@@ -99,11 +99,11 @@ class CursorIde(Source):
         done = set(known)
         for folder in workspace_folders(store.parents[1]):
             try:
-                rows = read_workspace(folder, workspaces)
+                records = read_workspace(folder, workspaces)
             except StorageError as exc:
                 yield Skipped(f"workspace {folder.name}", exc.details)
                 continue
-            changed = workspace_conversations(folder, rows, workspaces, seen, done, self.clock())
+            changed = workspace_conversations(folder, records, workspaces, seen, done, self.clock())
             yield from (found for found in changed if found.session.messages)
 
     def _composers(
@@ -143,7 +143,7 @@ class CursorIde(Source):
             return Skipped(f"conversation {composer_id}", "its record is not a JSON object")
         composer, bubbles = Composer(composer_id, record, header), _bubbles(store, composer_id, record, order)
         reading = read_composer(composer, bubbles, workspaces, self.clock())
-        if reading.is_empty:
+        if not reading.session.messages:
             return "drafts or empty conversations"
         fingerprint += "" if reading.settled else "…"
         return FoundSession(composer_id, fingerprint, reading.session, skipped + reading.skipped)

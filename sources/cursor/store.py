@@ -6,14 +6,14 @@ Only by key ranges and single keys: `LIKE` would scan gigabytes, and other keys 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from sources.base import FoundSession
 from sources.cursor.conversations import Composer, headers_of, inline_bubbles, read_composer
 from sources.cursor.projects import WorkspaceProjects
 from sources.kit import drafts
 from sources.kit.files import digest, folders_in, store_entries
-from sources.kit.loose_json import mapping, objects, read_json, string, strings
+from sources.kit.loose_json import Record, mapping, objects, read_json, string, strings
 from sources.kit.sqlite_store import ClientDatabase, last_change
 from sources.kit.workspace_files import project_of_workspace
 
@@ -83,30 +83,6 @@ class GlobalStore:
         return rows[0][0] if rows else None
 
 
-class WorkspaceRows(NamedTuple):
-    """The conversations in one workspace's database: old tabs, ids of listed composers, whole composers."""
-
-    tabs: list[dict[str, Any]]
-    listed: set[str]
-    inline: dict[str, dict[str, Any]]
-
-
-def workspace_rows(database: ClientDatabase) -> WorkspaceRows:
-    """Read the conversations of a workspace's own database, by named keys only."""
-    wanted = "SELECT key, value FROM ItemTable WHERE key IN (?, ?) OR (key >= ? AND key < ?)"
-    keys = (WORKSPACE_LIST_KEY, _CHAT_KEY, _PANE_KEY, _PANE_KEY + "~")
-    rows = database.rows(wanted, keys) if "ItemTable" in database.tables() else []
-    values = {key: read_json(value) for key, value in rows}
-    composers = mapping(values.pop(WORKSPACE_LIST_KEY, None))
-    tabs = objects(mapping(values.pop(_CHAT_KEY, None)).get("tabs"))
-    whole = objects(composers.get("allComposers"))
-    listed = {string(entry.get("composerId")) for entry in whole}
-    listed.update(strings(composers.get("selectedComposerIds")), strings(composers.get("lastFocusedComposerIds")))
-    listed.update(key.removeprefix("workbench.panel.aichat.view.") for pane in values.values() for key in mapping(pane))
-    inline = {string(entry.get("composerId")): entry for entry in whole if entry.get("conversation")}
-    return WorkspaceRows(tabs, listed - {""}, inline)
-
-
 def _keys(family: str) -> tuple[str, str]:
     """Return the range of keys that begin with `family:`; `;` is the character after the colon."""
     return f"{family}:", f"{family};"
@@ -120,44 +96,51 @@ def workspace_folders(user_folder: Path) -> list[Path]:
     return sorted(map(Path, folders_in(store_entries(user_folder / "workspaceStorage"))))
 
 
-def read_workspace(folder: Path, workspaces: WorkspaceProjects) -> WorkspaceRows:
-    """Read one workspace; add its project and its listed composers to `workspaces`. Raises StorageError."""
-    project = project_of_workspace(folder)
+def read_workspace(folder: Path, workspaces: WorkspaceProjects) -> dict[str, Record]:
+    """Return the records of a workspace's own conversations by key: tabs of the old panel, whole composers.
+
+    Its project and its listed composers are added to `workspaces`. Raises StorageError.
+    """
+    project, database = project_of_workspace(folder), folder / DATABASE
     if project:
         workspaces.project_by_id[folder.name] = project
-    database = folder / DATABASE
     if not database.exists():
-        return WorkspaceRows([], set(), {})
+        return {}
+    wanted = "SELECT key, value FROM ItemTable WHERE key IN (?, ?) OR (key >= ? AND key < ?)"
+    keys = (WORKSPACE_LIST_KEY, _CHAT_KEY, _PANE_KEY, _PANE_KEY + "~")
     with ClientDatabase(database) as opened:
-        rows = workspace_rows(opened)
-    if project:
-        for composer_id in rows.listed:
-            workspaces.project_by_composer.setdefault(composer_id, project)
-    return rows
+        rows = opened.rows(wanted, keys) if "ItemTable" in opened.tables() else []
+    values = {key: read_json(value) for key, value in rows}
+    composers = mapping(values.pop(WORKSPACE_LIST_KEY, None))
+    tabs = objects(mapping(values.pop(_CHAT_KEY, None)).get("tabs"))
+    whole = {string(entry.get("composerId")): entry for entry in objects(composers.get("allComposers"))}
+    listed = {*whole, *strings(composers.get("selectedComposerIds")), *strings(composers.get("lastFocusedComposerIds"))}
+    listed.update(key.removeprefix("workbench.panel.aichat.view.") for pane in values.values() for key in mapping(pane))
+    for composer_id in filter(None, listed if project else ()):
+        workspaces.project_by_composer.setdefault(composer_id, project)
+    own = ((string(tab.get("tabId")) or f"{folder.name}-{index}", tab) for index, tab in enumerate(tabs, 1))
+    inline = {composer_id: entry for composer_id, entry in whole.items() if entry.get("conversation")}
+    return {key: record_of_tab(tab, folder.name) for key, tab in own} | inline
 
 
 def workspace_conversations(
     folder: Path,
-    rows: WorkspaceRows,
+    records: Mapping[str, Record],
     workspaces: WorkspaceProjects,
     seen: Mapping[str, str],
     done: set[str],
     now: datetime,
 ) -> Iterator[FoundSession]:
-    """Yield the changed conversations that only this workspace stores: tabs of the old panel, whole composers.
+    """Yield the changed conversations of a workspace's own records.
 
     Keys in `done` are skipped; all keys are added to it, because two workspaces may list the same conversation.
     """
-    project = workspaces.project_by_id.get(folder.name)
-    tabs = {string(tab.get("tabId")) or f"{folder.name}-{index}": tab for index, tab in enumerate(rows.tabs, 1)}
-    for key, stored in (tabs | rows.inline).items():
-        fingerprint = digest(stored, project)
-        if key in done:
-            continue
+    for key, record in records.items():
+        fingerprint = digest(record, workspaces.project_by_id.get(folder.name))
+        is_known = key in done or seen.get(key) == fingerprint
         done.add(key)
-        if seen.get(key) == fingerprint:
+        if is_known:
             continue
-        record = stored if key in rows.inline else record_of_tab(stored, folder.name)
         inline = inline_bubbles(record)
         bubbles = [(header, inline.get(header["bubbleId"])) for header in headers_of(record)]
         reading = read_composer(Composer(key, record, {}), bubbles, workspaces, now)
