@@ -1,6 +1,6 @@
 """Parse a conversation of a Claude.ai export. Pure."""
 
-from collections import Counter, defaultdict, deque
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,8 +56,7 @@ def _parents_of(messages: Mapping[str, Record]) -> dict[str, str]:
 
 @dataclass(slots=True)
 class _Reading(drafts.Conversation):
-    # calls that may have no result yet, by name, and all such calls under ""
-    _open: dict[str, deque[drafts.Draft]] = field(default_factory=lambda: defaultdict(deque))
+    _open: list[drafts.Draft] = field(default_factory=list)  # calls without a result
     _texts: list[drafts.Draft] = field(default_factory=list)  # texts of the current message, without thinking and calls
     _new: int = 0  # position in `drafts` at which the current message begins
     _role: Role = Role.USER
@@ -108,28 +107,21 @@ class _Reading(drafts.Conversation):
         provider.show_document(draft, params)
         if server := string(block.get("integration_name")):
             draft.more["tool"]["server"] = server
-        for opened in (self._open[name], self._open[""]):
-            opened.append(draft)
+        self._open.append(draft)
         return draft
 
     def _result(self, block: Record) -> None:
         call_id, name = string(block.get("tool_use_id")), string(block.get("name"))
-        call = self.calls.get(call_id) if call_id else self._open_call(name)
+        # without an id: the first call of that name that has no result, or else the first one of any name
+        waiting = (each for each in self._open if each.more["tool"]["name"] == name)
+        call = self.calls.get(call_id) if call_id else next(waiting, next(iter(self._open), None))
         if call is None:
             call = self._call({"id": call_id, "name": name})
         content = block.get("content")
         texts = map(_result_item, content) if isinstance(content, list) else [drafts.content_text(content)]
         result = "\n\n".join(filter(None, texts))
         provider.append_result(call, result, drafts.result_status(block.get("is_error")))
-
-    def _open_call(self, name: str) -> drafts.Draft | None:
-        """Find the call of a result without an id: the first pending one of that name, else the first pending one."""
-        for opened in (self._open[name], self._open[""]):
-            while opened and opened[0].more["tool"]["status"] != drafts.PENDING:
-                opened.popleft()
-            if opened:
-                return opened[0]
-        return None
+        self._open = [each for each in self._open if each is not call]
 
     def _attached(self, message: Record) -> None:
         """Attach files by name; add the contents of text files and long pastes as injected messages."""
