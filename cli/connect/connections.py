@@ -5,6 +5,7 @@ import shlex
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 
 from backoffice.connections import Connection, ConnectionPart, ConnectionPlan, Connections, State
@@ -100,14 +101,10 @@ def changes_of(client: Client, paths: Paths, project: Path | None = None, *, ins
 
 def _change(file: Path, parts: Sequence[ClientPart], *, installs: bool) -> Rewrite | None:
     def install(text: str) -> str:
-        for part in parts:
-            text = part.install(text)
-        return text
+        return reduce(lambda text, part: part.install(text), parts, text)
 
     def uninstall(text: str) -> str:
-        rest = text
-        for part in parts:
-            rest = part.uninstall(rest)
+        rest = reduce(lambda text, part: part.uninstall(text), parts, text)
         return "" if rest != text and is_bare(rest) else rest
 
     # Uninstalling restores what was there, so it needs no copy.

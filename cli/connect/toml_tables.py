@@ -68,12 +68,9 @@ def _value_at(document: Mapping[str, Any], path: Sequence[str]) -> Any:
 def _without(document: dict[str, Any], path: Sequence[str]) -> dict[str, Any]:
     """Return the document without our table, and without an outer table that holds nothing else."""
     outer, name = path
-    inner = document.get(outer)
-    if isinstance(inner, dict):
-        document[outer] = {key: value for key, value in inner.items() if key != name}
-        if not document[outer]:
-            del document[outer]
-    return document
+    inner = document.pop(outer, {})
+    rest = {key: value for key, value in inner.items() if key != name} if isinstance(inner, dict) else inner
+    return document | ({outer: rest} if rest else {})
 
 
 def _line(member: tuple[str, Any]) -> str:

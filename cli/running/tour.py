@@ -107,17 +107,8 @@ async def _log_sample(orchestrator: Orchestrator) -> None:
             {"role": role, "text": text, "timestamp": (start + timedelta(minutes=number)).isoformat()}
             for number, (role, text) in enumerate(session["messages"])
         ]
-        meta = {"title": session["title"]}
-        await orchestrator.run(
-            {
-                "operation": "conversation_log",
-                "channel": session["channel"],
-                "messages": messages,
-                "source": session["source"],
-                "metadata": meta,
-            },
-            "ctxr try",
-        )
+        about = {"channel": session["channel"], "source": session["source"], "metadata": {"title": session["title"]}}
+        await orchestrator.run({"operation": "conversation_log", "messages": messages, **about}, "ctxr try")
 
 
 async def _question_and_answer(orchestrator: Orchestrator, sessions: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -129,9 +120,8 @@ async def _question_and_answer(orchestrator: Orchestrator, sessions: Sequence[Ma
         title = cut(one_line(session["title"] or session["first_message_preview"]), 60).rstrip("…")
         question = f"continue the conversation about {title}"
         start = time.perf_counter()
-        outcome = await orchestrator.run(
-            {"operation": "extract", "query": {"text": question, "max_tokens": 1000}, "source": "ctxr"}, "ctxr try"
-        )
+        query = {"text": question, "max_tokens": 1000}
+        outcome = await orchestrator.run({"operation": "extract", "query": query, "source": "ctxr"}, "ctxr try")
         seconds = time.perf_counter() - start
         if outcome["success"] and (answer := extract_result(outcome))["channel"] == session["channel"]:
             headline = click.style(f'Any AI that you connect can now ask: "{question}"', bold=True)
