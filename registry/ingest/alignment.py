@@ -154,14 +154,6 @@ def _limit_pairs(candidates: Sequence[Sequence[int]], size: int) -> Sequence[Seq
 # -- messages
 
 
-def overlap(stored: Sequence[bytes], sent: Sequence[bytes]) -> int:
-    """Return the length of the longest prefix of the sent messages that equals the end of the stored ones."""
-    for length in range(min(len(stored), len(sent)), 0, -1):
-        if sent[length - 1] == stored[-1] and list(sent[:length]) == list(stored[-length:]):
-            return length
-    return 0
-
-
 def recognise(stored: Sequence[Utterance], sent: Sequence[Utterance], *, is_whole: bool = True) -> Positions:
     """Match the sent messages with the stored ones, which are in conversation order.
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from sqlalchemy import ColumnElement, select
 
 from registry.domain import Role
-from registry.ingest.alignment import Positions, Texts, Transcript, is_new_turn, overlap, recognise
+from registry.ingest.alignment import Positions, Texts, Transcript, is_new_turn, recognise
 from registry.ingest.paraphrase import (
     Accept,
     accept_from_client,
@@ -144,17 +144,6 @@ def _match_by_turns(stored: StoredMessages, sent: Sequence[Sent]) -> Recognition
     return Recognition(matches, stored.rows)
 
 
-def _match_by_overlap(stored: StoredMessages, sent: Sequence[Sent]) -> Recognition | None:
-    """Match the usual call: the last turns, then new ones. None if a stored message may be among the new ones."""
-    digests = [one.digest for one in sent]
-    tail = stored.last(len(sent))
-    known = overlap([row.digest for row in tail], digests)
-    if stored.has_any(digests[known:]):
-        return None
-    matches: RowMatches = [*tail[len(tail) - known :], *[None] * (len(sent) - known)]
-    return Recognition([None] * len(sent) if _is_new_turn(tail, sent, matches) else matches, tail)
-
-
 def _match_by_time(stored: StoredMessages, sent: Sequence[Sent]) -> Recognition | None:
     """Match by words and time: if several clients write one chat, each sends only its own messages.
 
@@ -186,7 +175,6 @@ def _match_by_alignment(stored: StoredMessages, sent: Sequence[Sent]) -> Recogni
 STEPS: tuple[Callable[[StoredMessages, Sequence[Sent]], Recognition | None], ...] = (
     _match_by_id,
     _match_by_turns,
-    _match_by_overlap,
     _match_by_time,
     _match_by_alignment,
 )

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from registry.domain import Role
-from registry.ingest.alignment import Utterance, latest_positions, overlap, recognise
+from registry.ingest.alignment import Utterance, latest_positions, recognise
 
 
 def spoken(letters: str, times: list[int | None] | None = None) -> list[Utterance]:
@@ -96,13 +96,6 @@ def test_a_whole_conversation_is_always_recognised(stored: str, more: str) -> No
 def test_any_end_of_a_conversation_is_recognised(stored: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(stored) - 1))
     assert None not in recognise(spoken(stored), spoken(stored[start:]))
-
-
-@given(LETTERS, LETTERS)
-def test_the_overlap_is_the_longest_end_of_one_that_is_the_start_of_the_other(stored: str, sent: str) -> None:
-    digests = [[letter.encode() for letter in letters] for letters in (stored, sent)]
-    longest = max(n for n in range(min(len(stored), len(sent)) + 1) if stored[len(stored) - n :] == sent[:n])
-    assert overlap(*digests) == longest
 
 
 @given(LETTERS, LETTERS)
