@@ -11,6 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
+from functools import partial
 from os.path import dirname
 from pathlib import Path
 
@@ -87,8 +88,6 @@ STEP_MS = 1000
 
 MAX_FOLDERS = 500  # watched folders of one store; the periodic sync covers the others
 
-MAX_LEVELS = 7  # watched levels of one store, with its top folder; the periodic sync covers deeper ones
-
 
 def plan(readers: Iterable[Source], paths: Paths) -> Plan:
     """Return the folders to watch of all existing stores."""
@@ -107,29 +106,20 @@ def _folders_of(reader: Source, paths: Paths) -> list[str]:
 
 
 def _folders_below(tops: Iterable[Path]) -> list[str]:
-    """Return the given folders and those below: upper levels first, in each level the latest changed first."""
+    """Return the given folders and those below; of the folders in one folder, the latest changed first."""
     found: list[str] = []
-    level = [str(top) for top in tops if os.path.isdir(top)]
-    for _ in range(MAX_LEVELS):
-        found += level[: MAX_FOLDERS - len(found)]
-        if len(found) == MAX_FOLDERS:
-            break
-        below = [entry for folder in level for entry in _folders_in(folder)]
-        level = [entry.path for entry in sorted(below, key=_changed_at, reverse=True)]
+    for top in tops:
+        for folder, below, _ in os.walk(top):
+            found.append(folder)
+            if len(found) == MAX_FOLDERS:
+                return found
+            below.sort(key=partial(_changed_at, folder), reverse=True)
     return found
 
 
-def _folders_in(folder: str) -> list[os.DirEntry[str]]:
+def _changed_at(folder: str, name: str) -> float:
     try:
-        with os.scandir(folder) as listing:
-            return [entry for entry in listing if entry.is_dir(follow_symlinks=False)]
-    except OSError:
-        return []
-
-
-def _changed_at(folder: os.DirEntry[str]) -> float:
-    try:
-        return folder.stat().st_mtime
+        return os.stat(os.path.join(folder, name)).st_mtime
     except OSError:
         return 0.0
 

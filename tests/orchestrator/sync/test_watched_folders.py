@@ -49,33 +49,14 @@ def test_only_folders_with_conversations_are_watched_each_for_its_reader(empty_h
     }
 
 
-def test_the_upper_and_latest_of_too_many_folders_are_watched_first(
-    empty_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watch, "MAX_FOLDERS", 6)
+def test_the_latest_of_too_many_folders_are_watched(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "MAX_FOLDERS", 5)
     projects = empty_home / ".claude" / "projects"
     for number in range(4):
-        session = projects / f"p-{number}" / "s"
-        made(session)
-        os.utime(session, (number, number))
+        made(projects / f"p-{number}" / "s")
+        os.utime(projects / f"p-{number}", (number, number))
     watched = {Path(folder).relative_to(".claude/projects").as_posix() for folder in folders(empty_home)}
-    assert watched == {".", "p-0", "p-1", "p-2", "p-3", "p-3/s"}
-
-
-def test_folders_below_the_last_watched_one_are_not_listed(empty_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "MAX_FOLDERS", 6)
-    projects = empty_home / ".claude" / "projects"
-    made(*(projects / f"p-{number}" / "s" / "subagents" for number in range(5)))
-    listed: list[str] = []
-    scandir = os.scandir
-
-    def noted(folder: str) -> object:
-        listed.append(str(folder))
-        return scandir(folder)
-
-    monkeypatch.setattr(os, "scandir", noted)
-    assert len(folders(empty_home)) == 6
-    assert [folder for folder in listed if folder.endswith("subagents")] == []
+    assert watched == {".", "p-3", "p-3/s", "p-2", "p-2/s"}
 
 
 def test_a_folder_that_cannot_be_listed_leaves_the_others_watched(
@@ -92,7 +73,7 @@ def test_a_folder_that_cannot_be_listed_leaves_the_others_watched(
 
     monkeypatch.setattr(os, "scandir", refused)
     watched = {Path(folder).relative_to(".claude/projects").as_posix() for folder in folders(empty_home)}
-    assert watched == {".", "closed", "open", "open/s-1"}
+    assert watched == {".", "open", "open/s-1"}
 
 
 def test_a_link_to_a_parent_folder_is_not_followed(empty_home: Path) -> None:
