@@ -200,7 +200,7 @@ def find_messages(
     search = wanted if isinstance(wanted, Search) else Search(words=wanted)
     corpus = corpus_of(tx)
     index = index_of(tx)
-    scope = replace(scope, excluded_tokens=[*scope.excluded_tokens, *_excluded_tokens(tx, index, search, corpus.size)])
+    scope = replace(scope, excluded_tokens=[*scope.excluded_tokens, *_excluded_tokens(tx, index, search)])
     index_scope = resolve_scope(tx, scope)
     found = _match_terms(index_scope, corpus, search, also, budget or BUDGETS[tx.dialect.name])
     found = replace(found, similar=compare(tx, scope) if compare else None)
@@ -223,10 +223,10 @@ def find_messages(
     return ranked
 
 
-def _excluded_tokens(tx: ReadTransaction, index: MessageIndex, search: Search, total: int) -> list[str]:
+def _excluded_tokens(tx: ReadTransaction, index: MessageIndex, search: Search) -> list[str]:
     """Return the rarest token of each excluded word; messages that contain one are out of scope."""
     tokens = [analyze(word) for word in search.excluded]
-    known = index.frequencies(tx, {one for some in tokens for one in some}, total) if tokens else {}
+    known = index.count(tx, {one for some in tokens for one in some}) if tokens else {}
     return [min(some, key=lambda one: known.get(one, 0)) for some in tokens if some]
 
 
@@ -266,9 +266,9 @@ def _match_terms(
     texts = [search.words, *other_wordings]
     queries = [parse_query(text) for text in texts]
     tokens = dict.fromkeys(token for query in queries for token in query.tokens)
-    found = index_scope.index.frequencies(index_scope.tx, tokens, corpus.size) if tokens else {}
+    found = index_scope.index.count(index_scope.tx, tokens) if tokens else {}
     # Correct typos in the question only: an unknown word in another wording is a wrong guess.
-    corrected = correct(index_scope.tx, index_scope.index, queries[0], found, corpus.size)
+    corrected = correct(index_scope.tx, index_scope.index, queries[0], found)
     queries[0], frequencies = corrected.query, corrected.frequencies
     all_words = ParsedQuery(tuple({word.text: word for query in reversed(queries) for word in query.words}.values()))
     terms, cut = weighted_terms(all_words, frequencies, corpus.size, budget)

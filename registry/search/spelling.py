@@ -1,7 +1,6 @@
 """Correct typos: for a query word that occurs nowhere, find similar words that occur in the registry."""
 
 import re
-from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -16,9 +15,6 @@ MOST_CORRECTIONS = 3
 # A token of these letters alone is rather a piece of an id or hash: "decide" is not a typo of "decd".
 _HEX_LETTERS = frozenset("abcdef")
 _TWO_SYLLABLES = re.compile("[가-힣]{2}")
-# Read at once all tokens with the same first two letters, which most words one edit away have; with three letters in a
-# registry of more than 5 000 entries, four above 100 000.
-_LARGER = (5_000, 100_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +26,15 @@ class Corrected:
     typos: Mapping[str, list[str]]
 
 
-def correct(
-    tx: ReadTransaction, index: MessageIndex, query: ParsedQuery, frequencies: Mapping[str, int], total: int
-) -> Corrected:
+def correct(tx: ReadTransaction, index: MessageIndex, query: ParsedQuery, frequencies: Mapping[str, int]) -> Corrected:
     """Correct the typos of a query. A query without unknown words costs nothing."""
     typos: dict[str, list[str]] = {}
     known = dict(frequencies)
     changed: list[QueryWord] = []
     for word in query.words:
-        tokens = [] if occurs_at_all(word, frequencies) else _corrections(tx, index, word, total)
+        tokens = [] if occurs_at_all(word, frequencies) else _corrections(tx, index, word)
         if tokens:
-            known |= index.frequencies(tx, tokens, total)
+            known |= index.count(tx, tokens)
             typos[word.text] = tokens
             word = replace(word, variants=(*word.variants, *tokens))
         changed.append(word)
@@ -55,16 +49,15 @@ def _may_be_typo(word: QueryWord) -> bool:
     return is_plain and significant_letters >= MIN_LETTERS
 
 
-def _corrections(tx: ReadTransaction, index: MessageIndex, word: QueryWord, total: int) -> list[str]:
+def _corrections(tx: ReadTransaction, index: MessageIndex, word: QueryWord) -> list[str]:
     """Return the stems of existing words one edit away, the most frequent first."""
     if _TWO_SYLLABLES.fullmatch(word.text):
-        counts = index.count_many(tx, similar_hangul_words(word.text), word.text[0])
+        counts = index.count(tx, similar_hangul_words(word.text))
         return sorted(counts, key=lambda token: (-counts[token], token))[:MOST_CORRECTIONS]
     if not _may_be_typo(word):
         return []
     typed = word.text.lower()
     stems = dict.fromkeys(map(stem, words_one_edit_away(typed)))
-    beginning = typed[: 2 + bisect_right(_LARGER, total)]
     possible = [token for token in stems if token not in word.exact and not _HEX_LETTERS.issuperset(token)]
-    found = index.count_many(tx, possible, beginning)
+    found = index.count(tx, possible)
     return sorted(found, key=lambda token: (-found[token], token))[:MOST_CORRECTIONS]

@@ -216,7 +216,7 @@ def _request_tokens(found: SearchResult) -> set[str]:
 def _rare_tokens(tx: ReadTransaction, tokens: Collection[str], size: int) -> dict[str, float]:
     """Return the rare tokens among these, with their weights."""
     most = 2 + size // 100  # the largest document frequency of a rare word
-    known = index_of(tx).frequencies(tx, tokens, size)
+    known = index_of(tx).count(tx, tokens)
     return {token: idf(count, size) for token, count in known.items() if count <= most}
 
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import ColumnElement, Engine, func, select, text
+from sqlalchemy import ColumnElement, func, select, text
 
 from registry.storage.conditions import is_one_of
 from registry.storage.database import ReadTransaction, WriteTransaction
@@ -29,10 +29,6 @@ Groups = Sequence[Sequence[str]]  # a condition on tokens: an entry has at least
 
 COLUMNS = conversation.c["number", "channel_number", "seq", "role", "length", "turn"]
 """The columns of a message that a search reads before ranking."""
-
-_cached_counts: WeakKeyDictionary[Engine, dict[str, tuple[int, int]]] = WeakKeyDictionary()
-"""Counts of frequent tokens by registry: each count, and the size of the index when it was counted."""
-
 
 MIN_FULL_READ = 500  # entries to check; above, reading all visible entries may be faster than a lookup of each
 
@@ -83,24 +79,6 @@ class MessageIndex(ABC):
             return self._count(tx, tokens)
         found = self._match(tx, {token: ([[token]], ()) for token in tokens})
         return {token: count for token, numbers in found.items() if (count := len(drop_hidden(tx, numbers)))}
-
-    def count_many(self, tx: ReadTransaction, tokens: Collection[str], _prefix: str) -> dict[str, int]:
-        """Count many tokens, most of which do not occur and begin with the prefix."""
-        return self.count(tx, tokens)
-
-    def frequencies(self, tx: ReadTransaction, tokens: Collection[str], total: int) -> dict[str, int]:
-        """Return document frequencies; those of frequent tokens are cached until the index has changed by 2 %."""
-        if access_of(tx):
-            return self.count(tx, tokens)
-        cached = _cached_counts.setdefault(tx.engine, {})
-        known = {
-            token: cached[token][0]
-            for token in tokens
-            if token in cached and abs(cached[token][1] - total) <= 0.02 * total
-        }
-        new = self.count(tx, [token for token in tokens if token not in known])
-        cached.update({token: (count, total) for token, count in new.items() if count >= 500})
-        return {**known, **new}
 
     def holders(self, tx: ReadTransaction, groups: Groups, without: Sequence[str] = ()) -> list[int]:
         """Return the numbers of the messages with a token of each group and none of `without`."""
@@ -203,15 +181,6 @@ class SqliteIndex(MessageIndex):
         query = text("SELECT term, doc FROM message_term WHERE term IN (SELECT value FROM json_each(:tokens))")
         return {row[0]: row[1] for row in ask_all(tx, query, {"tokens": json.dumps(list(tokens))})}
 
-    def count_many(self, tx: ReadTransaction, tokens: Collection[str], prefix: str) -> dict[str, int]:
-        """Count many tokens: one range scan over the prefix is faster than a lookup of each."""
-        if access_of(tx):
-            return self.count(tx, tokens)
-        query = text("SELECT term, doc FROM message_term WHERE term >= :first AND term < :last")
-        found = {row[0]: row[1] for row in ask_all(tx, query, {"first": prefix, "last": prefix + HIGHEST_CHARACTER})}
-        counts = {token: found[token] for token in tokens if token in found}
-        return counts | self._count(tx, [token for token in tokens if not token.startswith(prefix)])
-
     def _match(self, tx: ReadTransaction, queries: Mapping[str, tuple[Groups, Sequence[str]]]) -> dict[str, list[int]]:
         # one JSON array: a row for each posting would take several times as long
         query = text("""
@@ -220,9 +189,6 @@ class SqliteIndex(MessageIndex):
         expressions = [_expression(groups, without) for groups, without in queries.values()]
         found = ask_all(tx, query, {"queries": json.dumps(expressions, ensure_ascii=False)}) if queries else ()
         return {name: json.loads(numbers) for name, (numbers,) in zip(queries, found, strict=True)}
-
-
-HIGHEST_CHARACTER = "\U0010ffff"  # sorts after every letter
 
 
 def _rows(entries: Sequence[Entry]) -> list[tuple[object, ...]]:
