@@ -1,7 +1,6 @@
 """Run an embedding model in this process; load it in a thread on first use, and unload it when idle."""
 
 import asyncio
-import ctypes
 import os
 import sys
 import threading
@@ -13,8 +12,6 @@ from typing import Any, NamedTuple
 from orchestrator.semantic.embedders import Unavailable, Vectors
 
 IDLE_S = 600.0  # seconds until an unused model is unloaded: it takes 130 MB
-
-_M_MMAP_THRESHOLD = -3  # malloc.h
 
 Encode = Callable[[Sequence[str]], Any]  # returns a row of numbers for each text
 
@@ -34,7 +31,6 @@ class LocalModel:
 
     def __init__(self, name: str, load: Callable[[], Loaded]) -> None:
         self.name, self._load = name, load
-        _return_freed_blocks()
         self._loading: asyncio.Future[Loaded] | None = None
         self._idle: asyncio.TimerHandle | None = None
         self._background = ThreadPoolExecutor(1, "embedding", _lower_priority)
@@ -85,13 +81,3 @@ def _lower_priority() -> None:
     if sys.platform == "linux":
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
-
-
-def _return_freed_blocks() -> None:
-    """Have glibc give blocks of 1 MB and more back when they are freed.
-
-    By default it raises its threshold to the largest block freed so far: after ten loads of the model it kept 66 MB.
-    """
-    if sys.platform == "linux":
-        with suppress(OSError, AttributeError):  # another C library
-            ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, 1024 * 1024)

@@ -115,17 +115,8 @@ def _resumed(tx: ReadTransaction, row: ChannelRow, source: str, session_id: str)
     result = resumed_session(tx, session_id)
     if result is None:  # the alias was set by hand: we wrote no questions
         return Resumed(source, session_id, (), row.created_at)
-    questions = [bytes.fromhex(digest) for digest in result.metadata.get("questions", ())]
-    return Resumed(source, session_id, questions or _questions_until(tx, row, result.timestamp), result.timestamp)
-
-
-def _questions_until(tx: ReadTransaction, row: ChannelRow, until: datetime) -> list[bytes]:
-    query = select(conversation.c.digest).where(
-        conversation.c.channel_number == row.number,
-        conversation.c.role == Role.USER,
-        conversation.c.received_at <= until,
-    )
-    return [bytes(digest) for digest in tx.execute(query.order_by(conversation.c.place)).scalars()]
+    questions = [bytes.fromhex(digest) for digest in result.metadata["questions"]]
+    return Resumed(source, session_id, questions, result.timestamp)
 
 
 def find_session(tx: WriteTransaction, source: str, session: Session) -> SessionChannel:
