@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, time, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +14,7 @@ from cli.operations import run_operation, this_client, with_orchestrator
 from cli.output import as_json_option, counted, cut, dim, line_width, one_line, pad, print_json, printable, printed
 from orchestrator.operations.usage import GROUPS, KINDS, in_dollars
 from orchestrator.requests.calls import utc_offset_minutes
+from registry.domain import now
 from registry.project import NO_PROJECT
 
 if TYPE_CHECKING:
@@ -42,17 +43,11 @@ def stats() -> dict[str, Any]:
     """Show figures: by client, project, day and hour."""
     from orchestrator.views.figures import registry_figures
 
-    days = last_days(datetime.now())
+    start = now() - timedelta(days=DAYS - 1)
     figures: dict[str, Any] = with_orchestrator(
-        lambda orchestrator: orchestrator.view(registry_figures, days, utc_offset_minutes())
+        lambda orchestrator: orchestrator.view(registry_figures, start, utc_offset_minutes())
     )
     return figures
-
-
-def last_days(today: datetime) -> list[datetime]:
-    """Return the local midnights of the last days, oldest first, and of tomorrow."""
-    midnights = (datetime.combine(today.date() + timedelta(days=n), time()) for n in range(1 - DAYS, 2))
-    return [midnight.astimezone() for midnight in midnights]
 
 
 def _bars(title: str, rows: Sequence[Mapping[str, Any]], label_key: str, count_key: str = "messages") -> Iterator[str]:

@@ -1,6 +1,5 @@
 """Read activity, token usage and recurring errors as figures."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,9 +14,15 @@ from registry.storage.records.extract_results import latest_evaluations
 from registry.storage.tables import channel
 
 
-def registry_figures(tx: ReadTransaction, days: Sequence[datetime], utc_offset_minutes: int) -> dict[str, Any]:
-    """Return totals, messages per day, figures of recall, and recurring problems."""
-    return {**registry_totals(tx, days), **recall_figures(tx, utc_offset_minutes), "problems": recurring_problems(tx)}
+def registry_figures(tx: ReadTransaction, start: datetime, utc_offset_minutes: int) -> dict[str, Any]:
+    """Return totals, messages per day since `start`, figures of recall, and recurring problems."""
+    days = messages_by_day(tx, start, utc_offset_minutes).items()
+    return {
+        **registry_totals(tx),
+        "days": [{"date": day, "messages": count} for day, count in days],
+        **recall_figures(tx, utc_offset_minutes),
+        "problems": recurring_problems(tx),
+    }
 
 
 def activity(tx: ReadTransaction, year: datetime, week: datetime, utc_offset_minutes: int) -> dict[str, Any]:

@@ -1,10 +1,8 @@
 """List and count the sources, projects and tags of channels, for filters, completion and totals."""
 
 import time
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Callable
 from functools import wraps
-from itertools import pairwise
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -12,7 +10,7 @@ from sqlalchemy import ColumnElement, Engine, func, select
 
 from registry.project import NO_PROJECT
 from registry.storage.database import ReadTransaction
-from registry.storage.tables import channel, conversation, tag
+from registry.storage.tables import channel, tag
 from registry.text.request.understanding import KnownNames
 
 MIN_CACHED_CHANNELS = 5_000  # number of channels: up to this, each read takes 3 ms at most
@@ -73,15 +71,14 @@ def repositories_by_activity(tx: ReadTransaction, limit: int) -> list[tuple[str,
     return list(found.values())[:limit]
 
 
-def registry_totals(tx: ReadTransaction, days: Sequence[datetime]) -> dict[str, Any]:
-    """Count channels and messages that are not deleted. `days`: the start of each day, and the end of the last."""
+def registry_totals(tx: ReadTransaction) -> dict[str, Any]:
+    """Count channels and messages that are not deleted."""
     sources = _grouped(tx, channel.c.source, "source")
     return {
         "channels": sum(row["channels"] for row in sources),
         "messages": sum(row["messages"] for row in sources),
         "sources": sources,
         "projects": _grouped(tx, func.coalesce(channel.c.project_name, NO_PROJECT), "project"),
-        "days": [_day(tx, start, end) for start, end in pairwise(days)],
     }
 
 
@@ -90,13 +87,6 @@ def _grouped(tx: ReadTransaction, column: ColumnElement[str], name: str) -> list
     query = select(column, func.count(), messages).where(channel.c.deleted.is_(False)).group_by(column)
     rows = tx.execute(query.order_by(messages.desc(), column))
     return [{name: group, "channels": count, "messages": int(total)} for group, count, total in rows]
-
-
-def _day(tx: ReadTransaction, start: datetime, end: datetime) -> dict[str, Any]:
-    query = select(func.count()).where(
-        conversation.c.timestamp >= start, conversation.c.timestamp < end, conversation.c.deleted.is_(False)
-    )
-    return {"date": start.date().isoformat(), "messages": tx.execute(query).scalar_one()}
 
 
 _COLUMNS: dict[str, tuple[ColumnElement[str], ...]] = {

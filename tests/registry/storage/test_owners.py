@@ -196,7 +196,7 @@ RUNS: dict[str, Callable[[str], dict[str, Any]]] = {
 
 def figures(tx: ReadTransaction) -> tuple[int, ...]:
     """Return counts that would reveal how many other chats there are."""
-    total = registry_totals(tx, [])["channels"]
+    total = registry_totals(tx)["channels"]
     projects = sum(count for _, _, count in projects_by_activity(tx, 50))
     messages = tx.execute(select(func.count()).select_from(conversation)).scalar_one()
     return index_of(tx).count(tx, ["kafka"]).get("kafka", 0), messages // 2, total, projects
