@@ -142,7 +142,7 @@ class Rollout(drafts.Conversation):
 
     def session(self) -> Session:
         """Return the thread as read so far, without duplicates, with rolled back turns marked."""
-        entries = deduplicate(self._entries)
+        entries = deduplicate(self._entries[:-1] if self._awaits_item() else self._entries)
         mark_rolled_back(entries, self._rollbacks)
         self.drafts = [entry.draft for entry in entries]
         parent, relation = records.parent_of(self._meta)
@@ -153,6 +153,13 @@ class Rollout(drafts.Conversation):
             began=self._meta.get("timestamp"),  # flat lines have no time of their own
             relation=relation,
         )
+
+    def _awaits_item(self) -> bool:
+        """Return True while a prompt is the last entry and its item, which has another id, is not yet written."""
+        if self._meta.get("history_mode") != "paginated" or not self._entries:
+            return False
+        last = self._entries[-1]
+        return last.layer is Layer.RESPONSE and last.draft.role is Role.USER
 
     def _is_inherited(self, record: Record) -> bool:
         start, ordinal = self._meta.get("subagent_history_start_ordinal"), record.get("ordinal")

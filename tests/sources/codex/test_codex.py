@@ -127,6 +127,19 @@ def test_a_paginated_thread_is_read_in_order_each_text_and_command_once() -> Non
     assert statuses == ["completed", "failed", "completed", "completed", "completed"]
 
 
+def test_a_prompt_has_the_same_id_whenever_the_growing_file_of_a_paginated_thread_is_read() -> None:
+    rollout = Rollout(thread_id(3), ordinals=True)
+    rollout.meta(history_mode="paginated")
+    rollout.turn("t1")
+    rollout.message("user", "Fix the basket", id="msg_1")
+    before = read(rollout)
+    rollout.item("UserMessage", "i1", content=[{"type": "text", "text": "Fix the basket"}])
+    after = read(rollout)
+
+    assert before.messages == ()
+    assert [(message.text, message.more["native_id"]) for message in after.messages] == [("Fix the basket", "t1:i1")]
+
+
 def test_a_plan_in_a_legacy_thread_replaces_no_other_message() -> None:
     rollout = legacy()
     rollout.item("Plan", "p1", text="1. Test it. 2. Fix it.")
