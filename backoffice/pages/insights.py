@@ -14,7 +14,6 @@ from backoffice.pages.viewer.channels import PERIOD, given_query
 from backoffice.pages.viewer.today import WEEKS, months_of, year_map
 from backoffice.queries import StatisticsQuery
 from orchestrator.views import figures
-from orchestrator.views import runs as views
 from registry.domain import format_time, now
 
 router = APIRouter(default_response_class=HTMLResponse)
@@ -30,7 +29,9 @@ class InsightsQuery(StatisticsQuery):
     def period(self, at: datetime) -> StatisticsQuery:
         if self.from_ or self.to or self.last == "all":
             return self
-        return self.model_copy(update={"from_": at - PERIODS[self.last], "to": at})
+        # From a whole minute on: the figures of a large registry are cached by their period.
+        start = (at - PERIODS[self.last]).replace(second=0, microsecond=0) + timedelta(minutes=1)
+        return self.model_copy(update={"from_": start})
 
 
 def _daily_usage(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -56,16 +57,8 @@ async def insights_page(request: Request, client: CurrentClient) -> HTMLResponse
     today = midnight(request)
     year = (today - timedelta(weeks=WEEKS)).astimezone(UTC)
     offset = utc_offset_minutes(request)
-    activity = await client.view(figures.insights, year, period.from_, period.to, offset)
-    runs = await client.view(
-        views.execution_statistics,
-        from_=period.from_,
-        to=period.to,
-        bucket_s=bucket_s,
-        offset_s=60 * offset,
-        without_source=SOURCE,
-    )
-    days = year_map(activity.pop("days"), today.date())
+    shown = await client.view(figures.insights, year, period.from_, period.to, bucket_s, offset, SOURCE)
+    days = year_map(shown["counts"], today.date())
     return render(
         request,
         "flow/insights.html",
@@ -73,12 +66,11 @@ async def insights_page(request: Request, client: CurrentClient) -> HTMLResponse
         limits=limits,
         shown_limits={name: as_local(request, limits[name]) for name in PERIOD},
         bucket_s=bucket_s,
-        runs=runs,
         days=days,
         months=months_of(days),
-        token_days=_daily_usage(activity["usage"]["day"]),
-        busiest=max(activity["hours"].values(), default=0),
-        **activity,
+        token_days=_daily_usage(shown["usage"]["day"]),
+        busiest=max(shown["hours"].values(), default=0),
+        **shown,
     )
 
 

@@ -5,9 +5,10 @@ from typing import Any
 
 from registry.monitor.activity import messages_by_day, messages_by_hour, recall_figures, shares, top_sessions
 from registry.monitor.problems import recurring_problems
+from registry.monitor.statistics import execution_statistics
 from registry.monitor.token_usage import GROUPS, Span, answers_without_counts, grouped, read_usage, total, unpriced
 from registry.storage.client_stores import list_stores, stored_keys
-from registry.storage.conversations.facets import projects_by_activity, registry_totals
+from registry.storage.conversations.facets import cache_briefly, projects_by_activity, registry_totals
 from registry.storage.database import ReadTransaction
 from registry.storage.records.executions import has_execution
 from registry.storage.records.extract_results import latest_evaluations
@@ -47,16 +48,26 @@ def token_usage(tx: ReadTransaction, span: Span, utc_offset_minutes: int) -> dic
     }
 
 
+@cache_briefly
 def insights(
-    tx: ReadTransaction, year: datetime, start: datetime | None, end: datetime | None, utc_offset_minutes: int
+    tx: ReadTransaction,
+    year: datetime,
+    start: datetime | None,
+    end: datetime | None,
+    bucket_s: int,
+    utc_offset_minutes: int,
+    without_source: str,
 ) -> dict[str, Any]:
-    """Return messages by day since `year`; messages by hour, sessions and tokens from `start` on; and evaluations."""
+    """Return message counts by day since `year`; activity, tokens and runs of a period; and evaluations."""
     return {
-        "days": messages_by_day(tx, year, utc_offset_minutes),
+        "counts": messages_by_day(tx, year, utc_offset_minutes),
         "hours": messages_by_hour(tx, start, utc_offset_minutes),
         "largest": top_sessions(tx, channel.c.message_count, start, 8),
         "usage": token_usage(tx, Span(start, end), utc_offset_minutes),
         "evaluations": latest_evaluations(tx, 60),
+        "runs": execution_statistics(
+            tx, from_=start, to=end, bucket_s=bucket_s, offset_s=60 * utc_offset_minutes, without_source=without_source
+        ),
     }
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import timedelta
+from itertools import count, islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -15,6 +18,7 @@ from backoffice.pages.flow.run import waterfall
 from orchestrator.graph import describe_graph
 from orchestrator.operations import reading
 from orchestrator.service import Orchestrator
+from registry.domain import format_time, now
 from tests.pages.seeds import FIBONACCI
 
 pytestmark = pytest.mark.anyio
@@ -318,6 +322,21 @@ async def test_insights_count_runs_by_operation_and_client(http: httpx.AsyncClie
     assert "No runs in" not in await text_of(http, "/insights?last=all")
     assert "1 run<" in await text_of(http, "/flow?error_code=NOT_FOUND")
     assert "No matching runs" in await text_of(http, "/flow?error_code=TIMEOUT")
+
+
+async def test_insights_of_a_large_registry_are_computed_again_after_a_while(
+    http: httpx.AsyncClient, orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("registry.storage.conversations.facets.MIN_CACHED_CHANNELS", 0)
+    clock = count()
+    monkeypatch.setattr("registry.storage.conversations.facets.time", SimpleNamespace(monotonic=clock.__next__))
+    runs = re.compile(r'<dt>Runs</dt><dd class="number">(\d+)</dd>')
+    address = f"/insights?from={format_time(now() - timedelta(days=1))}"
+    [before] = runs.findall(await text_of(http, address))
+    await orchestrator.run({"operation": "search", "query": {"text": "fibonacci"}, "source": "claude"})
+    assert runs.findall(await text_of(http, address)) == [before]
+    list(islice(clock, 10_000))
+    assert runs.findall(await text_of(http, address)) == [str(int(before) + 1)]
 
 
 async def test_statistics_have_the_duration_of_runs(http: httpx.AsyncClient) -> None:

@@ -35,7 +35,8 @@ def cache_briefly(read: Read[P, T]) -> Read[P, T]:
         value = read(tx, *args, **given)
         if (tx.execute(select(func.max(channel.c.number))).scalar() or 0) > MIN_CACHED_CHANNELS:
             ended = time.monotonic()
-            cached[key] = ended + 100 * (ended - started), value
+            caches[tx.engine] = {old: one for old, one in cached.items() if one[0] > ended}
+            caches[tx.engine][key] = ended + 100 * (ended - started), value
         return value
 
     return cached_read
