@@ -112,12 +112,34 @@ async function openBeside(address, isNew = true) {
   document.dispatchEvent(new Event("beside"));
 }
 
+const isPlain = (event) => event.button === 0 && !(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey);
+
 document.addEventListener("click", (event) => {
   const link = event.target.closest(".list [data-main]");
-  const isPlain = event.button === 0 && !(event.ctrlKey || event.metaKey || event.shiftKey || event.altKey);
-  if (!link || !isPlain || !isWide() || event.defaultPrevented || !document.getElementById("detail")) return;
+  if (!link || !isPlain(event) || event.defaultPrevented || !document.getElementById("detail")) return;
+  if (!isWide()) return keepTyped(link);
   event.preventDefault();
   openBeside(link.href);
+});
+
+// Words whose search has not answered yet go into the address, so that the way back leads to their results.
+function keepTyped(link) {
+  const list = new URL(shownList, location);
+  const typed = document.querySelector(".list [data-search]").value;
+  if (typed === (list.searchParams.get("q") ?? "")) return;
+  list.searchParams.set("q", typed);
+  history.replaceState(null, "", list);
+  const item = new URL(link.href);
+  item.searchParams.set("list", parametersOf(list.search));
+  link.href = item;
+}
+
+// A link of the list to itself, which removes a filter or sorts, keeps the opened item.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest(".list :is(.chips, .listed, .pop, .empty) a");
+  if (!isItem() || !isPlain(event) || link?.pathname !== new URL(shownList, location).pathname) return;
+  event.preventDefault();
+  htmx.ajax("GET", link.href, { target: ".list", select: ".list", swap: "outerHTML ignoreTitle:true" });
 });
 
 addEventListener("popstate", () => {

@@ -111,6 +111,38 @@ async def test_a_list_that_is_searched_next_to_a_conversation_keeps_it_open(serv
     await expect(page.locator(".list [data-search]")).to_have_value("rotation")
 
 
+async def test_removing_a_filter_and_sorting_keep_the_conversation_open(server_to_read: str, page: Page) -> None:
+    await page.goto(f"{server_to_read}/?source=claude&q=rotation")
+    await page.locator(".list [data-main]").first.click()
+    await expect(page.locator("#detail h1")).to_have_text("Refresh tokens")
+    await page.locator(".listed a", has_text="Newest").click()
+    await expect(page).to_have_url(re.compile(r"/channels/.*order%3Dnewest"))
+    await expect(page.locator("#detail h1")).to_have_text("Refresh tokens")
+    await page.locator(".list .chip a").click()
+    await expect(page.locator(".list .chip")).to_have_count(0)
+    await expect(page.locator(".list select[name=source]")).to_have_value("")
+    await expect(page.locator("#detail h1")).to_have_text("Refresh tokens")
+    await page.fill(".list [data-search]", "")
+    await expect(page.locator(".list [data-main]")).not_to_have_count(1)
+
+
+async def test_words_of_a_slow_search_are_kept_when_a_row_is_opened_on_a_phone(server_to_read: str, page: Page) -> None:
+    await page.set_viewport_size({"width": 390, "height": 844})
+    await page.goto(server_to_read)
+    await page.route("**/?q=*", lambda _: None)  # its answer would come later
+    async with page.expect_request("**/?q=rotation*"):
+        await page.fill(".list [data-search]", "rotation")
+    await page.locator(f"[data-id='{FIBONACCI}'] [data-main]").click()
+    await expect(page.locator("#detail h1")).to_have_text("피보나치 메모이제이션")
+    await page.unroute("**/?q=*")
+    await page.locator(".back").click()
+    await expect(page.locator(".list [data-search]")).to_have_value("rotation")
+    await expect(page.locator(".list [data-main]")).to_have_count(1)
+    await page.go_back()
+    await page.go_back()
+    await expect(page.locator(".list [data-search]")).to_have_value("rotation")
+
+
 async def test_back_after_another_search_shows_the_list_of_its_address(server_to_read: str, page: Page) -> None:
     await page.goto(f"{server_to_read}/?tag=python")
     await page.locator(".list [data-main]").first.click()
