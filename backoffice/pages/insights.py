@@ -1,8 +1,7 @@
 """/insights: activity, answers, tokens and problems of a period on one page."""
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
-from typing import Any, Literal
+from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
@@ -34,18 +33,6 @@ class InsightsQuery(StatisticsQuery):
         return self.model_copy(update={"from_": start})
 
 
-def _daily_usage(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the usage of each day from the first to the last, at most a year, for the chart."""
-    if not rows:
-        return []
-    nothing = {"output_tokens": 0, "cost_usd": 0}
-    by_day = {row["name"]: {**row, "cost_usd": row["cost_usd"] or 0} for row in rows}
-    first, last = date.fromisoformat(rows[-1]["name"]), date.fromisoformat(rows[0]["name"])
-    first = max(first, last - timedelta(days=365))
-    days = (str(first + timedelta(days=n)) for n in range((last - first).days + 1))
-    return [(day, by_day.get(day, nothing)) for day in days]
-
-
 @router.get("/insights")
 async def insights_page(request: Request, client: CurrentClient) -> HTMLResponse:
     """Show activity, the outcomes of searches, and token usage of a period."""
@@ -68,7 +55,6 @@ async def insights_page(request: Request, client: CurrentClient) -> HTMLResponse
         bucket_s=bucket_s,
         days=days,
         months=months_of(days),
-        token_days=_daily_usage(shown["usage"]["day"]),
         busiest=max(shown["hours"].values(), default=0),
         **shown,
     )

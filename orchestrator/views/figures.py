@@ -6,7 +6,16 @@ from typing import Any
 from registry.monitor.activity import messages_by_day, messages_by_hour, recall_figures, shares, top_sessions
 from registry.monitor.problems import recurring_problems
 from registry.monitor.statistics import execution_statistics
-from registry.monitor.token_usage import GROUPS, Span, answers_without_counts, grouped, read_usage, total, unpriced
+from registry.monitor.token_usage import (
+    GROUPS,
+    Span,
+    answers_without_counts,
+    grouped,
+    over_time,
+    read_usage,
+    total,
+    unpriced,
+)
 from registry.storage.client_stores import list_stores, stored_keys
 from registry.storage.conversations.facets import cache_briefly, projects_by_activity, registry_totals
 from registry.storage.database import ReadTransaction
@@ -45,6 +54,7 @@ def token_usage(tx: ReadTransaction, span: Span, utc_offset_minutes: int) -> dic
         "unpriced": unpriced(usages),
         "missing": answers_without_counts(tx, span),
         **{by: grouped(usages, by) for by in GROUPS if by != "session"},
+        "over_time": {by: over_time(usages, by) for by in ("client", "model")},
     }
 
 

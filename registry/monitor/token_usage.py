@@ -4,9 +4,9 @@ Deleted messages do not count. A message that is in several conversations, becau
 the other, counts once, in the conversation that was stored first.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any, Literal, NamedTuple, get_args
 
 from sqlalchemy import BigInteger, ColumnElement, String, and_, case, cast, exists, func, or_, select
@@ -16,6 +16,7 @@ from registry.monitor.activity import day_of_message, undeleted_since
 from registry.monitor.prices import are_shown, price_of
 from registry.storage.database import ReadTransaction
 from registry.storage.tables import channel, conversation
+from registry.text.model_names import model_name
 
 By = Literal["project", "session", "model", "client", "day"]
 GROUPS: tuple[By, ...] = get_args(By)
@@ -27,6 +28,10 @@ KINDS = {
     "reasoning": "reasoning_tokens",
 }
 """The kinds of tokens, and their names in messages. Input excludes the cache, output includes the reasoning."""
+
+
+MOST_GROUPS = 4  # groups that a chart distinguishes
+MOST_DAYS = timedelta(days=62)  # two months; a longer chart has a bar for each week
 
 
 class Span(NamedTuple):
@@ -140,6 +145,37 @@ def grouped(usages: Sequence[Usage], by: By) -> list[dict[str, Any]]:
     if by == "day":
         return sorted(rows, key=lambda row: str(row["name"]), reverse=True)
     return sorted(rows, key=lambda row: (-(row["cost_usd"] or 0), -row["output_tokens"], str(row["name"])))
+
+
+def over_time(usages: Sequence[Usage], by: Literal["client", "model"]) -> dict[str, Any]:
+    """Return the output tokens and the cost by day, or week if there are many days; at most of a year.
+
+    `names`: the groups with the most tokens; `rows`: (day, tokens of each group and of all others, US dollars);
+    `days`: of a row.
+    """
+    if not usages:
+        return {"names": [], "days": 1, "rows": []}
+    output = list(KINDS).index("output")
+    sums = Counter[str | None]()
+    for usage in usages:
+        sums[_display_name(usage, by)] += usage.tokens[output]
+    names = [name for name, tokens in sums.most_common(MOST_GROUPS) if tokens]
+    days = [date.fromisoformat(usage.day) for usage in usages]
+    first = max(min(days), max(days) - timedelta(days=365))
+    step = timedelta(days=1) if max(days) - first < MOST_DAYS else timedelta(weeks=1)
+    count = (max(days) - first) // step + 1
+    tokens, dollars = [[0] * (len(names) + 1) for _ in range(count)], [0.0] * count
+    for day, usage in zip(days, usages, strict=True):
+        if day >= first:
+            row, name = (day - first) // step, _display_name(usage, by)
+            tokens[row][names.index(name) if name in names else -1] += usage.tokens[output]
+            dollars[row] += usage.dollars or 0
+    starts = [str(first + row * step) for row in range(count)]
+    return {"names": names, "days": step.days, "rows": list(zip(starts, tokens, dollars, strict=True))}
+
+
+def _display_name(usage: Usage, by: Literal["client", "model"]) -> str | None:
+    return usage.client if by == "client" else usage.model and model_name(usage.model)
 
 
 def unpriced(usages: Iterable[Usage]) -> list[str]:

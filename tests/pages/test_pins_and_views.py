@@ -141,6 +141,12 @@ async def test_tokens_are_summed_by_client_project_model_and_day(
         assert name in shown
     assert ">9,000</dd>" in (await http.get("/insights", params={"last": "24h"})).text
     assert shown.count("<title>") - shown.count("<title>0</title>") > 2, "a bar for each day"
+    today, yesterday = (now() - timedelta(days=n) for n in (0, 1))
+    for name in ("claude-code", "Claude Sonnet 4.5"):
+        rows = [f'<th scope="row">{day:%Y-%m-%d}</th><td class="number">20</td>' for day in (today, yesterday)]
+        assert f"{name}</th></tr></thead> <tr>{rows[0]}</tr> <tr>{rows[1]}</tr>" in shown, "a table behind the chart"
+    whole = re.sub(r"\s+", " ", (await http.get("/insights", params={"last": "all"})).text)
+    assert whole.count("Week from") == 2, "a long time is shown by week"
     talk = re.sub(r"\s+", " ", (await http.get("/channels/used")).text)
     assert "60 output tokens</span>" not in talk
     assert "60 output tokens · $0.02" in talk
