@@ -26,7 +26,8 @@ ISSUER_LIMITER = CapacityLimiter(4)  # concurrent sign-ins, so that a hanging is
 @router.get("/login")
 async def login_page(request: Request, next: str = "/", code: Annotated[str, Query(max_length=200)] = "") -> Response:
     """Show the sign-in form; `code`: the one-time code of a link that the server has printed."""
-    return _form(request, next=_local_path(next), code=code)
+    problem = "ended" if COOKIE in request.cookies and not code else ""
+    return _form(request, problem=problem, next=_local_path(next), code=code)
 
 
 @router.post("/login")

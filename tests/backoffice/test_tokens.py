@@ -301,10 +301,13 @@ async def test_a_browser_session_ends_when_its_token_is_revoked(
 ) -> None:
     await make("other")
     token = (await make("me"))["authorization"].removeprefix("Bearer ")
+    assert "your session ended" not in (await http.get("/login")).text
     await http.post("/login", data={"token": token})
     assert (await http.get("/bo/channels")).status_code == 200
     await orchestrator.registry.write(lambda tx: revoke_token(tx, "me"))
     assert (await http.get("/bo/channels")).status_code == 401
+    page = (await http.get("/today", headers={"accept": "text/html"}, follow_redirects=True)).text
+    assert "your session ended, or its token expired or was revoked" in page
 
 
 @pytest.mark.both_databases
