@@ -67,6 +67,15 @@ class Machine:
         folders = [folder for folder in map(Path, projects) if folder.is_dir()]
         return found, self._connections.inspect(folders) if self._connections else ()
 
+    @property
+    def is_syncing(self) -> bool:
+        return self._ongoing.is_running
+
+    async def connected_clients(self) -> list[str]:
+        """Return the names of this machine's clients whose settings start this program."""
+        found = await asyncio.to_thread(self._connections.inspect, []) if self._connections else ()
+        return [client.client for client in found if any(part.state == "installed" for part in client.parts)]
+
     async def plan(self, client: str, *, connects: bool) -> ConnectionPlan:
         """Return the changes that connect or disconnect a client; InvalidRequest for a shared registry."""
         self._refuse_shared("on the machine of the client: ctxr install")

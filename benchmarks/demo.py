@@ -53,7 +53,7 @@ class Step:
 
 def sessions() -> Iterator[Session]:
     """Yield the conversations of `ctxr try`, dated relative to `NOW`."""
-    given = json.loads((ROOT / "cli" / "running" / "sample.json").read_text(encoding="utf-8"))
+    given = json.loads((ROOT / "orchestrator" / "sample.json").read_text(encoding="utf-8"))
     for number, one in enumerate(given):
         start = NOW - timedelta(days=one["days_ago"])
         said = [

@@ -11,11 +11,11 @@ from backoffice.pages import insights, login
 from backoffice.pages.flow import playground, runs
 from backoffice.pages.rendering import STATIC, address, channel_url
 from backoffice.pages.settings import pages as settings
-from backoffice.pages.viewer import actions, channels, conversation, palette, today
+from backoffice.pages.viewer import actions, channels, conversation, palette, steps, today
 from orchestrator.views import conversations
 
 # The monitor's runs last: `/flow/{execution_id}` would take the addresses of its other pages.
-ROUTERS = (channels, today, palette, conversation, actions, insights, settings, playground, runs)
+ROUTERS = (channels, today, steps, palette, conversation, actions, insights, settings, playground, runs)
 
 
 MOVED = {

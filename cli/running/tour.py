@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +46,7 @@ Remove it:  rm -r {folder}    (nothing else was written)""")
 
 async def _tour(orchestrator: Orchestrator) -> None:
     from cli.incoming.sync import Bars
+    from orchestrator.sample import log_sample
     from orchestrator.sync.sync import sync
     from sources.base import Paths
     from sources.readers import READERS
@@ -63,7 +61,7 @@ async def _tour(orchestrator: Orchestrator) -> None:
             click.echo(line)
     else:
         click.echo("No histories here yet, so this is a sample: a week of somebody who uses four clients.")
-        await _log_sample(orchestrator)
+        await log_sample(lambda given: orchestrator.run(given, "ctxr try"))
         sessions = await _sessions(orchestrator)
     for line in await _question_and_answer(orchestrator, sessions):
         click.echo(line)
@@ -95,20 +93,6 @@ def _by_client(reports: Sequence[StoreReport], sessions: Sequence[Mapping[str, A
         yield f"{line}; deleted by the client after {days:g} days" if days else line
     if skipped := sum(report.skipped_count for report in reports):
         yield f"  {counted(skipped, 'item')} skipped; `ctxr sync` lists them"
-
-
-async def _log_sample(orchestrator: Orchestrator) -> None:
-    """Store the sample's conversations; their times count back from now."""
-    sample = json.loads(files("cli.running").joinpath("sample.json").read_text(encoding="utf-8"))
-    now = datetime.now(UTC)
-    for session in sample:
-        start = now - timedelta(days=session["days_ago"])
-        messages = [
-            {"role": role, "text": text, "timestamp": (start + timedelta(minutes=number)).isoformat()}
-            for number, (role, text) in enumerate(session["messages"])
-        ]
-        about = {"channel": session["channel"], "source": session["source"], "metadata": {"title": session["title"]}}
-        await orchestrator.run({"operation": "conversation_log", "messages": messages, **about}, "ctxr try")
 
 
 async def _question_and_answer(orchestrator: Orchestrator, sessions: Sequence[Mapping[str, Any]]) -> list[str]:

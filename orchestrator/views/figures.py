@@ -46,6 +46,10 @@ def activity(tx: ReadTransaction, year: datetime, week: datetime, utc_offset_min
     }
 
 
+def first_steps(tx: ReadTransaction) -> dict[str, Any]:
+    return {"conversations": registry_totals(tx, [])["channels"], "has_asked": has_execution(tx, "extract")}
+
+
 def token_usage(tx: ReadTransaction, span: Span, utc_offset_minutes: int) -> dict[str, Any]:
     """Return the tokens that models used in a span, and their price: in total, by day, client, project and model."""
     usages = read_usage(tx, span, utc_offset_minutes)

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent.parent
 def test_the_commands_of_the_readme_run(ctxr: Ctxr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     now = datetime.now(UTC)
-    for session in json.loads((ROOT / "cli" / "running" / "sample.json").read_text(encoding="utf-8")):
+    for session in json.loads((ROOT / "orchestrator" / "sample.json").read_text(encoding="utf-8")):
         said = [
             {"role": role, "text": text, "timestamp": (now - timedelta(days=session["days_ago"])).isoformat()}
             for role, text in session["messages"]

@@ -397,6 +397,26 @@ async def test_an_empty_registry_says_what_to_do(empty_server: str, page: Page) 
     assert box["width"] > 400, "the steps use the whole page"
 
 
+async def test_the_first_steps_are_ticked_off_while_the_page_is_open(empty_server: str, page: Page) -> None:
+    await page.goto(empty_server)
+    await expect(page.locator(".steps li")).to_have_count(3)
+    await expect(page.locator(".steps .done")).to_have_count(0)
+    await page.get_by_role("button", name="Add five sample conversations").click()
+    await expect(page.locator("#rows [data-row]")).to_have_count(5)
+    await expect(page.locator(".steps .done")).to_have_text(re.compile("5 conversations"))
+    await page.locator(".steps [name=text]").fill("How long do tokens live?")
+    async with page.expect_response("**/steps"):
+        pass
+    async with page.expect_response("**/steps"):
+        pass
+    await expect(page.locator(".steps [name=text]")).to_have_value("How long do tokens live?")
+    await expect(page.locator(".steps [name=text]")).to_be_focused()
+    asked: dict[str, str | float | bool] = {"operation": "extract", "text": "How long do tokens live?"}
+    await page.request.post(f"{empty_server}/flow/try", form=asked, headers={"Origin": empty_server})
+    await expect(page.locator(".steps .done")).to_have_count(2)
+    await expect(page.locator(".steps .done").last).to_contain_text("Ask something")
+
+
 async def test_a_page_recovers_from_an_unreachable_registry(
     server: str, page: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:

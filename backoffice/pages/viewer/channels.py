@@ -12,6 +12,7 @@ from backoffice.channels import find_channels
 from backoffice.dependencies import CopyOf, CurrentClient, HttpClient
 from backoffice.pages.reader import as_instant, as_local, day_names, day_of, utc_offset_minutes
 from backoffice.pages.rendering import address, channel_url, render, see_other
+from backoffice.pages.viewer.steps import first_steps
 from backoffice.queries import ChannelsQuery
 from orchestrator.requests.refusals import checked
 from orchestrator.views import conversations as views
@@ -89,7 +90,7 @@ async def list_context(
         "is_newest": is_newest,
         "is_by_words_only": bool(query.q and meaning and meaning.is_loading),
         "is_by_relevance": query.is_by_relevance,
-        "can_sync": client.registry.syncs_automatically and not (client.access and client.access.is_restricted),
+        "steps": None if found["items"] or any(given.values()) else await first_steps(request, client),
         "chips": [chip for chip in chips(query.q or "", understood) if chip.kind != "word" or chip.text.endswith("*")],
         "narrowed": {name: given[name] for name in CONDITION_FILTERS if given[name]},
         **shown,

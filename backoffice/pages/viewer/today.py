@@ -15,15 +15,14 @@ from backoffice.pages.reader import as_instant, midnight, utc_offset_minutes
 from backoffice.pages.rendering import address, render, see_other
 from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, list_context
 from backoffice.pages.viewer.markdown import html_of
+from backoffice.pages.viewer.steps import first_steps
 from backoffice.queries import Word
 from orchestrator.views import conversations, figures, runs
-from orchestrator.views.conversations import Page
 
 router = APIRouter(default_response_class=HTMLResponse)
 
 WEEKS = 53
 DAY = timedelta(days=1)
-MIN_MESSAGES = 4  # of a conversation that makes a good example of a question
 
 
 class Day(NamedTuple):
@@ -66,7 +65,6 @@ async def overview(request: Request, client: CurrentClient) -> HTMLResponse:
     shown = await client.view(figures.activity, year.astimezone(UTC), week.astimezone(UTC), offset)
     days = year_map(shown.pop("days"), today.date())
     unsure = await client.view(runs.unsure_runs, SOURCE, 50)
-    latest = [] if shown["has_asked"] else (await client.view(conversations.list_channels, {}, Page(ROWS)))["items"]
     return render(
         request,
         "overview.html",
@@ -74,7 +72,7 @@ async def overview(request: Request, client: CurrentClient) -> HTMLResponse:
         months=months_of(days),
         week=week.date().isoformat(),
         unsure=group_by_question(unsure)[:8],
-        example=next((one["title"] for one in latest if one["title"] and one["message_count"] >= MIN_MESSAGES), None),
+        steps=None if shown["has_asked"] else await first_steps(request, client),
         **shown,
     )
 
