@@ -36,7 +36,7 @@ from registry.access import Level
 from registry.domain import format_time, preview_of
 from registry.errors import InvalidRequest, NotFound
 from registry.search.sessions import list_latest_sessions
-from registry.storage.conversations.channels import channels_by_number
+from registry.storage.conversations.channels import latest_activity
 from registry.storage.conversations.references import resolve_session
 from registry.storage.database import ReadTransaction
 from registry.text.ranking.confidence import Confidence
@@ -122,9 +122,9 @@ async def answer_sessions(run: Run, request: SessionsRequest, data: SessionsFoun
 
 
 def _by_activity(tx: ReadTransaction, data: SessionsFound, *, is_newest_first: bool) -> SessionsFound:
-    rows = channels_by_number(tx, [number for number, _ in data.best])
-    known = [(number, score) for number, score in data.best if number in rows]
-    known.sort(key=lambda one: (rows[one[0]].updated_at, one[0]), reverse=is_newest_first)
+    latest = latest_activity(tx, [number for number, _ in data.best])
+    known = [(number, score) for number, score in data.best if number in latest]
+    known.sort(key=lambda one: (latest[one[0]], one[0]), reverse=is_newest_first)
     return replace(data, best=known)
 
 

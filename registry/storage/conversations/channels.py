@@ -68,6 +68,12 @@ def channels_by_number(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int,
     return {number: found[number] for number in numbers if number in found}
 
 
+def latest_activity(tx: ReadTransaction, numbers: Sequence[int]) -> dict[int, datetime]:
+    """Return the time of the latest activity in these channels, without deleted ones."""
+    these = is_one_of(channel.c.number, numbers), channel.c.deleted.is_(False)
+    return {number: at for number, at in tx.execute(select(channel.c.number, channel.c.updated_at).where(*these))}
+
+
 def some_channels(tx: ReadTransaction, *, limit: int, offset: int, **wanted: Any) -> tuple[list[dict[str, Any]], int]:
     """Return channels that have messages from an offset, latest activity first, and the total: `#3` counts so, too."""
     conditions = [*_conditions(wanted), channel.c.message_count > 0]
