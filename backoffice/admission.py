@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from hmac import compare_digest
 from typing import NamedTuple, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.requests import Request, cookie_parser
@@ -315,7 +315,8 @@ class Admission:
         headers = Headers(scope=scope)
         if wants_page(headers, scope["path"]):
             if "hx-request" in headers:
-                return Response(status_code=401, headers={"HX-Redirect": "/login"})
+                page = urlsplit(headers.get("referer", ""))._replace(scheme="", netloc="")
+                return Response(status_code=401, headers={"HX-Redirect": f"/login?next={quote(page.geturl())}"})
             query = f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else ""
             back = f"?next={quote(scope['path'] + query)}" if scope["method"] in SAFE_METHODS else ""
             return RedirectResponse(f"/login{back}", 303)

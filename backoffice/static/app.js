@@ -211,6 +211,7 @@ function listen(acts, catchUp) {
     if (events.readyState !== EventSource.CLOSED) return; // the browser reconnects
     events = null;
     setTimeout(start, RETRY_MS);
+    pageAt(location.href); // a reader who is signed out does not wait for the connection
   };
   const find = () => {
     if (!isLost) return;
@@ -245,6 +246,7 @@ function listen(acts, catchUp) {
 // Return the current page; nothing if the server does not answer.
 async function pageAt(address) {
   const answer = await fetch(address).catch(() => null);
+  if (answer?.status === 401) return void location.reload(); // the reader is signed out: the form says why
   return answer?.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
 }
 

@@ -306,6 +306,8 @@ async def test_a_browser_session_ends_when_its_token_is_revoked(
     assert (await http.get("/bo/channels")).status_code == 200
     await orchestrator.registry.write(lambda tx: revoke_token(tx, "me"))
     assert (await http.get("/bo/channels")).status_code == 401
+    part = {"accept": "text/html", "hx-request": "true", "referer": "http://127.0.0.1:8765/flow?q=docker"}
+    assert (await http.get("/flow?q=dock", headers=part)).headers["hx-redirect"] == "/login?next=/flow%3Fq%3Ddocker"
     page = (await http.get("/today", headers={"accept": "text/html"}, follow_redirects=True)).text
     assert "your session ended, or its token expired or was revoked" in page
 

@@ -8,7 +8,12 @@ import httpx
 import pytest
 from playwright.async_api import Page, Route, expect
 
-from tests.pages.seeds import FIBONACCI, LOGIN
+from registry.access import Level
+from registry.registry import Registry
+from registry.storage.safety.tokens import create_token, revoke_token
+from tests.pages.conftest import serving
+from tests.pages.seeds import FIBONACCI, LOGIN, seed
+from tests.seeded import Seeded
 
 pytestmark = pytest.mark.anyio
 
@@ -115,3 +120,23 @@ async def test_a_list_that_was_filtered_later_or_empty_grows_too(server: str, pa
     await say(server, "first", "The first of its project", "/home/me/empty")
     await expect(page.locator(".channel")).to_have_count(1)
     assert await page.input_value("input[name=title]") == "Half a title"
+
+
+async def test_a_reader_whose_token_is_revoked_while_reading_is_led_to_the_sign_in(
+    seeded_file: Seeded, page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("backoffice.admission.RECHECK_S", 0.1)
+    url = await seeded_file(seed)
+    registry = Registry(url)
+    made = await registry.write(lambda tx: create_token(tx, "me", Level.READ))
+    await registry.write(lambda tx: create_token(tx, "other", Level.READ))  # without any, the server would be open
+    with serving(url) as server:
+        await page.goto(f"{server}/channels/{FIBONACCI}")
+        await page.fill("[name=token]", made.secret)
+        async with page.expect_response("**/bo/events*"):
+            await page.keyboard.press("Enter")
+        await page.wait_for_load_state("networkidle")
+        await registry.write(lambda tx: revoke_token(tx, "me"))
+        await expect(page.locator("[role=alert]")).to_contain_text("your session ended")
+        assert page.url == f"{server}/login?next=/channels/{FIBONACCI}"
+    registry.close()
