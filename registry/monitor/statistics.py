@@ -111,8 +111,11 @@ def _percentiles(cells: Iterable[Cell], count: int) -> dict[str, float | None]:
     """Return percentiles by nearest rank: the smallest duration that `share` per cent do not exceed."""
     if not count:
         return dict.fromkeys(PERCENTILE_NAMES)
-    ordered = sorted((cell.duration_ms, cell.runs) for cell in cells)
-    passed = list(accumulate(runs for _, runs in ordered))
+    runs = Counter[float]()  # durations are rounded: few values, which sort faster than the cells
+    for cell in cells:
+        runs[cell.duration_ms] += cell.runs
+    ordered = sorted(runs.items())
+    passed = list(accumulate(number for _, number in ordered))
     ranks = [max(-(-count * share // 100), 1) for share in PERCENTILES]
     return {name: ordered[bisect_left(passed, rank)][0] for name, rank in zip(PERCENTILE_NAMES, ranks, strict=True)}
 
