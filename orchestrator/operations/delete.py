@@ -33,8 +33,8 @@ from registry.storage.safety.visibility import access_of, see_everything
 class DeleteQuery(QueryShape):
     """A message by its id, else the channel of the request.
 
-    With `soft` false also several messages (`ids`), one person's conversations, a project, older messages, messages with some words: all
-    conditions must hold.
+    With `soft` false also several messages (`ids`), one person's conversations, a project, older messages, messages
+    with some words: all conditions must hold.
     """
 
     id: str | None = None
@@ -209,6 +209,7 @@ OPERATION = Operation(
     steps=Steps[DeleteRequest, None](write=delete, afterwards=_wipe_after),
     tools=[FORGET_TOOL],
     labels={
+        "ids": ("messages", "메시지"),
         "matching": ("with exactly these words", "정확히 이 말"),
         "soft": ("can be restored", "복원 가능"),
         "trash": ("only in the trash", "휴지통에 있는 것만"),

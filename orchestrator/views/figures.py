@@ -47,7 +47,7 @@ def activity(tx: ReadTransaction, year: datetime, week: datetime, utc_offset_min
 
 
 def first_steps(tx: ReadTransaction) -> dict[str, Any]:
-    return {"conversations": registry_totals(tx, [])["channels"], "has_asked": has_execution(tx, "extract")}
+    return {"conversations": registry_totals(tx)["channels"], "has_asked": has_execution(tx, "extract")}
 
 
 def token_usage(tx: ReadTransaction, span: Span, utc_offset_minutes: int) -> dict[str, Any]:

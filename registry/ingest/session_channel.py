@@ -115,7 +115,7 @@ def _resumed(tx: ReadTransaction, row: ChannelRow, source: str, session_id: str)
     result = resumed_session(tx, session_id)
     if result is None:  # the alias was set by hand: we wrote no questions
         return Resumed(source, session_id, (), row.created_at)
-    questions = [bytes.fromhex(digest) for digest in result.metadata["questions"]]
+    questions = [bytes.fromhex(digest) for digest in result.metadata.get("questions", ())]
     return Resumed(source, session_id, questions, result.timestamp)
 
 

@@ -126,10 +126,11 @@ class StoredMessages:
         return bool(digests) and self._scalar(conversation.c.number, is_one) is not None
 
     def begins_with(self, questions: Sequence[bytes]) -> bool:
-        """Return whether the channel begins with these questions."""
+        """Return whether the channel begins with these questions; False if it has none."""
         query = select(conversation.c.digest).where(self._is_within, conversation.c.role == Role.USER)
-        first = query.order_by(conversation.c.place, conversation.c.number).limit(len(questions))
-        return all(bytes(old) == new for old, new in zip(self.tx.execute(first).scalars(), questions, strict=False))
+        query = query.order_by(conversation.c.place, conversation.c.number).limit(len(questions))
+        first = self.tx.execute(query).scalars().all()
+        return bool(first) and all(bytes(old) == new for old, new in zip(first, questions, strict=False))
 
     def _distinct(self, column: ColumnElement[Any], *conditions: ColumnElement[bool]) -> Iterable[Any]:
         return self.tx.execute(select(column).where(self._is_within, *conditions).distinct()).scalars()
