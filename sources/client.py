@@ -1,5 +1,6 @@
 """The record of facts about an AI client. `cli.connect` edits the client's files."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,7 +60,7 @@ class Hooks:
         format: of `hooks`: `list` is `{event: [handler]}`, `groups` is `{event: [{matcher?, hooks: [handler]}]}`.
         handler: returns a handler for a command.
         plugin: for a client that runs no commands, a program with `@HOOK@` in place of our command as a JSON list.
-        untrusted: given the file and our events, returns the events whose hooks the user has not trusted yet.
+        untrusted: given the file, our events and a pattern of our commands, returns the events with untrusted hooks.
         is_among_settings: the file contains other settings too.
         before_tool: the event before a tool runs, and a pattern of the tools that change files or run commands.
         typed: returns the parts of a prompt that the user typed, split as the reader splits them.
@@ -71,7 +72,7 @@ class Hooks:
     format: Literal["list", "groups"] = "groups"
     handler: Callable[[str], Mapping[str, Any]] = lambda command: {"type": "command", "command": command}
     plugin: Path | None = None
-    untrusted: Callable[[Path, tuple[str, ...]], Sequence[str]] | None = None
+    untrusted: Callable[[Path, tuple[str, ...], re.Pattern[str]], Sequence[str]] | None = None
     is_among_settings: bool = False
     before_tool: tuple[str, str] = ("", "")
     typed: Callable[[str], Iterable[str]] | None = None

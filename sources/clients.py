@@ -15,7 +15,6 @@ from sources.codex import records as codex
 from sources.gemini import prompts as gemini
 
 _HERE = Path(__file__).parent
-_SHELL = "powershell" if os.name == "nt" else "bash"
 
 # Cursor's editor, and its agent on the command line and in other editors; the same settings connect both.
 CURSOR_AGENT = Client(source="cursor-agent", name="Cursor's agent")
@@ -86,6 +85,11 @@ VSCODE = Client(
 )
 
 
+def _copilot_handler(command: str) -> dict[str, str | int]:
+    shell = "powershell" if os.name == "nt" else "bash"
+    return {"type": "command", shell: command, "timeoutSec": 10}
+
+
 COPILOT_CLI = Client(
     source="copilot-cli",
     name="Copilot CLI",
@@ -97,7 +101,7 @@ COPILOT_CLI = Client(
         events=("sessionStart", "userPromptSubmitted", "preToolUse", "agentStop", "sessionEnd"),
         file="hooks/context-registry.json",
         format="list",
-        handler=lambda command: {"type": "command", _SHELL: command, "timeoutSec": 10},
+        handler=_copilot_handler,
     ),
 )
 

@@ -9,7 +9,7 @@ from functools import reduce
 from pathlib import Path
 
 from backoffice.connections import Connection, ConnectionPart, ConnectionPlan, Connections, State
-from cli.connect.installation import INSTALLABLE, ClientPart, parts_of
+from cli.connect.installation import INSTALLABLE, OUR_HOOK, ClientPart, parts_of
 from cli.connect.settings_files import Rewrite, apply, original_texts, read, rewrite, update_record
 from cli.connect.snippets import this_program, this_server, write_launcher
 from registry.errors import NotFound, StorageError
@@ -67,13 +67,17 @@ def _parts(client: Client, paths: Paths, projects: Sequence[Path]) -> Iterator[C
     server = this_server()
     for part in parts_of(client, server, paths):
         found = _connection_part(part, "ctxr", "install", client.command)
-        hooks = client.hooks if found.state == "installed" and part.what == "hooks" else None
-        is_ignored = hooks and hooks.untrusted and hooks.untrusted(part.file, hooks.events)
+        is_ignored = found.state == "installed" and part.what == "hooks" and _is_untrusted(client, part.file)
         yield replace(found, state="untrusted", command=None) if is_ignored else found
     for project in projects:
         for part in parts_of(client, server, paths, project):
             if part.what == "rule":
                 yield _connection_part(part, "ctxr", "install", client.command, "--project", str(project))
+
+
+def _is_untrusted(client: Client, file: Path) -> bool:
+    hooks = client.hooks
+    return bool(hooks and hooks.untrusted and hooks.untrusted(file, hooks.events, OUR_HOOK))
 
 
 def _connection_part(part: ClientPart, *command: str) -> ConnectionPart:

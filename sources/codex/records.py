@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from registry.domain import Role
-from sources.kit.loose_json import Record, mapping, string, text_at, value_at
+from sources.kit.loose_json import Record, items, mapping, read_json, string, text_at, value_at
 
 IGNORED_RECORDS = ("session_state", "world_state", "token_usage_record", "inter_agent_communication_metadata")
 IGNORED_RESPONSES = ("ghost_snapshot", "compaction", "compaction_summary", "image_generation_call", "other")
@@ -65,8 +65,8 @@ def typed(prompt: str) -> Iterator[str]:
     return (text for role, text in pieces_of(prompt) if role is Role.USER)
 
 
-def untrusted(hooks: Path, events: tuple[str, ...]) -> list[str]:
-    """Return the events with a hook in the file, none of which the user has trusted yet."""
+def untrusted(hooks: Path, events: tuple[str, ...], ours: re.Pattern[str]) -> list[str]:
+    """Return the events whose hook the user has not trusted yet. Later changes of a trusted hook are not noticed."""
     import tomllib  # imported here, because every command imports the clients' records
 
     from sources.kit.files import read_small_text
@@ -75,12 +75,21 @@ def untrusted(hooks: Path, events: tuple[str, ...]) -> list[str]:
         settings = tomllib.loads(read_small_text(hooks.with_name("config.toml")))
     except ValueError:
         return []
-    state = mapping(value_at(settings, "hooks", "state"))
-    entries = ((key, mapping(entry)) for key, entry in state.items())
-    trusted = [key for key, entry in entries if entry.get("trusted_hash") and entry.get("enabled") is not False]
+    trusted = mapping(value_at(settings, "hooks", "state"))
+    listed = mapping(value_at(read_json(read_small_text(hooks)), "hooks"))
+    positions = {event: _hook_position(listed.get(event), ours) for event in events}
+    return [event for event, at in positions.items() if at and not _is_trusted(trusted, hooks, event, at)]
 
-    def is_trusted(event: str) -> bool:
-        snake = re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()
-        return any(key.startswith((f"{hooks}:{snake}:", f"{hooks.resolve()}:{snake}:")) for key in trusted)
 
-    return [event for event in events if not is_trusted(event)]
+def _hook_position(groups: object, ours: re.Pattern[str]) -> str:
+    for group, entry in enumerate(items(groups)):
+        for handler, given in enumerate(items(value_at(entry, "hooks"))):
+            if ours.search(text_at(given, "command")):
+                return f"{group}:{handler}"
+    return ""
+
+
+def _is_trusted(state: Record, hooks: Path, event: str, position: str) -> bool:
+    snake = re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()
+    entries = [mapping(state.get(f"{file}:{snake}:{position}")) for file in (hooks, hooks.resolve())]
+    return any(entry.get("trusted_hash") and entry.get("enabled") is not False for entry in entries)
