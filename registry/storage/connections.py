@@ -215,9 +215,6 @@ def _switch_to_wal(cursor: sqlite3.Cursor) -> None:
         time.sleep(0.01)
 
 
-_OTHERS_PERMISSIONS = 0o077
-
-
 def _make_private_file(path: Path) -> None:
     """Create the folder, and an empty file that only this user may read, if there is none. Raises StorageError."""
     try:
@@ -233,8 +230,8 @@ def keep_private(paths: Iterable[Path]) -> None:
     for path in paths:
         with suppress(OSError):
             mode = path.stat().st_mode
-            if mode & _OTHERS_PERMISSIONS:
-                path.chmod(mode & ~_OTHERS_PERMISSIONS & 0o7777)
+            if mode & 0o077:
+                path.chmod(mode & 0o7700)
 
 
 def private_files_of(home: Path) -> Iterable[Path]:

@@ -28,7 +28,7 @@ from registry.access import Access
 from registry.errors import NOT_CONFIRMED, NOT_NOW, OperationTimeout, StorageError
 from registry.log import Outage
 from registry.storage.connections import READERS, WRITERS, begin_on_server, create_database_engine, is_read_only
-from registry.storage.replica import Replica, ReplicaUnavailable
+from registry.storage.replica import TIMEOUT_STATES, Replica, ReplicaUnavailable
 from registry.storage.safety.visibility import OPTION, restrict_statements
 
 ReadTransaction = NewType("ReadTransaction", Connection)
@@ -87,7 +87,7 @@ def storage_errors(doing: str) -> Iterator[None]:
     except SQLAlchemyError as exc:
         cause = getattr(exc, "orig", None) or exc
         state = getattr(cause, "sqlstate", None)
-        if state in _TIMEOUT_STATES:
+        if state in TIMEOUT_STATES:
             raise OperationTimeout(_BUSY, f"{str(cause).strip()}; nothing was stored, so trying again is safe") from exc
         hint = _OWNERSHIP_HINT if (doing, state) == ("open", _INSUFFICIENT_PRIVILEGE) else ""
         message = NOT_NOW if doing == "write" and _is_temporary(exc) else f"Could not {doing} the registry."
@@ -98,7 +98,6 @@ _INSUFFICIENT_PRIVILEGE = "42501"
 _OWNERSHIP_HINT = """
 The role has to own the database: ALTER DATABASE … OWNER TO …, or a schema of its name in it: \
 CREATE SCHEMA AUTHORIZATION …"""
-_TIMEOUT_STATES = ("55P03", "57014")  # PostgreSQL's lock timeout and statement timeout
 _DEADLOCK = "40P01"
 _BUSY = "The registry's database took too long, or another process is writing to it."
 
@@ -108,7 +107,7 @@ def _is_unreachable(exc: DatabaseError) -> bool:
     if isinstance(exc.orig, sqlite3.Error):
         code = getattr(exc.orig, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         return code not in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_BUSY)
-    return isinstance(exc, OperationalError) and getattr(exc.orig, "sqlstate", None) not in _TIMEOUT_STATES
+    return isinstance(exc, OperationalError) and getattr(exc.orig, "sqlstate", None) not in TIMEOUT_STATES
 
 
 def _is_temporary(exc: SQLAlchemyError) -> bool:

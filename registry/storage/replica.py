@@ -22,10 +22,10 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+TIMEOUT_STATES = ("55P03", "57014")  # PostgreSQL's lock timeout and statement timeout
 RETRY_S = 5.0  # seconds until the replica is tried again after a failure
 _WRITE_POSITION = "SELECT pg_current_wal_insert_lsn()::text"
 _HAS_REPLAYED = "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn"
-_TIMEOUT_STATES = ("55P03", "57014")  # timeouts: the original would not answer faster
 
 
 class ReplicaUnavailable(Exception):
@@ -72,7 +72,7 @@ class Replica:
                     self._position = None
                 answer = work(connection)
         except DBAPIError as exc:
-            if getattr(exc.orig, "sqlstate", None) in _TIMEOUT_STATES:
+            if getattr(exc.orig, "sqlstate", None) in TIMEOUT_STATES:  # the original would not answer faster
                 raise
             self._outage.begin(str(exc.orig).strip(), started_at)
             self._retry_at = time.monotonic() + RETRY_S

@@ -168,14 +168,6 @@ def _conditions(wanted: Filters) -> list[ColumnElement[bool]]:
     return filter_conditions(_FILTERS, {"include_deleted": False, **wanted})
 
 
-def _is_included(deleted: ColumnElement[bool], include_deleted: bool) -> ColumnElement[bool]:
-    return (conversation.c.forgotten if include_deleted else deleted) == false()
-
-
-def _is_valid(superseded: ColumnElement[Any], only_valid: bool) -> ColumnElement[bool]:
-    return superseded.is_(None) if only_valid else true()
-
-
 _FILTERS: FilterRules = {
     "channel": (eq, conversation.c.channel),
     "source": (eq, conversation.c.source),
@@ -183,8 +175,11 @@ _FILTERS: FilterRules = {
     "from_": (ge, conversation.c.timestamp),
     "to": (le, conversation.c.timestamp),
     "numbers": (is_in, conversation.c.number),  # of messages found by a search
-    "include_deleted": (_is_included, conversation.c.deleted),
-    "only_valid": (_is_valid, _SUPERSEDED),
+    "include_deleted": (
+        lambda deleted, all_: (conversation.c.forgotten if all_ else deleted) == false(),
+        conversation.c.deleted,
+    ),
+    "only_valid": (lambda superseded, is_only: superseded.is_(None) if is_only else true(), _SUPERSEDED),
 }
 
 

@@ -290,11 +290,6 @@ def is_pin(value: str) -> bool:
     return not re.match(r"(?:19|20)\d\d$|(\d)\1{3,}$|12345?6?7?8?$", value)
 
 
-def is_encoded_key(value: str) -> bool:
-    """Return True if base64 begins with the header of a private key."""
-    return b"PRIVATE KEY" in b64decode(value[:80])
-
-
 def is_resident(number: str) -> bool:
     """Return True if a resident number has a possible birthday and, unless it is newer, the right check digit."""
     digits = [int(digit) for digit in number if digit.isdigit()]
@@ -336,7 +331,7 @@ TESTS: dict[str, Callable[[str], bool]] = {
     "word": is_word,
     "phrase": is_phrase,
     "encoded": lambda value: len(value) % 4 == 0 and not value.isalpha(),
-    "encoded-key": is_encoded_key,
+    "encoded-key": lambda value: b"PRIVATE KEY" in b64decode(value[:80]),  # its header, in base64
     "resident-number": is_resident,
     "card-number": is_card,
 }
