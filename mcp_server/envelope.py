@@ -52,6 +52,8 @@ def find_chat_id(meta: Mapping[str, Any]) -> str | None:
 
 
 APP = "ui://context-registry/answer.html"  # the page in which a host of MCP Apps shows an answer of `extract`
+# Claude Code tells its model only the names of other tools until it searches for them.
+_EXTRACT_META = {"ui": {"resourceUri": APP}, "anthropic/alwaysLoad": True}
 _INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 _TEXTS = ("text", "snippet", "line", "content", "context", "tool")
 
@@ -89,7 +91,7 @@ def publish_tool(tool: Tool) -> PublishedTool:
         description=tool.description,
         input_schema=input_schema(tool.arguments.model_json_schema()),
         output_schema=output_schema(tool.returns),
-        meta={"ui": {"resourceUri": APP}} if tool.name == "extract" else None,
+        meta=_EXTRACT_META if tool.name == "extract" else None,
         annotations=ToolAnnotations(
             read_only_hint=read_only, destructive_hint=destructive, idempotent_hint=idempotent, open_world_hint=False
         ),
