@@ -182,7 +182,8 @@ QWEN_CODE = Client(
     answer_limit=SizeLimit(30_000),
     handshake=("qwen-code", "qwen-cli", "qwen-cli-mcp-client"),
     folder=lambda paths: paths.folder("QWEN_HOME", ".qwen"),
-    servers=ServerList("settings.json"),
+    # without it, the model must search for a tool before it can call it
+    servers=ServerList("settings.json", entry={"alwaysLoadTools": True}),
     hooks=Hooks(
         events=("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"),
         file="settings.json",

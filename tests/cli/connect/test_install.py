@@ -253,6 +253,12 @@ def test_all_clients_of_this_machine_are_connected_at_once(empty_home: Path) -> 
     assert bare_ctxr("install", "zed", "--all", "--yes").exit_code == 2
 
 
+def test_qwen_codes_model_gets_the_tools_without_a_search_for_them(empty_home: Path) -> None:
+    bare_ctxr("install", "qwen-code", "--yes")
+    [entry] = json_in(empty_home / ".qwen" / "settings.json")["mcpServers"].values()
+    assert entry["alwaysLoadTools"]
+
+
 def test_opencode_gets_one_command_and_a_plugin_that_runs_the_hook(
     empty_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
