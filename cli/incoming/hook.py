@@ -162,7 +162,7 @@ def spool_record(source: str, event: str, payload: Mapping[str, Any], at: float)
 def answer(client: str, event: str, payload: Mapping[str, Any], note: str = "") -> str:
     """Return what the client expects: Cursor treats silence as a failure, others would show the output to the model."""
     if note:
-        return note if client == "opencode" else dumps(_note_answer(client, event, note)) + "\n"
+        return note if client in ("opencode", "kilo") else dumps(_note_answer(client, event, note)) + "\n"
     if client != "cursor" and "cursor_version" not in payload:
         return ""
     return '{"continue": true}\n' if event in ("beforeSubmitPrompt", "UserPromptSubmit") else "{}\n"

@@ -140,7 +140,7 @@ def test_the_note_is_the_same_with_and_without_a_local_process(
 )
 def test_each_client_gets_the_note_in_its_own_format(client: str, event: str, expected: dict[str, Any]) -> None:
     assert json.loads(answer(client, event, {}, "N")) == expected
-    assert answer("opencode", "session.start", {}, "N") == "N"
+    assert [answer(client, "session.start", {}, "N") for client in ("opencode", "kilo")] == ["N", "N"]
 
 
 def test_paths_in_a_note_are_escaped_for_gemini_cli() -> None:
