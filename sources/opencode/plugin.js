@@ -17,6 +17,7 @@ const runHook = (event, payload) =>
 
 export const ContextRegistry = async ({ directory }) => {
   const notes = new Map()
+  const recaps = new Map() // by chat: what its latest compaction dropped
   const hints = new Map() // by the message that they are for
   const subAgents = new Set()
   const ask = (id) => {
@@ -28,6 +29,10 @@ export const ContextRegistry = async ({ directory }) => {
       if (event.type === "session.created") {
         const { id, parentID } = event.properties.info
         parentID ? subAgents.add(id) : ask(id)
+      }
+      if (event.type === "session.compacted") {
+        const id = event.properties.sessionID
+        recaps.set(id, runHook("session.start", { session_id: id, cwd: directory, source: "compact" }))
       }
       if (event.type !== "session.idle") return
       await runHook(event.type, { session_id: event.properties.sessionID, cwd: directory })
@@ -54,7 +59,8 @@ export const ContextRegistry = async ({ directory }) => {
       const late = !(await notes.get(id)?.at(-1)) // on a busy machine the first answer may come too late
       if (late && (notes.get(id) ?? []).length < 2) ask(id)
       const note = await notes.get(id).at(-1)
-      if (note) output.system.push(note)
+      const recap = await recaps.get(id)
+      output.system.push(...[note, recap].filter(Boolean))
     },
   }
 }
