@@ -139,8 +139,9 @@ def _session_option(payload: Mapping[str, Any]) -> list[str]:
 
 def is_task(prompt: str) -> bool:
     """Return False for greetings, commands, machine notices and mostly pasted text."""
-    is_long = len(prompt) > 2000 or prompt.count("\n") >= 3  # characters, lines: more is mostly pasted
-    return len(prompt) >= 16 and not is_long and prompt[0] not in "/<[!#"
+    is_with_words = len(prompt) <= 500 and "\n\n" in prompt  # characters; own words beside a few pasted lines
+    is_pasted = len(prompt) > 2000 or (prompt.count("\n") >= 3 and not is_with_words)
+    return len(prompt) >= 16 and not is_pasted and prompt[0] not in "/<[!#"
 
 
 def source_of(client: str, payload: Mapping[str, Any]) -> str:

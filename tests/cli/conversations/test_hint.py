@@ -15,6 +15,7 @@ from registry.storage import connections, database
 from tests.cli.conftest import Ctxr
 
 TASK = "fix: HikariPool connection is not available, RefundService.refund calls the PG cancel api in a transaction"
+WITH_LOG = f"{TASK}\n\nline of a log\nline of a log\n\npls fix"
 CURE = "Move the HTTP call out of @Transactional and write the outcome in a second short transaction."
 
 
@@ -176,6 +177,8 @@ def test_hints_can_be_switched_off(past: Ctxr, monkeypatch: pytest.MonkeyPatch) 
         ("/compact keep the decisions of today", None),
         ("<task-notification>the tests have passed again</task-notification>", None),
         ("line of a log\n" * 5, None),
+        (WITH_LOG, WITH_LOG),
+        (WITH_LOG + "\nline of a log" * 40, None),
     ],
 )
 def test_only_a_task_is_searched(prompt: str, asked: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
