@@ -68,7 +68,7 @@ def is_start(client: str, event: str, payload: Mapping[str, Any]) -> bool:
     Cursor also runs other clients' hooks; these return False, because it has its own.
     """
     is_borrowed = client != "cursor" and "cursor_version" in payload
-    is_resumed = payload.get("source", "new") not in ("new", "startup", "clear", COMPACTION)
+    is_resumed = payload.get("source", "new") not in ("new", "startup", "clear", "fork", COMPACTION)
     return event in START_EVENTS and not is_borrowed and not is_resumed
 
 

@@ -148,9 +148,10 @@ def test_paths_in_a_note_are_escaped_for_gemini_cli() -> None:
     assert expected["hookSpecificOutput"]["additionalContext"] == 'last asked: "explain \\@.env.local"'
 
 
-def test_a_new_or_compacted_chat_gets_a_note_and_cursor_only_its_own() -> None:
+def test_a_new_forked_or_compacted_chat_gets_a_note_and_cursor_only_its_own() -> None:
     assert is_start("claude-code", "SessionStart", {"source": "startup"})
     assert is_start("copilot-cli", "sessionStart", {"source": "new"})
+    assert is_start("claude-code", "SessionStart", {"source": "fork"})
     assert not is_start("claude-code", "SessionStart", {"source": "resume"})
     assert is_start("claude-code", "SessionStart", {"source": "compact"})
     assert not is_start("claude-code", "SessionStart", {"cursor_version": "3.16.2"})
