@@ -101,7 +101,7 @@ def request_hint(client: str, event: str, payload: Mapping[str, Any]) -> str:
         from cli.shared.command import output_of_running
 
         words = ["note", *_session_option(payload), "--client", client, *option, "--", str(payload.get("cwd") or ".")]
-        return output_of_running(words, 1.0).strip()  # s; the user waits; reached only while the machine is busy
+        return output_of_running(words, 1.0).strip()  # seconds that the user waits at most, on a busy machine
     except Exception as exc:  # fail open, as above
         _write(2, f"ctxr hook: no hint: {exc}\n")
         return ""
@@ -139,8 +139,8 @@ def _session_option(payload: Mapping[str, Any]) -> list[str]:
 
 def is_task(prompt: str) -> bool:
     """Return False for greetings, commands, machine notices and mostly pasted text."""
-    is_with_words = len(prompt) <= 500 and "\n\n" in prompt  # characters; own words beside a few pasted lines
-    is_pasted = len(prompt) > 2000 or (prompt.count("\n") >= 3 and not is_with_words)
+    has_own_words = len(prompt) <= 500 and "\n\n" in prompt  # beside a few pasted lines
+    is_pasted = len(prompt) > 2000 or (prompt.count("\n") >= 3 and not has_own_words)
     return len(prompt) >= 16 and not is_pasted and prompt[0] not in "/<[!#"
 
 

@@ -63,7 +63,8 @@ def _documents_in(file: Path, stack: ExitStack) -> list[ExportFile]:
         with suppress(*ZIP_ERRORS):
             if isinstance(part, ExportFile):
                 with part.open() as content:
-                    found += [part] if content.read(100).lstrip().startswith(b'{\n  "session":') else []
+                    if content.read(100).lstrip().startswith(b'{\n  "session":'):
+                        found.append(part)
     return found
 
 

@@ -47,6 +47,7 @@ def activity(tx: ReadTransaction, year: datetime, week: datetime, utc_offset_min
 
 
 def first_steps(tx: ReadTransaction) -> dict[str, Any]:
+    """Return the number of conversations, and whether anything was asked about them yet."""
     return {"conversations": registry_totals(tx)["channels"], "has_asked": has_execution(tx, "extract")}
 
 
