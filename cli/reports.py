@@ -32,7 +32,6 @@ def _stats_lines(figures: Mapping[str, Any]) -> Iterator[str]:
     yield from _bars("By hour of the day", hours, "hour")
     yield from _bars("Longest sessions", figures["longest"][:10], "title")
     yield from _bars("Most recalled", figures["most_recalled"][:10], "title", count_key="recalled")
-    yield from _bars("Recurring problems", figures["problems"][:10], "line", count_key="sessions")
     tokens = figures["tokens"]
     yield f"\nAbout {tokens['delivered']:,} tokens delivered, of {tokens['kept']:,} words stored"
 

@@ -32,7 +32,7 @@ COMMANDS = ("blame", "migrate", "note", "remember", "resume", "search")
 SHARED_MODULES = frozenset(
     (
         *("channels", "connections", "conversations", "errors", "events", "executions", "forgetting", "masking"),
-        *("meaning", "messages", "problems", "prompts", "remote", "runs", "sessions", "snippets", "store", "sync"),
+        *("meaning", "messages", "prompts", "remote", "runs", "sessions", "snippets", "store", "sync"),
         *("tokens", "tools", "transcript", "writing"),
     )
 )

@@ -1,4 +1,4 @@
-"""/insights: activity, answers, tokens and problems of a period on one page."""
+"""/insights: activity, answers and tokens of a period on one page."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Literal
@@ -58,9 +58,3 @@ async def insights_page(request: Request, client: CurrentClient) -> HTMLResponse
         busiest=max(shown["hours"].values(), default=0),
         **shown,
     )
-
-
-@router.get("/insights/problems")
-async def problems_page(request: Request, client: CurrentClient) -> HTMLResponse:
-    """Show the errors that several conversations mention: at the end of Insights, or as a page."""
-    return render(request, "flow/problems.html", problems=await client.view(figures.problems))

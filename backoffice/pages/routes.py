@@ -21,7 +21,7 @@ ROUTERS = (channels, today, steps, palette, conversation, actions, insights, set
 MOVED = {
     "/flow/statistics": "/insights",
     "/usage": "/insights",
-    "/problems": "/insights/problems",
+    "/problems": "/insights",
     "/activity": "/insights",
     "/flow/sources": "/settings",
     "/backups": "/settings/backups",

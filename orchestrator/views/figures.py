@@ -1,10 +1,9 @@
-"""Read activity, token usage and recurring errors as figures."""
+"""Read activity and token usage as figures."""
 
 from datetime import datetime
 from typing import Any
 
 from registry.monitor.activity import messages_by_day, messages_by_hour, recall_figures, shares, top_sessions
-from registry.monitor.problems import recurring_problems
 from registry.monitor.statistics import execution_statistics
 from registry.monitor.token_usage import (
     GROUPS,
@@ -25,13 +24,12 @@ from registry.storage.tables import channel
 
 
 def registry_figures(tx: ReadTransaction, start: datetime, utc_offset_minutes: int) -> dict[str, Any]:
-    """Return totals, messages per day since `start`, figures of recall, and recurring problems."""
+    """Return totals, messages per day since `start`, and figures of recall."""
     days = messages_by_day(tx, start, utc_offset_minutes).items()
     return {
         **registry_totals(tx),
         "days": [{"date": day, "messages": count} for day, count in days],
         **recall_figures(tx, utc_offset_minutes),
-        "problems": recurring_problems(tx),
     }
 
 
@@ -84,10 +82,6 @@ def insights(
             tx, from_=start, to=end, bucket_s=bucket_s, offset_s=60 * utc_offset_minutes, without_source=without_source
         ),
     }
-
-
-def problems(tx: ReadTransaction) -> list[dict[str, Any]]:
-    return recurring_problems(tx)[:8]
 
 
 def stores(

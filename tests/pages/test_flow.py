@@ -14,7 +14,6 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.pages.axe import violations
 from tests.pages.conftest import assert_still, watch_movement
-from tests.pages.test_live import say
 from tests.sources.claude_code.claude_code_files import Dialogue, session_id, write
 
 pytestmark = pytest.mark.anyio
@@ -140,14 +139,6 @@ async def test_the_chart_follows_the_light_and_dark_scheme(server_to_read: str, 
     before = await page.evaluate("document.querySelector('canvas').toDataURL()")
     await page.click("[data-theme-switch]")
     await page.wait_for_function("before => document.querySelector('canvas').toDataURL() !== before", arg=before)
-
-
-async def test_recurring_problems_load_when_one_scrolls_to_them(server: str, page: Page) -> None:
-    for channel in ("shop", "blog"):
-        await say(server, channel, "TypeError: Cannot read properties of undefined (reading 'map')")
-    await page.goto(f"{server}/insights")
-    await page.keyboard.press("End")
-    await expect(page.locator("#recurring")).to_contain_text("Cannot read properties of undefined")
 
 
 @pytest.fixture

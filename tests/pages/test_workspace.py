@@ -58,7 +58,7 @@ async def test_old_addresses_lead_to_the_new_pages(http: httpx.AsyncClient) -> N
     cases: list[tuple[str, str]] = [
         ("/flow/statistics", "/insights"),
         ("/usage", "/insights"),
-        ("/problems", "/insights/problems"),
+        ("/problems", "/insights"),
         ("/activity", "/insights"),
         ("/flow/sources", "/settings"),
         ("/backups", "/settings/backups"),

@@ -36,7 +36,7 @@ START = "2025-09-{:02}T10:{:02}:00Z"
 BY_NAME = Access("a", Level.ADMIN, ("a_*",))
 BY_OWNER = Access("a", Level.WRITE, owner="a")
 COUNTING = (
-    *("/", "/insights", "/insights/problems"),
+    *("/", "/insights"),
     *("/bo/channels", "/bo/usage", "/bo/ao/statistics", "/bo/conversations", "/bo/extracts"),
 )
 
