@@ -5,8 +5,8 @@ It keeps no state between requests.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import ExitStack, asynccontextmanager
 from difflib import get_close_matches
 from functools import partial
 from importlib.metadata import version
@@ -28,7 +28,7 @@ from mcp_server.resources import list_resources, list_templates, read_resource
 from mcp_server.subscriptions import ChannelBus, LegacySubscriptions
 from orchestrator.lazy import GrownChannels, RunOperation
 from orchestrator.operations import operation_of, tools
-from orchestrator.requests.calls import PROGRESS_LISTENER, QUOTED
+from orchestrator.requests.calls import QUOTED
 from orchestrator.requests.field_types import WORDINGS
 from orchestrator.requests.refusals import Refusal, checked
 from orchestrator.requests.shapes import Request
@@ -110,8 +110,7 @@ class RegistryTools:
         caller = Caller(client_name(ctx), self._project, self._is_local, find_chat_id(ctx.meta or {}), self._limit)
         try:
             tool, alias = self._find(params.name)
-            with _reporting_progress(ctx):
-                body = await self._run_tool(tool, alias, ctx, params, caller)
+            body = await self._run_tool(tool, alias, ctx, params, caller)
             if isinstance(body, types.InputRequiredResult):
                 return body
         except RegistryError as exc:
@@ -196,17 +195,6 @@ def _no_such_tool(name: str) -> InvalidRequest:
     return InvalidRequest(
         "No such tool.", f"tool: given {name!r}; allowed: {', '.join(all_tools)}; nearest: {nearest.example_call}"
     )
-
-
-@contextmanager
-def _reporting_progress(ctx: Context) -> Iterator[None]:
-    """Report the progress of a call to the client, if it sent a progress token."""
-    has_token = "progress_token" in (ctx.meta or {})
-    before = PROGRESS_LISTENER.set(ctx.session.report_progress if has_token else None)
-    try:
-        yield
-    finally:
-        PROGRESS_LISTENER.reset(before)
 
 
 def create_server(

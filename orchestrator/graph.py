@@ -4,8 +4,6 @@ The state decides the edges. `describe_graph` reads them from the compiled graph
 """
 
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
-from contextvars import copy_context
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple, TypeVar, cast
@@ -19,9 +17,8 @@ from orchestrator.answer.finding.elsewhere import count_elsewhere
 from orchestrator.answer.finding.lookup import with_known_names
 from orchestrator.operations import operations
 from orchestrator.recording.recorder import result_summary
-from orchestrator.requests.calls import PROGRESS_LISTENER, ProgressListener
 from orchestrator.requests.shapes import Request
-from orchestrator.state import OUTSIDE_ATTEMPTS, AttemptOutcome, GeneralState, PartDone, Run, Steps
+from orchestrator.state import OUTSIDE_ATTEMPTS, AttemptOutcome, GeneralState, Run, Steps
 from registry.access import Level
 from registry.errors import NotFound, OperationTimeout, StorageError
 from registry.storage.database import WriteTransaction
@@ -37,7 +34,6 @@ Graph = CompiledStateGraph[GeneralState, Run]
 class Node(NamedTuple):
     """A node of the graph."""
 
-    doing: str  # shown by clients as progress
     work: Callable[[GeneralState, Run], Awaitable[GeneralState]]  # return the change of the state
     after: Callable[[GeneralState], str]  # choose the next node, one of `targets`
     targets: tuple[str, ...]
@@ -85,7 +81,7 @@ def _step(name: str, node: Node) -> Callable[..., Awaitable[Command[str]]]:
     """Wrap a node so that it is recorded and returns the next node: half the measured cost of a conditional edge."""
 
     async def step(state: GeneralState, runtime: Runtime[Run]) -> Command[str]:
-        run = _with_progress(runtime) if PROGRESS_LISTENER.get() else runtime.context
+        run = runtime.context
         try:
             with run.recorder.step(name):
                 change = await node.work(state, run)
@@ -95,11 +91,6 @@ def _step(name: str, node: Node) -> Callable[..., Awaitable[Command[str]]]:
         return Command(update=change, goto=node.after(cast(GeneralState, {**state, **change})))
 
     return step
-
-
-def _with_progress(runtime: Runtime[Run]) -> Run:
-    context = copy_context()  # a worker thread has no stream of its own
-    return replace(runtime.context, report_progress=lambda part: context.run(runtime.stream_writer, part))
 
 
 def describe_graph() -> dict[str, Any]:
@@ -233,13 +224,13 @@ async def cr_write(state: GeneralState, run: Run) -> GeneralState:
 
 
 NODES = {
-    "plan": Node("Syncing", plan, after_plan, ("cr_query", "cr_write")),
-    "cr_query": Node("Reading", cr_query, after_query, ("filter", "transform", END)),
-    "filter": Node("Selecting the answer", filter_, after_filter, ("relax", "transform", "cr_write", END)),
-    "relax": Node("Searching again with fewer conditions", relax, lambda _: "cr_query", ("cr_query",)),
-    "transform": Node("Shortening", transform, after_transform, ("external_action", "cr_write")),
-    "external_action": Node("Delivering", external_action, lambda _: "cr_write", ("cr_write",)),
-    "cr_write": Node("Storing", cr_write, lambda _: END, (END,)),
+    "plan": Node(plan, after_plan, ("cr_query", "cr_write")),
+    "cr_query": Node(cr_query, after_query, ("filter", "transform", END)),
+    "filter": Node(filter_, after_filter, ("relax", "transform", "cr_write", END)),
+    "relax": Node(relax, lambda _: "cr_query", ("cr_query",)),
+    "transform": Node(transform, after_transform, ("external_action", "cr_write")),
+    "external_action": Node(external_action, lambda _: "cr_write", ("cr_write",)),
+    "cr_write": Node(cr_write, lambda _: END, (END,)),
 }
 
 
@@ -263,25 +254,8 @@ def _name(operation: str, is_shortened: bool) -> str:
     return f"{operation}, shortened" if is_shortened else operation
 
 
-async def run_graph(graph: Graph, request: Request, run: Run, listener: ProgressListener | None) -> GeneralState:
-    """Run the graph and return its final output. `listener` is called for each node and each finished part."""
-    path = _path(request.operation, request.is_shortened)
+async def run_graph(graph: Graph, request: Request, run: Run) -> GeneralState:
+    """Run the graph and return its final output."""
     start = GeneralState(operation=request.operation, source=request.source, channel=request.channel, query=request)
-    modes: list[Any] = ["values", "tasks", "custom"] if listener else ["values"]
-    output: GeneralState = {}
-    position, reported = 0, 0.0
-    stream = graph.astream(start, context=run, stream_mode=modes, output_keys=["result", "error", "syncing"])
-    async with aclosing(cast(Any, stream)) as events:
-        async for kind, event in events:
-            if kind == "values":
-                output = event
-            elif listener is None:
-                continue
-            elif kind == "tasks" and "input" in event:
-                position = path.index(event["name"]) if event["name"] in path else position
-                reported = float(position)
-                await listener(reported, len(path), NODES[event["name"]].doing)
-            elif isinstance(event, PartDone) and position + event.share >= reported + 0.01:
-                reported = position + event.share
-                await listener(reported, len(path), event.words)
-    return output
+    output = await graph.ainvoke(start, context=run, output_keys=["result", "error", "syncing"])
+    return cast(GeneralState, output)

@@ -15,7 +15,6 @@ import langsmith
 from orchestrator.graph import build_graph, run_graph
 from orchestrator.operations import aliases, operations, parse_request
 from orchestrator.recording.recorder import Recorder, Records, record_readings, result_summary
-from orchestrator.requests.calls import PROGRESS_LISTENER
 from orchestrator.requests.refusals import Refusal, refuse_too_many, summary_of_refused
 from orchestrator.requests.shapes import Request
 from orchestrator.state import ExternalAction, LocalCopy, LocalFiles, Operation, Run, Syncing
@@ -244,7 +243,7 @@ class Orchestrator:
                 timeout_s = None if request.takes_long else self._timeout_s
                 slot = self._question_slots if operation.syncs_first else nullcontext()
                 async with asyncio.timeout(timeout_s), slot:
-                    output = await run_graph(self._graph, request, run, PROGRESS_LISTENER.get())
+                    output = await run_graph(self._graph, request, run)
         except TimeoutError as exc:
             effect = "be completed; asking" if operation.syncs_first else "be stored; sending it"
             raise OperationTimeout(

@@ -74,22 +74,6 @@ class LocalFiles:
     drafts: Path  # folder of session files for a client to import
 
 
-class PartDone(NamedTuple):
-    """Progress of one node."""
-
-    done: int
-    of: int
-    what: str
-
-    @property
-    def share(self) -> float:
-        return self.done / (self.of + 1)
-
-    @property
-    def words(self) -> str:
-        return f"{self.what}, {self.done} of {self.of}"
-
-
 class ExternalAction(Protocol):
     """An action of an outside system on an operation's output, such as publishing a briefing."""
 
@@ -115,7 +99,6 @@ class Run:
     meaning: Meaning | None = None
     writer: LanguageModel | None = None  # the configured language model
     local_files: LocalFiles | None = None  # the files of this machine; None if this program has none
-    report_progress: Callable[[PartDone], None] = lambda _: None  # reports progress, from any thread
     query_vector: QueryVector | None = None  # computed before the registry is read
     attempt: str = ""  # the relaxation to read with; "": none
     is_recorded: bool = True  # store the run and its deliveries

@@ -11,7 +11,7 @@ import re
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,6 @@ from tempfile import mkstemp
 from typing import Any, Self
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
 
-from orchestrator.state import PartDone
 from orchestrator.sync.sync import stores_of
 from registry.domain import storable
 from registry.errors import InvalidRequest, StorageError
@@ -194,11 +193,10 @@ class Archive:
         listed = [part["name"] for part in self.about.get("parts", ())]
         return listed or [name for name in self._locations if _is_part(name)]
 
-    def check(self, report_progress: Callable[[PartDone], None]) -> list[BadPart]:
+    def check(self) -> list[BadPart]:
         """Read every part, and return the damaged ones."""
         lost = {damage.part for damage in self.damaged}
-        for done, name in enumerate(self.names):
-            report_progress(PartDone(done, len(self.names), "parts compared"))
+        for name in self.names:
             try:
                 self.read(name)
             except DamagedPart as exc:
@@ -315,13 +313,10 @@ def _locations_from_headers(path: Path) -> dict[str, tuple[int, int, int]]:
     return locations
 
 
-def add_stores(
-    writer: ArchiveWriter, readers: Sequence[Source], paths: Paths, report_progress: Callable[[PartDone], None]
-) -> list[dict[str, Any]]:
+def add_stores(writer: ArchiveWriter, readers: Sequence[Source], paths: Paths) -> list[dict[str, Any]]:
     """Add every file of every store; return for each store its counts and the files that could not be read."""
     added: list[dict[str, Any]] = []
-    for done, reader in enumerate(readers):
-        report_progress(PartDone(done, len(readers), f"histories of {reader.name}"))
+    for reader in readers:
         for store in stores_of(reader, paths):
             folder = f"stores/{reader.name}/{sum(one['source'] == reader.name for one in added)}"
             about = {"source": reader.name, "path": storable(str(store)), "folder": folder}

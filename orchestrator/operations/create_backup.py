@@ -1,7 +1,7 @@
 """create_backup: write the registry and the clients' histories to one file."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from pydantic import Field
 
 from orchestrator.archive.container import VERSION, Archive, ArchiveWriter, add_stores
 from orchestrator.requests.shapes import QueryShape, Request
-from orchestrator.state import Operation, PartDone, Run, Steps, local_files_of
+from orchestrator.state import Operation, Run, Steps, local_files_of
 from orchestrator.tool import Caller, Effect, Outcome, Tool, ToolArguments
 from registry.access import Level
 from registry.domain import format_time, now
@@ -35,9 +35,7 @@ class CreateBackupRequest(Request):
     query: CreateBackupQuery = CreateBackupQuery()
 
 
-def write_registry(
-    tx: ReadTransaction, names: Iterator[Path], report_progress: Callable[[PartDone], None]
-) -> ArchiveWriter:
+def write_registry(tx: ReadTransaction, names: Iterator[Path]) -> ArchiveWriter:
     about = {
         "version": VERSION,
         "createdAt": format_time(now()),
@@ -48,14 +46,12 @@ def write_registry(
     }
     writer = ArchiveWriter(names, about)
     try:
-        rows: dict[str, int] = {}
-        for number, (name, table) in enumerate(TABLES.items()):
-            report_progress(PartDone(number, len(TABLES), f"table {name}"))
-            rows[name] = writer.add_lines(f"registry/{name}.jsonl", rows_of(tx, table))
+        writer.about["rows"] = {
+            name: writer.add_lines(f"registry/{name}.jsonl", rows_of(tx, table)) for name, table in TABLES.items()
+        }
     except BaseException:
         writer.discard()
         raise
-    writer.about["rows"] = rows
     return writer
 
 
@@ -83,7 +79,7 @@ def manifest_of(archive: Archive) -> dict[str, Any]:
 
 def begin_backup(tx: ReadTransaction, run: Run, request: CreateBackupRequest) -> ArchiveWriter:
     names = iter([new_zip(request.query.path)]) if request.query.path else free_names(folder_of_backups(run), "")
-    writer = write_registry(tx, names, run.report_progress)
+    writer = write_registry(tx, names)
     run.recorder.explain(**writer.about["stats"], by="one read transaction, table by table")
     return writer
 
@@ -104,9 +100,7 @@ async def complete_backup(run: Run, request: CreateBackupRequest, data: ArchiveW
     try:
         stores = []
         if request.query.stores:
-            stores = await asyncio.to_thread(
-                add_stores, data, local_files.readers, local_files.paths, run.report_progress
-            )
+            stores = await asyncio.to_thread(add_stores, data, local_files.readers, local_files.paths)
         await asyncio.to_thread(data.finish, stores)
     except BaseException:
         data.discard()

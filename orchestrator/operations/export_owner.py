@@ -10,7 +10,7 @@ from orchestrator.export.texts import document_name, export
 from orchestrator.operations.create_backup import new_zip
 from orchestrator.operations.fetch_session import document_of
 from orchestrator.requests.shapes import QueryShape, Request
-from orchestrator.state import Operation, PartDone, Run, Steps, as_read
+from orchestrator.state import Operation, Run, Steps, as_read
 from registry.access import Level
 from registry.domain import format_time, now
 from registry.errors import NotFound
@@ -50,8 +50,7 @@ def write_all(tx: ReadTransaction, run: Run, request: ExportOwnerRequest) -> dic
     writer = ArchiveWriter(iter([path]), {**about, "program": version("context-registry")})
     written = []
     try:
-        for number, row in enumerate(rows):
-            run.report_progress(PartDone(number, len(rows), "conversations"))
+        for row in rows:
             session, messages = document_of(tx, row)
             name = document_name(session, "json")
             writer.add(f"conversations/{name}", export("json", session, messages), rows=len(messages))

@@ -63,7 +63,7 @@ def try_restore(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) ->
             "That file contains the conversations of one person, not a registry.",
             f"{archive.path}: `ctxr import` adds them to a registry",
         )
-    damaged = archive.check(run.report_progress)
+    damaged = archive.check()
     if damaged and not query.rest:
         parts = "; ".join(f"damaged part: {damage.part} ({damage.why})" for damage in damaged[:20])
         more = f"; and {len(damaged) - 20} more" if len(damaged) > 20 else ""
@@ -92,7 +92,7 @@ def try_restore(tx: ReadTransaction, run: Run, request: RestoreBackupRequest) ->
             )
         copy = None
         if not query.dry_run and any(count_stored(tx).values()):
-            writer = write_registry(tx, free_names(backups, "-before-restore"), run.report_progress)
+            writer = write_registry(tx, free_names(backups, "-before-restore"))
             writer.finish([])
             copy = str(writer.path)
         run.recorder.explain(rehearsed=counts, damaged=[damage.part for damage in damaged], safety_copy=copy)

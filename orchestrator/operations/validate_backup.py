@@ -41,7 +41,7 @@ def existing_backup(local_files: LocalFiles, given: str) -> Path:
 async def validate_backup(run: Run, request: ValidateBackupRequest, _data: None) -> dict[str, Any]:
     path = existing_backup(local_files_of(run), request.query.path)
     archive = await asyncio.to_thread(Archive.open, path)
-    damaged = await asyncio.to_thread(archive.check, run.report_progress)
+    damaged = await asyncio.to_thread(archive.check)
     run.recorder.explain(parts=len(archive.names), damaged=[damage.part for damage in damaged])
     return {
         "path": str(path),

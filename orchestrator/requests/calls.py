@@ -1,9 +1,8 @@
-"""Determine the source, the project folder and the progress listener of a call."""
+"""Determine the source and the project folder of a call."""
 
 import os
 import re
-from collections.abc import Awaitable, Callable, Mapping
-from contextvars import ContextVar
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,6 @@ from orchestrator.requests.field_types import parse_literal
 from registry.errors import InvalidRequest
 from registry.project import Project
 from sources.clients import CLIENTS
-
-ProgressListener = Callable[[float, float, str], Awaitable[None]]  # called with progress, total and a description
-
-# receives the progress of the current call
-PROGRESS_LISTENER: ContextVar[ProgressListener | None] = ContextVar("PROGRESS_LISTENER", default=None)
 
 UNKNOWN = "unknown"
 CURRENT, ALL = "current", "all"

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from mcp import Client
-from mcp.types import CallToolResult
 
 from mcp_server.server import create_server, tools_of
 from orchestrator.service import Orchestrator
@@ -49,50 +48,6 @@ async def test_a_model_creates_checks_and_restores_a_backup(orchestrator: Orches
         assert (back["sessionsRestored"], back["messagesRestored"]) == (1, 1)
         assert "before-restore" in back["safety_copy"]
         assert (await call(client, "list_sessions", full=True, project="all"))["result"]["pagination"]["total"] == 1
-
-
-async def test_a_client_that_asks_for_progress_gets_it_during_a_backup(orchestrator: Orchestrator) -> None:
-    updates: list[tuple[float, float | None, str | None]] = []
-
-    async def tell(progress: float, total: float | None, message: str | None) -> None:
-        updates.append((progress, total, message))
-
-    server = create_server(orchestrator.run, ("default", "archive"), is_local=True)
-    async with Client(server, mode="legacy") as client:
-        await call(client, "conversation_log", channel="auth", messages=[{"role": "user", "text": "JWT?"}])
-        assert updates == []
-        made = await client.call_tool("create_backup", {}, progress_callback=tell)
-    assert isinstance(made, CallToolResult)
-    assert made.structured_content
-    assert made.structured_content["ok"] is True
-    amounts = [progress for progress, _, _ in updates]
-    assert amounts == sorted(set(amounts))
-    assert {total for _, total, _ in updates} == {3}
-    words = [message or "" for _, _, message in updates]
-    assert words[:2] == ["Syncing", "Reading"]
-    assert any(one.startswith("table conversation, ") for one in words)
-
-
-async def test_progress_does_not_change_an_answer(orchestrator: Orchestrator) -> None:
-    updates: list[str | None] = []
-
-    async def tell(progress: float, total: float | None, message: str | None) -> None:
-        updates.append(message)
-
-    asked = {"query": {"text": "JWT"}}
-    async with Client(create_server(orchestrator.run), mode="legacy") as client:
-        told_of = [{"role": "user", "text": "JWT?"}, {"role": "assistant", "text": "A JWT is signed."}]
-        await call(client, "conversation_log", channel="auth", messages=told_of)
-        plain = await call(client, "extract", **asked)
-        with_progress = await client.call_tool("extract", asked, progress_callback=tell)
-        refused = await client.call_tool("extract", {"query": {"text": "kubernetes"}}, progress_callback=tell)
-    assert isinstance(with_progress, CallToolResult)
-    assert with_progress.structured_content == plain
-    assert plain["ok"] is True
-    assert isinstance(refused, CallToolResult)
-    assert refused.structured_content
-    assert refused.structured_content["error"]["code"] == "NOT_FOUND"
-    assert updates == ["Syncing", "Reading", "Selecting the answer", "Storing", *updates[:2]]
 
 
 async def test_a_server_for_other_machines_accepts_no_path_for_backups(
