@@ -88,9 +88,7 @@ _TAGS = {"tags", "add_tags", "remove_tags"}
 
 def _tag_edits(tags: Sequence[str], query: TagQuery) -> dict[str, bool]:
     all_of_them = {} if query.tags is None else {name: name in query.tags for name in (*tags, *query.tags)}
-    # earlier versions stored tags with surrounding spaces
-    removed = [*query.remove_tags, *(name for name in tags if name.strip() in query.remove_tags)]
-    return all_of_them | dict.fromkeys(query.add_tags, True) | dict.fromkeys(removed, False)
+    return all_of_them | dict.fromkeys(query.add_tags, True) | dict.fromkeys(query.remove_tags, False)
 
 
 def _tags_after(tags: Sequence[str], news: Mapping[str, Any]) -> list[str] | None:

@@ -33,14 +33,6 @@ async def fetch(orchestrator: Orchestrator, reference: str) -> dict[str, Any]:
     return await orchestrator.run({"operation": "fetch", "query": {"session_id": reference}})
 
 
-async def test_a_tag_stored_with_spaces_is_removed_by_its_word(orchestrator: Orchestrator) -> None:
-    registry = orchestrator.registry
-    await registry.write(lambda tx: edit_channel(tx, "basket", {}, [" api", "web"]))
-    query = {"remove_tags": ["api"]}
-    answer = await orchestrator.run({"operation": "tag", "channel": "basket", "query": query})
-    assert answer["channel"]["tags"] == ["web"]
-
-
 REFUSED_NAMES = [
     *(("", "at least 1 character"), ("  ", "at least 1 character"), ("\u200b", "visible characters")),
     *(("a\tb", "no control characters"), ("a\x1b[31m", "no control characters")),
