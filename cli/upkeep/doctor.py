@@ -6,11 +6,9 @@ import os
 import platform
 import sys
 import tempfile
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from difflib import get_close_matches
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -141,20 +139,6 @@ def check_folder(settings: Settings) -> Iterator[Result]:
         yield Result("note", f"{folder} does not exist yet", "ctxr up makes it")
 
 
-def check_names(settings: Settings) -> Iterator[Result]:
-    """Find misspelt settings, which are ignored otherwise. Only variables that resemble a setting are reported."""
-    file = settings.home / "config.toml"
-    written = tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    for name in sorted(name for name in written if name.lower() not in Settings.model_fields):
-        yield _unknown_setting(f"{name} in {file}", get_close_matches(name.lower(), Settings.model_fields))
-    variables = [f"CTXR_{name.upper()}" for name in Settings.model_fields]
-    for name in os.environ:
-        if name.upper().startswith("CTXR_") and name.upper() not in variables:
-            similar = get_close_matches(name.upper(), variables, cutoff=0.75)
-            if similar:
-                yield _unknown_setting(name, similar)
-
-
 def check_secrets(settings: Settings) -> Iterator[Result]:
     from registry.ingest.redact_existing import read_last_scan
     from registry.text.privacy.rules import load_rules, use_own_rules
@@ -169,11 +153,6 @@ def check_secrets(settings: Settings) -> Iterator[Result]:
         yield Result("ok", f"none is stored unmasked, by {len(rules.all)} rules")
     else:
         yield Result("ok", f"{len(rules.all)} rules, not scanned by them yet")
-
-
-def _unknown_setting(what: str, similar: Sequence[str]) -> Result:
-    remedy = f"did you mean {similar[0]}?" if similar else "docs/configuration.md lists the settings"
-    return Result("note", f"{what} is not a setting, and has no effect", remedy)
 
 
 def check_database(settings: Settings) -> Iterator[Result]:
@@ -353,7 +332,6 @@ def check_client(client: Client, _settings: Settings) -> Iterator[Result]:
 CHECKS: dict[str, Callable[[Settings], Iterator[Result]]] = {
     "program": check_program,
     "folder": check_folder,
-    "setting": check_names,
     "secrets": check_secrets,
     "database": check_database,
     "histories": check_histories,
