@@ -9,7 +9,6 @@ from sqlalchemy import update
 
 from orchestrator.service import Orchestrator
 from registry.registry import Registry
-from registry.storage.conversations.references import edit_channel
 from registry.storage.tables import channel
 
 pytestmark = pytest.mark.anyio
