@@ -116,8 +116,7 @@ class Statistics(BaseModel):
     operations: list[OperationFigures]
     errors: dict[str, int] = Field(description="number of runs by error code")
     series: list[Point]
-    clients: list[ClientFigures] = Field(description="the ten with the most runs, without those in `rolled_up`")
-    rolled_up: int | None = Field(None, description="number of runs that are too old to be stored one by one")
+    clients: list[ClientFigures] = Field(description="the ten with the most runs")
 
 
 class RunAnswer(BaseModel):

@@ -208,8 +208,8 @@ class Settings(BaseSettings):
         default=90,
         ge=0,
         le=36_500,
-        description="Days that executions are stored one by one, then only as figures; 0: for ever. An ordinary one"
-        " keeps its details while it is among the newest 200.",
+        description="Days that executions are stored; 0: for ever. An ordinary one keeps its details while it is among"
+        " the newest 200.",
     )
     retention: tuple[RetentionPolicy, ...] = Field(
         default=(),

@@ -31,7 +31,7 @@ from mcp_server.server import create_server, http_app
 from orchestrator.background import running
 from orchestrator.opening import check_after_kill, was_left_open
 from orchestrator.operations.retention import applying
-from orchestrator.recording.recorder import rolling_up
+from orchestrator.recording.recorder import deleting_old_runs
 from orchestrator.requests.refusals import Refusal
 from orchestrator.requests.shapes import Request
 from orchestrator.service import Orchestrator
@@ -72,7 +72,7 @@ def build_app(settings: Settings) -> FastAPI:
         orchestrator: Orchestrator = app.state.orchestrator
         check_exposure(settings, has_tokens=await orchestrator.registry.read(has_tokens))
         is_read_only = orchestrator.registry.is_read_only
-        cleanup = rolling_up(orchestrator.registry, 0 if is_read_only else settings.keep_executions_days)
+        cleanup = deleting_old_runs(orchestrator.registry, 0 if is_read_only else settings.keep_executions_days)
         retention = applying(orchestrator, () if is_read_only else settings.retention)
         async with server.session_manager.run(), cleanup, retention, orchestrator.run_background_work():
             yield

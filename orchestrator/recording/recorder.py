@@ -1,7 +1,7 @@
 """Record runs as executions with their steps.
 
 Records are stored in batches after the answers. If the registry cannot store them, they are queued and retried.
-Reading the conversations of other people is recorded, too. Old executions are rolled up into figures.
+Reading the conversations of other people is recorded, too. Old executions are deleted.
 """
 
 import asyncio
@@ -20,7 +20,6 @@ from orchestrator.background import running
 from registry.access import Access, Level
 from registry.domain import format_time, new_id, now, preview_of
 from registry.errors import ErrorCode, RegistryError
-from registry.monitor.statistics import roll_up
 from registry.registry import Registry
 from registry.storage.conversations.belonging import owned_by_others
 from registry.storage.conversations.channels import MadeSummary, keep_summaries
@@ -29,6 +28,7 @@ from registry.storage.records.executions import (
     GUESSED,
     Door,
     Execution,
+    delete_executions,
     execution_item,
     latest_trusted_time,
     save_execution,
@@ -304,30 +304,26 @@ def _quoted_channels(value: Any) -> Iterator[str]:
             yield from _quoted_channels(part)
 
 
-async def roll_up_older(registry: Database, days: int) -> int:
-    """Roll up all runs older than `days`, and return their number.
-
-    If it is interrupted, each run is either still there or counted.
-    """
+async def delete_old_runs(registry: Database, days: int) -> int:
+    """Delete all runs older than `days`, and return their number."""
     at = await registry.read(latest_trusted_time)
-    before = (at - timedelta(days=days)).replace(minute=0, second=0, microsecond=0)
-    rolled = 0
+    deleted = 0
     # 500 take about 20 ms, during which SQLite accepts no other writes
-    while batch := await registry.write(lambda tx: roll_up(tx, before, 500)):
-        rolled += batch
+    while batch := await registry.write(lambda tx: delete_executions(tx, at - timedelta(days=days), 500)):
+        deleted += batch
         await asyncio.sleep(0.1)  # let other writers in
-    return rolled
+    return deleted
 
 
-def rolling_up(registry: Database, days: int) -> AbstractAsyncContextManager[None]:
-    """Roll up older executions every hour while the context is open; 0 days: never."""
-    return running(_roll_up_hourly(registry, days)) if days else nullcontext()
+def deleting_old_runs(registry: Database, days: int) -> AbstractAsyncContextManager[None]:
+    """Delete older executions every hour while the context is open; 0 days: never."""
+    return running(_delete_hourly(registry, days)) if days else nullcontext()
 
 
-async def _roll_up_hourly(registry: Database, days: int) -> None:
+async def _delete_hourly(registry: Database, days: int) -> None:
     while True:
         try:
-            await roll_up_older(registry, days)
-        except Exception:  # the rest is rolled up next time
-            logger.exception("Old executions could not be rolled up")
+            await delete_old_runs(registry, days)
+        except Exception:  # the rest is deleted next time
+            logger.exception("Old executions could not be deleted")
         await asyncio.sleep(3600)

@@ -1,33 +1,27 @@
 """Count executions in the database: by outcome, operation and source, over time, with percentiles of their durations.
 
 Percentiles are those of durations rounded to two significant digits, so that a million runs are few groups; counts and
-means are exact. Executions that are too old to be stored one by one are replaced by such counts per hour.
+means are exact.
 """
 
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from itertools import accumulate
-from operator import ge, le, ne
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import ColumnElement, Integer, cast, delete, func, literal_column, select
-from sqlalchemy.types import String
+from sqlalchemy import ColumnElement, Integer, cast, func, select
 
 from registry.domain import format_time
 from registry.errors import ErrorCode
-from registry.storage.conditions import given_conditions
-from registry.storage.database import ReadTransaction, WriteTransaction, insert_into
+from registry.storage.database import ReadTransaction
 from registry.storage.records.executions import GUESSED, execution_conditions
-from registry.storage.tables import execution, execution_rollup
+from registry.storage.tables import execution
 
 PERCENTILES = (50, 95, 99)
 PERCENTILE_NAMES = [f"p{share}_ms" for share in PERCENTILES]
-
-BucketOf = Callable[[ColumnElement[datetime]], ColumnElement[int]]
 
 
 class Cell(NamedTuple):
@@ -36,7 +30,7 @@ class Cell(NamedTuple):
     at: int  # start of the bucket, in seconds since 1970
     operation: str
     error_code: str | None
-    client: str | None  # also None for runs that are not stored one by one
+    client: str | None
     duration_ms: float
     runs: int
     total_ms: float
@@ -55,31 +49,20 @@ def execution_statistics(
 
     `bucket_s`: seconds of one point of the series; `offset_s`: seconds by which its days begin before those of UTC;
     `without_source`: a source whose runs are not counted.
-    The answer has `rolled_up`, the number of rolled-up runs, if there are any.
     """
-    bucket_of = partial(_bucket, tx, bucket_s=bucket_s, offset_s=offset_s)
-    rolled = _rolled_cells(tx, from_, to, bucket_of, without_source)
-    cells = [*_individual_cells(tx, from_, to, bucket_of, without_source), *rolled]
+    columns = execution.c
+    bucket = _bucket(tx, columns.started_at, bucket_s=bucket_s, offset_s=offset_s)
+    key = (bucket, columns.operation, columns.error_code, columns.client, columns.duration_rounded)
+    conditions = execution_conditions({"from_": from_, "to": to, "without_source": without_source})
+    query = select(*key, func.count(), func.sum(columns.duration_ms)).where(*conditions).group_by(*key)
+    cells = [Cell(*row) for row in tx.execute(query)]
     return {
         "total": _figures(cells),
         "operations": [{"operation": name, **_figures(some)} for name, some in _grouped(cells, "operation")],
         "errors": _errors(cells),
         "series": [_point(at, some) for at, some in _grouped(cells, "at")],
         "clients": _client_figures(cells),
-        **({"rolled_up": sum(cell.runs for cell in rolled)} if rolled else {}),
     }
-
-
-def _individual_cells(
-    tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_of: BucketOf, without_source: str | None
-) -> list[Cell]:
-    """Return the runs that are stored one by one."""
-    columns = execution.c
-    bucket = bucket_of(columns.started_at)
-    key = (bucket, columns.operation, columns.error_code, columns.client, columns.duration_rounded)
-    conditions = execution_conditions({"from_": from_, "to": to, "without_source": without_source})
-    query = select(*key, func.count(), func.sum(columns.duration_ms)).where(*conditions).group_by(*key)
-    return [Cell(*row) for row in tx.execute(query)]
 
 
 def _grouped(cells: Iterable[Cell], by: Literal["at", "operation"]) -> list[tuple[Any, list[Cell]]]:
@@ -154,55 +137,3 @@ def _client_figures(cells: Iterable[Cell]) -> list[dict[str, Any]]:
             clients[re.split(r"[\s/](?=v?\d)", cell.client, maxsplit=1)[0]].append(cell)
     figures = ({"client": client, **_figures(some)} for client, some in clients.items())
     return sorted(figures, key=lambda one: (-one["count"], one["client"]))[:10]
-
-
-_KEY = ("hour", "operation", "source", "error_code", "duration_ms")
-
-
-def roll_up(tx: WriteTransaction, before: datetime, most: int) -> int:
-    """Replace up to `most` of the oldest runs before an instant by counts per hour; return how many."""
-    oldest = select(execution.c.number).where(execution.c.started_at < before)
-    oldest = oldest.order_by(execution.c.started_at, execution.c.number).limit(most)
-    # Another server may do the same: its rows are skipped.
-    numbers = tx.execute(oldest.with_for_update(skip_locked=True)).scalars().all()
-    if numbers:
-        tx.execute(_add_to_rollup(tx, numbers))
-        tx.execute(delete(execution).where(execution.c.number.in_(numbers)))
-    return len(numbers)
-
-
-def _add_to_rollup(tx: WriteTransaction, numbers: Sequence[int]) -> Any:
-    error_code = func.coalesce(execution.c.error_code, "")
-    key = (_hour(tx), execution.c.operation, execution.c.source, error_code, execution.c.duration_rounded)
-    counted = select(*key, func.count(), func.sum(execution.c.duration_ms))
-    counted = counted.where(execution.c.number.in_(numbers)).group_by(*key)
-    counted = counted.order_by(*key)  # two servers that add to the same rows take them in the same order
-    statement = insert_into(tx.dialect.name, execution_rollup).from_select([*_KEY, "runs", "total_ms"], counted)
-    more = statement.excluded
-    table = execution_rollup.c
-    return statement.on_conflict_do_update(
-        index_elements=_KEY, set_={"runs": table.runs + more.runs, "total_ms": table.total_ms + more.total_ms}
-    )
-
-
-def _hour(tx: ReadTransaction) -> ColumnElement[Any]:
-    if tx.dialect.name == "postgresql":
-        return func.date_trunc(literal_column("'hour'", String), execution.c.started_at)
-    # the format in which `UtcTime` is stored
-    return func.strftime(literal_column("'%Y-%m-%d %H:00:00.000000'", String), execution.c.started_at)
-
-
-def _rolled_cells(
-    tx: ReadTransaction, from_: datetime | None, to: datetime | None, bucket_of: BucketOf, without_source: str | None
-) -> list[Cell]:
-    """Return the rolled-up runs of the hours that begin within a period; an hour counts where it begins."""
-    table = execution_rollup.c
-    key = (bucket_of(table.hour), table.operation, table.error_code, table.duration_ms)
-    query = select(*key, cast(func.sum(table.runs), Integer), func.sum(table.total_ms))
-    query = query.where(*_within(from_, to, without_source)).group_by(*key)
-    return [Cell(at, operation, code or None, None, *rest) for at, operation, code, *rest in tx.execute(query)]
-
-
-def _within(from_: datetime | None, to: datetime | None, without_source: str | None) -> list[ColumnElement[bool]]:
-    table = execution_rollup.c
-    return given_conditions((ge, table.hour, from_), (le, table.hour, to), (ne, table.source, without_source))

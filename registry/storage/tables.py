@@ -353,16 +353,3 @@ EMBEDDABLE = (
     conversation.c.role.in_([Role.USER.value, Role.ASSISTANT.value]),
     conversation.c.length > 0,
 )
-
-execution_rollup = _table(
-    "execution_rollup",
-    Column("hour", UtcTime, primary_key=True),
-    Column("operation", String(32), primary_key=True),
-    Column("source", String(64), primary_key=True),
-    Column("error_code", String(32), primary_key=True),  # "" for runs that succeeded
-    Column("duration_ms", Float, primary_key=True),  # two significant digits
-    Column("runs", Integer, nullable=False),
-    Column("total_ms", Float, nullable=False),
-    Index("ix_execution_rollup_figures", "operation", "source", "error_code", "duration_ms", "hour", "runs"),
-    sqlite_with_rowid=False,
-)

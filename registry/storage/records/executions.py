@@ -115,7 +115,7 @@ def get_execution(tx: ReadTransaction, execution_id: str) -> dict[str, Any]:
     """Return one execution with its request, result and steps; NotFound if there is none."""
     row = tx.execute(select(execution).where(execution.c.id == execution_id)).first()
     if row is None:
-        hint = "old ones are kept as figures only (CTXR_KEEP_EXECUTIONS_DAYS)"
+        hint = "old ones are deleted (CTXR_KEEP_EXECUTIONS_DAYS)"
         raise NotFound("No such execution", f"No execution {execution_id!r} in the registry; {hint}")
     steps = full_steps(row.steps, row.started_at)
     return {**execution_item(row), "request": row.request, "result": row.result, "steps": steps}
@@ -183,6 +183,14 @@ _FILTERS: FilterRules = {
 
 NEWEST = 200  # runs that are stored in full
 SHORTEN_EVERY = NEWEST // 4  # runs between two shortenings
+
+
+def delete_executions(tx: WriteTransaction, before: datetime, most: int) -> int:
+    """Delete up to `most` of the oldest runs before an instant, and return their number."""
+    oldest = select(execution.c.number).where(execution.c.started_at < before)
+    oldest = oldest.order_by(execution.c.started_at, execution.c.number).limit(most)
+    oldest = oldest.with_for_update(skip_locked=True)  # another server may do the same
+    return tx.execute(delete(execution).where(execution.c.number.in_(oldest))).rowcount
 
 
 MAX_PAUSE = timedelta(days=30)  # without any run; after a longer pause the clock may be wrong

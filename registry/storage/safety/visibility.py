@@ -53,9 +53,7 @@ UNRESTRICTED = frozenset({"embedding_model", "message_vector", "registry_key", "
 OF_CHANNEL = frozenset({"channel_alias", "tag", "conversation", "pin"})
 OF_MESSAGE = frozenset({"message_alias", "remote_message"})
 OF_TOKEN = frozenset({"extract_result", "execution", "rating"})
-HIDDEN = frozenset(
-    {"remote", "remote_edit", "execution_rollup", "store", "store_session", "expectation", "saved_view", "page_session"}
-)
+HIDDEN = frozenset({"remote", "remote_edit", "store", "store_session", "expectation", "saved_view", "page_session"})
 """Tables by the rows that a restricted token sees: those of its channels, of its messages, of the token, none.
 `channel`, `channel_link`, `edit`, `edit_token` and `token` have their own conditions."""
 

@@ -21,7 +21,6 @@ _WORDS = {
         "time": "DATETIME",
         "bytes": "BLOB",
         "false": "0",
-        "without_rowid": "WITHOUT ROWID",
     },
     "postgresql": {
         "serial": "BIGSERIAL PRIMARY KEY",
@@ -31,7 +30,6 @@ _WORDS = {
         "time": "TIMESTAMP WITH TIME ZONE",
         "bytes": "BYTEA",
         "false": "false",
-        "without_rowid": "",
     },
 }
 """The words in braces in `first.sql`."""

@@ -78,19 +78,6 @@ CREATE INDEX ix_execution_started_at ON execution (started_at, number, operation
 
 CREATE INDEX ix_execution_token ON execution (token, started_at) WHERE token IS NOT NULL;
 
-CREATE TABLE execution_rollup (
-    hour {time} NOT NULL,
-    operation VARCHAR(32) NOT NULL,
-    source VARCHAR(64) NOT NULL,
-    error_code VARCHAR(32) NOT NULL,
-    duration_ms FLOAT NOT NULL,
-    runs INTEGER NOT NULL,
-    total_ms FLOAT NOT NULL,
-    PRIMARY KEY (hour, operation, source, error_code, duration_ms)
-) {without_rowid};
-
-CREATE INDEX ix_execution_rollup_figures ON execution_rollup (operation, source, error_code, duration_ms, hour, runs);
-
 CREATE TABLE extract_result (
     number {serial},
     id VARCHAR(40) NOT NULL,
