@@ -117,8 +117,7 @@ def _address(given: str) -> str:
 
 
 @db.command()
-@click.option("--all", "everything", is_flag=True, help="Embed all messages again, after the model has changed.")
-def embed(everything: bool) -> None:
+def embed() -> None:
     """Embed the messages that have no vector yet, with the model of CTXR_EMBED_MODEL.
 
     A running server does this by itself, a few messages at a time. If it is
@@ -130,11 +129,11 @@ def embed(everything: bool) -> None:
     settings = read_settings()
     if is_onnx_missing(settings):
         raise TerminalError("MODEL_UNAVAILABLE", "The extra `embed` is not installed.", install_command("embed"))
-    count = with_registry(lambda registry: _embed(settings, registry, everything))
+    count = with_registry(lambda registry: _embed(settings, registry))
     click.echo(f"{counted(count, 'message')} embedded." if count else "All messages are embedded.")
 
 
-async def _embed(settings: Settings, registry: Registry, everything: bool) -> int:
+async def _embed(settings: Settings, registry: Registry) -> int:
     from orchestrator.semantic.embedders import Unavailable
     from orchestrator.semantic.embedding import embed_all
     from orchestrator.semantic.meaning import open_meaning
@@ -144,7 +143,7 @@ async def _embed(settings: Settings, registry: Registry, everything: bool) -> in
         raise InvalidRequest("Search by meaning is off.", "set CTXR_EMBED_MODEL to built-in, or to a model")
     try:
         with progress("Embedding") as show:
-            return await embed_all(registry, meaning.embedder, show, everything=everything)
+            return await embed_all(registry, meaning.embedder, show)
     except Unavailable as exc:
         details = f"{exc}; embedded messages stay, run it again"
         raise TerminalError("MODEL_UNAVAILABLE", "The model does not answer.", details) from exc

@@ -25,7 +25,6 @@ from registry.search.vectors import (
     Vector,
     claim_embedding,
     count_unembedded,
-    delete_model,
     delete_other_models,
     find_model,
     list_unembedded,
@@ -151,16 +150,13 @@ def _vector_for(one: MessageRow, vectors: Sequence[Sequence[float]], model: Embe
     return Vector(one.number, bytes(one.digest), b"".join(pack(vector) for vector in vectors if len(vector)))
 
 
-async def embed_all(registry: Registry, embedder: Embedder, on_progress: Progress, *, everything: bool = False) -> int:
-    """Embed every message that lacks a vector, or all messages; return their number.
+async def embed_all(registry: Registry, embedder: Embedder, on_progress: Progress) -> int:
+    """Embed every message that lacks a vector, and return their number.
 
     The vectors of other models are deleted at the end. Raises Unavailable.
     """
     work = Embedding(registry, embedder, is_on_demand=True)
     model = await work.measure()
-    if everything:  # only after the model has answered
-        await registry.write(lambda tx: delete_model(tx, embedder.name))
-        model = await work.measure()
     total = await registry.read(lambda tx: count_unembedded(tx, model))
     done = 0
     try:

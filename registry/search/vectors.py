@@ -54,16 +54,11 @@ def save_model(
     if known and known.dimensions == dimensions:
         tx.execute(update(embedding_model).where(embedding_model.c.number == known.number).values(**values))
     else:
-        delete_model(tx, name)
+        tx.execute(delete(embedding_model).where(embedding_model.c.name == name))  # with its vectors
         tx.execute(insert(embedding_model).values(name=name, dimensions=dimensions, **values))
     saved = find_model(tx, name)
     assert saved is not None  # noqa: S101, written above
     return saved
-
-
-def delete_model(tx: WriteTransaction, name: str) -> None:
-    """Delete the vectors of a model."""
-    tx.execute(delete(embedding_model).where(embedding_model.c.name == name))
 
 
 def delete_other_models(tx: WriteTransaction, name: str) -> None:

@@ -86,9 +86,9 @@ def ignore(_done: int, _total: int) -> None:
     pass
 
 
-async def embed(orchestrator: Orchestrator, **how: Any) -> int:
+async def embed(orchestrator: Orchestrator) -> int:
     assert orchestrator.meaning
-    return await embed_all(orchestrator.registry, orchestrator.meaning.embedder, ignore, **how)
+    return await embed_all(orchestrator.registry, orchestrator.meaning.embedder, ignore)
 
 
 async def found(orchestrator: Orchestrator, text: str, **query: Any) -> list[str]:
@@ -436,13 +436,6 @@ async def test_a_running_server_embeds_everything_anew_for_another_model(
     orchestrator.meaning.embedder.name = "other toy"
     async with orchestrator.meaning.embedding():
         await eventually(orchestrator, "cat food", ["haustier", "pet"])
-
-
-async def test_everything_is_embedded_again_on_demand(orchestrator: Orchestrator) -> None:
-    assert await embed(orchestrator) == 8
-    assert await embed(orchestrator) == 0
-    assert await embed(orchestrator, everything=True) == 8
-    assert sorted(await found(orchestrator, "cat food")) == ["haustier", "pet"]
 
 
 async def test_a_corrected_text_is_embedded_again(orchestrator: Orchestrator) -> None:
