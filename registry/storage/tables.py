@@ -207,7 +207,7 @@ saved_view = _numbered(  # filters of a list, with a name
     Column("created_at", UtcTime, nullable=False),
 )
 
-rating = _table(  # ratings of executions; kept when the execution is reduced to figures
+rating = _table(  # ratings of executions; kept when the execution is deleted
     "rating",
     Column("execution_id", String(40), primary_key=True),
     Column("operation", String(32), nullable=False),
