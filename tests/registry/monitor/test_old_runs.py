@@ -55,7 +55,7 @@ async def test_conversations_and_delivered_results_stay(registry: Registry, monk
     async with deleting_old_runs(registry, 0):
         assert await count_executions(registry) == 2
     async with deleting_old_runs(registry, 1):
-        while await count_executions(registry):
+        while await count_executions(registry):  # noqa: ASYNC110 - only the registry says so
             await asyncio.sleep(0.01)
     assert len(await registry.get_conversations("c")) == 1
     assert (await registry.read(lambda tx: list_results(tx, "c", Page())))["total"] == 1
