@@ -62,6 +62,7 @@ class Hooks:
         plugin: for a client that runs no commands, a program with `@HOOK@` in place of our command as a JSON list.
         untrusted: given the file, our events and a pattern of our commands, returns the events with untrusted hooks.
         is_among_settings: the file contains other settings too.
+        is_strict_json: the client ignores the file if it has a comment or a trailing comma.
         before_tool: the event before a tool runs, and a pattern of the tools that change files or run commands.
         typed: returns the parts of a prompt that the user typed, split as the reader splits them.
     """
@@ -74,6 +75,7 @@ class Hooks:
     plugin: Path | None = None
     untrusted: Callable[[Path, tuple[str, ...], re.Pattern[str]], Sequence[str]] | None = None
     is_among_settings: bool = False
+    is_strict_json: bool = False
     before_tool: tuple[str, str] = ("", "")
     typed: Callable[[str], Iterable[str]] | None = None
 

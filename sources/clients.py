@@ -67,6 +67,7 @@ CLAUDE_CODE = Client(
         before_tool=("PreToolUse", "Bash|Edit|MultiEdit|Write"),
         file="settings.json",
         is_among_settings=True,
+        is_strict_json=True,
         typed=claude_code.typed,
     ),
     purge=Purge("settings.json", ("cleanupPeriodDays",), 30),
@@ -102,6 +103,7 @@ COPILOT_CLI = Client(
         file="hooks/context-registry.json",
         format="list",
         handler=_copilot_handler,
+        is_strict_json=True,
     ),
 )
 
@@ -117,6 +119,7 @@ CODEX = Client(
         events=("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop"),
         message_fields={"UserPromptSubmit": (Role.USER, "prompt"), "Stop": (Role.ASSISTANT, "last_assistant_message")},
         before_tool=("PreToolUse", "Bash|apply_patch"),
+        is_strict_json=True,
         typed=codex.typed,
         untrusted=codex.untrusted,
     ),

@@ -87,6 +87,8 @@ def _hooks(source: str, hooks: Hooks, server: StdioServer, file: Path) -> Client
 
 
 def _put_hooks(hooks: Hooks, handlers: Handlers, text: str) -> str:
+    if hooks.is_strict_json and not is_bare(text):
+        _require_strict_json(text)
     text = _drop_outdated(hooks, handlers, text)
     if hooks.format == "list" and get(text, ("version",)) is None:
         text = put(text, ("version",), 1)
@@ -96,6 +98,13 @@ def _put_hooks(hooks: Hooks, handlers: Handlers, text: str) -> str:
             group = handler if hooks.format == "list" else {**matcher, "hooks": [handler]}
             text = append(text, ("hooks", event), group)
     return text
+
+
+def _require_strict_json(text: str) -> None:
+    try:
+        json.loads(text.removeprefix("\ufeff"))
+    except ValueError as exc:
+        raise ValueError(f"With a comment or a trailing comma the client ignores the whole file: {exc}") from exc
 
 
 def _drop_outdated(hooks: Hooks, wanted: Handlers, text: str) -> str:

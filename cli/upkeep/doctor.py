@@ -323,7 +323,8 @@ def check_client(client: Client, _settings: Settings) -> Iterator[Result]:
         yield Result("note", "found, not connected", f"ctxr install {client.command}")
     else:
         hooks = dict.fromkeys(("installed", "differs"), ", hooks installed") | {
-            "untrusted": ", hooks installed, but not trusted: it runs none of them until /hooks in it says so"
+            "untrusted": ", hooks installed, but not trusted: it runs none of them until /hooks in it says so",
+            "unreadable": ", hooks not running: their file is not plain JSON",
         }
         about_hooks = hooks.get(parts["hooks"].state, ", hooks not installed") if "hooks" in parts else ""
         yield Result("ok", f"connected in {file}{about_hooks}")

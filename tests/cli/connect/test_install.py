@@ -291,6 +291,29 @@ def test_an_invalid_file_is_reported_and_stays(empty_home: Path, content: bytes)
     assert [path.name for path in file.parent.iterdir()] == ["mcp.json"]
 
 
+@pytest.mark.parametrize(
+    ("client", "file"),
+    [
+        ("claude-code", ".claude/settings.json"),
+        ("codex", ".codex/hooks.json"),
+        ("copilot-cli", ".copilot/hooks/context-registry.json"),
+    ],
+)
+def test_hooks_in_a_file_that_the_client_would_ignore_for_its_comment_are_reported(
+    empty_home: Path, client: str, file: str
+) -> None:
+    bare_ctxr("install", client, "--yes")
+    settings = empty_home / file
+    commented = "// mine\n" + settings.read_text(encoding="utf-8")
+    settings.write_text(commented, encoding="utf-8")
+    assert "not running: their file is not plain JSON" in doctor_output()
+    refused = bare_ctxr("install", client, "--yes")
+    assert "With a comment or a trailing comma the client ignores the whole file" in refused.stderr
+    assert settings.read_text(encoding="utf-8") == commented
+    assert bare_ctxr("uninstall", client, "--yes").exit_code == 0
+    assert "hook" not in settings.read_text(encoding="utf-8")
+
+
 def test_a_hook_command_sets_the_home_of_a_registry_in_another_folder() -> None:
     server = StdioServer(("/opt/my programs/ctxr", "mcp"), {"CTXR_HOME": "/my data"})
     words = shlex.split(server.hook_command("codex", "Stop"))
@@ -321,7 +344,7 @@ def test_uninstalling_restores_the_other_contents_of_a_file_exactly(
         try:
             changed = put_in(text)
         except ValueError:
-            continue  # a list where an object belongs
+            continue  # a list where an object belongs, or a comment that the client does not allow
         assert put_in(changed) == changed
         rest = take_out(changed)
         if client in ("cursor", "copilot-cli") and "version" not in content:
