@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cli.entry import GC_THRESHOLD
-from cli.shared.process_handle import ProcessHandle, current_handle, program_stamp
+from cli.shared.process_handle import ProcessHandle, current_handle, program_stamp, write_holder
 from cli.shared.recorded_lists import lists_file, write_lists
 from cli.shared.window import LEAVE
 from cli.terminal import SERVED
@@ -269,11 +269,29 @@ def main() -> None:
     lock = handle.lock()
     if lock is None:
         return
+    if sys.platform != "win32":
+        _detach(handle, lock)
     log = os.open(handle.path("log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.dup2(log, 2)
     gc.set_threshold(GC_THRESHOLD)
     return_freed_memory()
     asyncio.run(_serve(handle, lock))
+
+
+def _detach(handle: ProcessHandle, lock: int) -> None:
+    """Continue in a child, which keeps the lock, and exit when it listens: OpenCode ends all descendants of a window.
+
+    If the child cannot start, exit with its status.
+    """
+    if (child := os.fork()) == 0:
+        write_holder(lock)
+        return
+    while not os.path.exists(handle.address):
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            os._exit(os.waitstatus_to_exitcode(status))
+        time.sleep(0.005)
+    os._exit(0)
 
 
 async def _serve(handle: ProcessHandle, lock: int) -> None:
@@ -346,8 +364,6 @@ def _window_options(hello: Mapping[str, Any]) -> WindowOptions | None:
 
 
 def _listen(handle: ProcessHandle, secret: str) -> socket.socket:
-    with suppress(FileNotFoundError):
-        os.unlink(handle.address)
     if not handle.is_loopback:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listener.bind(handle.address)

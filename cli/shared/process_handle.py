@@ -69,15 +69,19 @@ class ProcessHandle:
                 raise PermissionError(f"{self.folder} can be read by other users")
 
     def lock(self) -> int | None:
-        """Return an open file that holds the lock until it is closed; None if another process holds it."""
+        """Return an open file that holds the lock until it is closed; None if another process holds it.
+
+        The address of a process that was killed is removed.
+        """
         file = os.open(self.path("lock"), os.O_RDWR | os.O_CREAT, 0o600)
         while not _lock(file):
             if self._holder() is not None:
                 os.close(file)
                 return None
             time.sleep(0.005)  # another process is checking the lock, or has not written its id yet
-        os.ftruncate(file, 0)
-        os.write(file, str(os.getpid()).encode())
+        write_holder(file)
+        if os.path.exists(self.address):
+            os.unlink(self.address)
         return file
 
     def reach(self, hello: Mapping[str, Any], timeout_s: float = START_TIMEOUT_S) -> socket | None:
@@ -225,6 +229,13 @@ def current_handle() -> ProcessHandle | None:
     if os.environ.get("CTXR_SHARED", "").lower() in ("off", "0", "false", "no"):
         return None
     return ProcessHandle(registry_home(), os.environ)
+
+
+def write_holder(lock: int) -> None:
+    """Write this process's id into the open lock file."""
+    os.ftruncate(lock, 0)
+    os.lseek(lock, 0, os.SEEK_SET)
+    os.write(lock, str(os.getpid()).encode())
 
 
 def current_folder() -> str:

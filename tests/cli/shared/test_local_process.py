@@ -120,6 +120,15 @@ class Window:
             return any("socket" in os.readlink(file) for file in Path(f"/proc/{self._process.pid}/fd").iterdir())
         return False
 
+    def descendants(self) -> set[int]:
+        """Return the ids of the processes that the program started, and of those that they started."""
+        found, parents = set[int](), [self._process.pid]
+        while parents:
+            children = Path(f"/proc/{parents[0]}/task/{parents.pop(0)}/children").read_text().split()
+            parents += map(int, children)
+            found.update(map(int, children))
+        return found
+
     def ask(self, method: str, params: dict[str, Any], number: int = 0) -> None:
         """Send a request."""
         self.send({"jsonrpc": "2.0", "id": number, "method": method, "params": {**params, **self._meta}})
@@ -280,6 +289,16 @@ def test_a_hanging_process_is_replaced_and_no_note_waits_for_it(home: Home) -> N
         window.call("list_sessions")
         assert window.receive()["result"]["structuredContent"]["ok"]
         assert home.process != hanging
+
+
+def test_a_client_that_ends_all_descendants_of_its_window_leaves_the_process_to_others(
+    own_home: Callable[..., Home],
+) -> None:
+    home = own_home()
+    with Window(home) as window:
+        window.call("list_sessions")
+        window.receive()
+        assert home.process not in window.descendants()
 
 
 def test_a_hint_that_its_hook_did_not_wait_for_is_given_at_the_next_prompt(home: Home) -> None:
