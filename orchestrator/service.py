@@ -116,6 +116,7 @@ class Orchestrator:
         *,
         is_recorded: bool,
     ) -> dict[str, Any]:
+        request: Request | None = None
         try:
             request = _request_of(given)
             recorder.request = request.summary()
@@ -124,7 +125,11 @@ class Orchestrator:
             await record_readings(self._records, self.registry, result, access, recorder, recorder.door)
         except asyncio.CancelledError:
             cancelled = OperationTimeout("The caller stopped waiting.", "a write that had begun may be stored")
-            self._records.add(self._notify_observers(recorder.finished(None, cancelled.as_dict())))
+            is_failure = request is None or not request.is_optional
+            if recorder.steps and not is_failure:
+                recorder.explain(reason="too late: the client had stopped waiting")
+            run = recorder.finished(None, cancelled.as_dict() if is_failure else None)
+            self._records.add(self._notify_observers(run))
             raise
         except Exception as exc:
             error = _error_of(exc, recorder.id).as_dict()

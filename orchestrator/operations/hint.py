@@ -43,6 +43,7 @@ class HintQuery(QueryShape):
 
 class HintRequest(Request):
     operation = "hint"
+    is_optional = True
     query: HintQuery
 
     def summary(self) -> dict[str, Any]:

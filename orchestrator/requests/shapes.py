@@ -82,6 +82,7 @@ class Request(BaseModel):
     operation: ClassVar[str]
     takes_long: ClassVar[bool] = False  # the operation has no time limit
     is_awaited: ClassVar[bool] = True  # a caller waits for the answer
+    is_optional: ClassVar[bool] = False  # no failure if the caller stops waiting for it
 
     channel: ChannelName | None = None
     source: SourceName = "unknown"

@@ -205,6 +205,19 @@ async def test_a_cancelled_run_is_recorded_and_leaves_nothing_half_written(orche
     assert (cancelled["channel"], cancelled["error"]["code"]) == ("c", "TIMEOUT")
 
 
+async def test_a_hint_that_its_client_did_not_wait_for_is_no_failure(orchestrator: Orchestrator) -> None:
+    async with blocked_writes(orchestrator.registry):
+        run = asyncio.create_task(orchestrator.run({"operation": "hint", "query": {"text": "memoize fibonacci again"}}))
+        while not (running := orchestrator.running()) or not running[0]["steps"]:
+            await _let_tasks_run()
+        run.cancel()
+        await asyncio.wait([run])
+    await orchestrator.settle()
+    [late] = await recorded(orchestrator)
+    assert (late["status"], late["error"]) == ("succeeded", None)
+    assert late["steps"][-1]["detail"]["reason"] == "too late: the client had stopped waiting"
+
+
 async def test_nothing_is_sent_to_langsmith(orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
     import langsmith
 
