@@ -116,7 +116,7 @@ def _with_prompt(tx: ReadTransaction, run: Run, query: HintQuery, excluded: list
         return NO_HINT
     scores = {one.ranked.candidate.number: one.score for one in choice.verdicts}
     later = find_later_statement(lookup, choice)
-    text, quoted_ids = hint_of(channel, around, scores, found.query, later.newer if later.replaced_on else None)
+    text, quoted_ids = hint_of(channel, around, scores, query.text, later.newer if later.replaced_on else None)
     return {"hint": text, "channel": channel.name, "told_of": quoted_ids}
 
 

@@ -27,7 +27,7 @@ _IS_RULE = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[\w./:-]{2,}")
-_NAME = re.compile(r"\d|\w[./_:-]\w")  # numbers, paths and settings, which a summary loses first
+HAS_NAME = re.compile(r"\d|\w[./_:-]\w")  # numbers, paths and settings, which a summary loses first
 
 
 class Statement(NamedTuple):
@@ -47,7 +47,7 @@ def recap(messages: Sequence[Mapping[str, Any]], remembered: Sequence[str] = ())
     `remembered`: sentences that the user asked to keep; they come first. Each message has `number`, `turn`, `role`,
     `text`, `payload` and, from a tool, `tool` {name, params, result, status}.
     """
-    known = _words(" ".join(one["text"] for one in messages if "compaction" in one["payload"]))
+    known = words_in(" ".join(one["text"] for one in messages if "compaction" in one["payload"]))
     conversation = [one for one in messages if not {"compaction", "injected", "superseded"} & one["payload"].keys()]
     room = MAX_CHARACTERS - _size((HEAD, SAID_HEAD, DONE_HEAD, TAIL))
     to_remember = _missing_lines((f"- remember: {one}" for one in remembered), known, room)
@@ -96,7 +96,7 @@ def _statements(messages: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
 
 def _value(sentence: str, known: frozenset[str]) -> float:
     """Return the share of a sentence that the summary lacks, by its length; doubled for a rule."""
-    words = _words(sentence)
+    words = words_in(sentence)
     share = len(words - known) / (
         len(words) + 2
     )  # + 2, and a third of a line below, so that fragments do not come first
@@ -119,10 +119,10 @@ def _commands_and_files(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def _is_known(line: str, known: frozenset[str]) -> bool:
     """Return True if the summary contains a line's numbers, names and paths, and most of its other words."""
-    words = _words(line)
-    names = {word for word in words if _NAME.search(word)}
+    words = words_in(line)
+    names = {word for word in words if HAS_NAME.search(word)}
     return known.issuperset(names) and len(words & known) >= KNOWN_SHARE * len(words)
 
 
-def _words(text: str) -> frozenset[str]:
+def words_in(text: str) -> frozenset[str]:
     return frozenset(word.strip(".:-/").lower() for word in _WORD.findall(text))
