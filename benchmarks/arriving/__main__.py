@@ -54,7 +54,8 @@ async def hints(name: str, misses: list[str]) -> Iterator[tuple[str, ...]]:
             count[prompt["kind"]] += 1
             if not is_task(prompt["text"]):
                 continue
-            answer = await orchestrator.run({"operation": "hint", "query": {"text": prompt["text"]}, "source": "codex"})
+            asked = {"text": prompt["text"], "folder": prompt.get("project")}
+            answer = await orchestrator.run({"operation": "hint", "query": asked, "source": "codex"})
             if answer["hint"]:
                 is_right = product.sessions[answer["channel"]] == prompt["session"]
                 hinted[prompt["kind"]] += 1

@@ -139,9 +139,10 @@ def _session_option(payload: Mapping[str, Any]) -> list[str]:
 
 def is_task(prompt: str) -> bool:
     """Return False for greetings, commands, machine notices and mostly pasted text."""
-    has_own_words = len(prompt) <= 500 and "\n\n" in prompt  # beside a few pasted lines
-    is_pasted = len(prompt) > 2000 or (prompt.count("\n") >= 3 and not has_own_words)
-    return len(prompt) >= 16 and not is_pasted and prompt[0] not in "/<[!#"
+    own = "".join(prompt.split("```")[::2]).strip()  # what is not fenced
+    has_own_words = len(own) <= 500 and "\n\n" in own  # beside a few pasted lines
+    is_pasted = len(prompt) > 2000 or (own.count("\n") >= 3 and not has_own_words)
+    return len(own) >= 16 and not is_pasted and own[0] not in "/<[!#>$"
 
 
 def source_of(client: str, payload: Mapping[str, Any]) -> str:

@@ -16,6 +16,8 @@ from tests.cli.conftest import Ctxr
 
 TASK = "fix: HikariPool connection is not available, RefundService.refund calls the PG cancel api in a transaction"
 WITH_LOG = f"{TASK}\n\nline of a log\nline of a log\n\npls fix"
+LOG = "line of a log\n" * 50
+FENCED = f"{TASK}\n```\n{LOG}```\npls fix"
 CURE = "Move the HTTP call out of @Transactional and write the outcome in a second short transaction."
 
 
@@ -136,6 +138,15 @@ def test_a_prompt_that_nobody_answered_is_no_hint(ctxr: Ctxr) -> None:
     assert ctxr("note", "--prompt", TASK).output == ""
 
 
+def test_a_conversation_of_the_same_project_needs_less_in_common_with_the_task(past: Ctxr) -> None:
+    messages = [{"role": "user", "text": "which gauge sends garbage?"}, {"role": "assistant", "text": "Ulleung: 7E1."}]
+    talk = {"channel": "c", "messages": messages, "meta": {"source": "claude", "project": "/work/tides"}}
+    assert past("log", "-", given=talk).exit_code == 0
+    task = ("note", "--prompt", "add the gauge at Dokdo, next to Ulleung")
+    assert "7E1" in past(*task, "--", "/work/tides").output
+    assert past(*task, "--", "/work/shop").output == ""
+
+
 @pytest.mark.parametrize("prompt", ["write a poem about the sea and the harbour", "go on with step 3 please"])
 def test_a_task_that_no_conversation_answers_gets_no_hint(past: Ctxr, prompt: str) -> None:
     done = past("note", "--prompt", prompt)
@@ -179,6 +190,10 @@ def test_hints_can_be_switched_off(past: Ctxr, monkeypatch: pytest.MonkeyPatch) 
         ("line of a log\n" * 5, None),
         (WITH_LOG, WITH_LOG),
         (WITH_LOG + "\nline of a log" * 40, None),
+        (FENCED, FENCED),
+        (f"```\n{LOG}```", None),
+        ("> Task :compileJava UP-TO-DATE", None),
+        ("$ git status on the main branch", None),
     ],
 )
 def test_only_a_task_is_searched(prompt: str, asked: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
