@@ -18,7 +18,7 @@ from sources.kit.reader import FileReader, SessionFile, parse_records
 _TYPED = ("", "mid_turn_user_message", "user_text_elements")  # subtypes of a user's record that were typed
 # prefixes of subtypes of a system record that do not belong to the conversation
 _BOOKKEEPING = (
-    *("chat_compression", "slash_command", "ui_telemetry", "at_command", "attribution_", "rewind", "session_", "file_"),
+    *("slash_command", "ui_telemetry", "at_command", "attribution_", "rewind", "session_", "file_"),
     *("agent_", "background_task_", "branch_", "goal_", "turn_result", "omni_recall", "custom_title", "parent_session"),
     *("user_text_elements", "notification", "cron", "realtime_message", "managed_session_"),
 )
@@ -73,7 +73,7 @@ class QwenChat(drafts.Conversation):
 
     def _add_question(self, record: Record) -> None:
         shown = value_at(record, "systemPayload", "displayText")
-        typed, context, names = prompt_of({"content": _parts(record), "displayContent": shown})
+        typed, context, names = prompt_of({"content": self._parts(record), "displayContent": shown})
         is_typed = string(record.get("subtype")) in _TYPED and record.get("provenance", "real_user") == "real_user"
         if is_typed:
             self.say(Role.USER, typed, attachments=names)
@@ -83,7 +83,7 @@ class QwenChat(drafts.Conversation):
 
     def _add_answer(self, record: Record) -> None:
         before, self.model = len(self.drafts), string(record.get("model"))
-        parts = _parts(record)
+        parts = self._parts(record)
         thoughts = (string(part.get("text")).strip() for part in parts if part.get("thought"))
         self.say(Role.THINKING, "\n\n".join(thoughts), ":thinking")
         self.say(Role.ASSISTANT, parts_text(parts))
@@ -95,7 +95,7 @@ class QwenChat(drafts.Conversation):
 
     def _add_results(self, record: Record) -> None:
         call_result = mapping(record.get("toolCallResult"))
-        for response in (mapping(part.get("functionResponse")) for part in _parts(record)):
+        for response in (mapping(part.get("functionResponse")) for part in self._parts(record)):
             output = mapping(response.get("response"))
             text = next((output[name] for name in ("output", "error") if name in output), output or None)
             status = drafts.status_of(call_result.get("status"), drafts.result_status("error" in output))
@@ -103,11 +103,17 @@ class QwenChat(drafts.Conversation):
 
     def _note(self, record: Record) -> None:
         kind, payload = string(record.get("subtype")), mapping(record.get("systemPayload"))
-        if not kind.startswith(_BOOKKEEPING):
+        if kind == "chat_compression":
+            history = objects(payload.get("compressedHistory"))  # the summary, then the latest messages again
+            summary = parts_text(objects(history[0].get("parts"))) if history else ""
+            self.inject(summary or "Conversation compacted", compaction={})
+        elif not kind.startswith(_BOOKKEEPING):
             self.count_unknown("record system", kind)
         self._named = string(payload.get("customTitle")).strip() or self._named
         self._parent = string(payload.get("parentSessionId")) or self._parent
 
-
-def _parts(record: Record) -> list[Record]:
-    return objects(value_at(record, "message", "parts"))
+    def _parts(self, record: Record) -> list[Record]:
+        parts = value_at(record, "message", "parts")
+        if parts is None:
+            self.count_unknown("message", "without parts")
+        return objects(parts)

@@ -134,6 +134,26 @@ def test_damaged_and_unknown_lines_are_reported_and_stop_nothing(root: Path) -> 
     assert by_id["empty"].skipped == (Skipped(str(file.parent / "empty.jsonl"), "no conversation in it"),)
 
 
+def test_answers_in_an_unknown_form_are_reported(root: Path) -> None:
+    chat = Chat()
+    chat.user("First")
+    chat.add("assistant", message={"role": "model", "pieces": [{"text": "Renamed"}]})
+    write(root, chat)
+    [each] = read_changed(QwenCode(), root)
+    assert each.skipped == (Skipped("1 x message without parts", "unknown to this reader"),)
+
+
+def test_a_compaction_is_kept_with_its_summary() -> None:
+    chat = Chat()
+    chat.user("First")
+    summary = {"role": "user", "parts": [{"text": "Only the till is left."}]}
+    chat.noted("chat_compression", compressedHistory=[summary, {"role": "model", "parts": [{"text": "Got it."}]}])
+    chat.noted("chat_compression")
+    _, compacted, without_summary = read(chat).messages
+    assert (compacted.text, compacted.more["compaction"]) == ("Only the till is left.", {})
+    assert (without_summary.text, without_summary.more["injected"]) == ("Conversation compacted", True)
+
+
 def test_a_call_without_a_result_is_pending() -> None:
     chat = Chat()
     chat.assistant(call("c1", "run_shell_command", command="make"))
