@@ -67,8 +67,9 @@ def hint_of(
     ]
     quoted: dict[str, dict[int, str]] = {}
     for _, place, sentence, one in sorted(pieces, key=lambda piece: -piece[0]):
+        is_repeated = any(sentence in sentences.values() for sentences in quoted.values())
         size = len(sentence) + len(_GAP if one["id"] in quoted else f"\n- {one['role']}: ")
-        if sentence and size <= left:
+        if sentence and size <= left and not is_repeated:
             quoted.setdefault(one["id"], {})[place] = sentence
             left -= size
     ids = [one["id"] for one in messages if one["id"] in quoted]

@@ -138,6 +138,16 @@ def test_a_prompt_that_nobody_answered_is_no_hint(ctxr: Ctxr) -> None:
     assert ctxr("note", "--prompt", TASK).output == ""
 
 
+def test_a_hint_quotes_of_a_long_answer_what_the_task_lacks_and_nothing_twice(ctxr: Ctxr) -> None:
+    told = "RefundService.refund holds the HikariPool connection while the PG cancel api runs in a transaction."
+    answer = f"{told} {told} Well. {'Let me look around first. ' * 20}So set `refund.pool.timeout=4711`."
+    log(ctxr, "claude_session_refund", TASK, answer)
+    hint = ctxr("note", "--prompt", TASK).output
+    assert "Let me look around first. … So set `refund.pool.timeout=4711`." in hint
+    assert hint.count("Let me look around") == 1
+    assert hint.count(told) == 1
+
+
 def test_a_conversation_of_the_same_project_needs_less_in_common_with_the_task(past: Ctxr) -> None:
     messages = [{"role": "user", "text": "which gauge sends garbage?"}, {"role": "assistant", "text": "Ulleung: 7E1."}]
     talk = {"channel": "c", "messages": messages, "meta": {"source": "claude", "project": "/work/tides"}}
