@@ -25,6 +25,10 @@ def _lines(result: dict[str, Any]) -> Iterator[str]:
         yield f"{number}. {one_line(sentence['text'])}{scope}"
     if not result["remembered"]:
         yield "Nothing is remembered here yet."
+    for proposal in result.get("proposed", ()):
+        yield f'You said in {proposal["chats"]} chats: "{one_line(proposal["text"])}"'
+    if result.get("proposed"):
+        yield dim('To remember it: ctxr remember "…"')
 
 
 @click.command()
@@ -43,6 +47,9 @@ def _lines(result: dict[str, Any]) -> Iterator[str]:
 def remember(words: tuple[str, ...], everywhere: bool, replaces: int | None, write: Path | None) -> dict[str, Any]:
     """Remember a sentence, which every later chat of this project gets at its start.
 
+    Without a sentence, also corrections that you made in several chats are
+    listed, to remember if you like.
+
     \b
     ctxr remember "Use pnpm, never npm."
     ctxr remember "Answer in Korean." --everywhere
@@ -52,11 +59,11 @@ def remember(words: tuple[str, ...], everywhere: bool, replaces: int | None, wri
     project = None if everywhere else working_folder(terminal().folder)
     query: dict[str, Any] = {"text": " ".join(words) or None, "project": project}
     if replaces:
-        known = _run({"project": project})
+        known = _run({"project": project})["remembered"]
         if replaces > len(known):
             raise InvalidRequest("No such sentence.", f"--replaces: given {replaces}; allowed: 1 to {len(known)}")
         query["replaces"] = known[replaces - 1]["id"]
-    result = {"remembered": _run(query)}
+    result = _run(query)
     if write:
         file = Path(terminal().folder) / write
         before = file.read_bytes().decode(errors="surrogateescape") if file.exists() else ""  # in any encoding
@@ -66,9 +73,11 @@ def remember(words: tuple[str, ...], everywhere: bool, replaces: int | None, wri
     return result
 
 
-def _run(query: dict[str, Any]) -> list[dict[str, Any]]:
+def _run(query: dict[str, Any]) -> dict[str, Any]:
     """Return all valid sentences, those for all projects first: their numbers are the same in every folder."""
-    return sorted(run_operation("remember", query)["remembered"], key=lambda one: one["project"] is not None)
+    result = run_operation("remember", query)
+    valid = sorted(result["remembered"], key=lambda one: one["project"] is not None)
+    return {"remembered": valid, **({"proposed": result["proposed"]} if result.get("proposed") else {})}
 
 
 def with_block(text: str, sentences: list[str]) -> str:

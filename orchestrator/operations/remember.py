@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from orchestrator.answer.delivery import fits, largest_fitting
+from orchestrator.answer.digests.corrections import repeated_corrections
 from orchestrator.requests.shapes import QueryShape, Request
 from orchestrator.state import GeneralState, Operation, Run, Steps
 from orchestrator.tool import Caller, Effect, Outcome, Tool, ToolArguments
@@ -16,12 +17,14 @@ from registry.domain import Message, Role, now
 from registry.errors import NotFound
 from registry.ingest.from_tool import ingest_from_tool
 from registry.project import REMEMBERED
-from registry.storage.conversations.message_windows import channel_to_remember_in, remembered
+from registry.storage.conversations.message_windows import channel_to_remember_in, latest_prompts, remembered
 from registry.storage.conversations.messages import delete_message, get_message
 from registry.storage.database import WriteTransaction
 from registry.storage.exchange.edits import DELETED, record_edits
 from registry.storage.safety.masking import masked
 
+MAX_PROMPT = 500  # characters of a message that may be a correction
+PROMPTS_READ = 3000  # latest such messages
 Sentence = Annotated[str, Field(min_length=1, max_length=500)]  # characters
 
 
@@ -39,7 +42,10 @@ class RememberRequest(Request):
 
 
 def remember(tx: WriteTransaction, run: Run, request: RememberRequest, _state: GeneralState) -> dict[str, Any]:
-    """Store a sentence if it is new, delete the one it replaces, and return all that are valid."""
+    """Store a sentence if it is new, delete the one it replaces, and return all that are valid.
+
+    Without a sentence, also propose the corrections that the user repeated; they are not stored.
+    """
     text, project = request.query.text, request.query.project
     if request.query.replaces:
         _delete_sentence(tx, request.query.replaces)
@@ -51,7 +57,11 @@ def remember(tx: WriteTransaction, run: Run, request: RememberRequest, _state: G
         name, _ = ingest_from_tool(tx, into, [message], source=REMEMBERED, metadata=about, received_at=now())
         run.recorder.channel = name
     run.recorder.explain(kept=bool(text), replaced=request.query.replaces)
-    return {"remembered": remembered(tx, project)}
+    valid = remembered(tx, project)
+    if text or request.query.replaces:
+        return {"remembered": valid}
+    prompts = latest_prompts(tx, project, MAX_PROMPT, PROMPTS_READ)
+    return {"remembered": valid, "proposed": repeated_corrections(prompts, [one["text"] for one in valid])}
 
 
 def _delete_sentence(tx: WriteTransaction, sentence_id: str) -> None:

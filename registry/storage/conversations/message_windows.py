@@ -122,6 +122,21 @@ def remembered(tx: ReadTransaction, project: str | None) -> list[dict[str, Any]]
     ]
 
 
+def latest_prompts(tx: ReadTransaction, project: str | None, longest: int, limit: int) -> Sequence[Any]:
+    """Return the user's own messages of up to `longest` characters, in a project or everywhere: channel_number, text.
+
+    The latest come first; remembered sentences are left out.
+    """
+    columns = conversation.c
+    query = select(columns.channel_number, columns.text).join(channel, channel.c.number == columns.channel_number)
+    is_own = columns.of_other_person.is_(False), columns.deleted.is_(False), channel.c.deleted.is_(False)
+    query = query.where(columns.role == Role.USER, columns.source != REMEMBERED, *is_own)
+    query = query.where(func.length(columns.text) <= longest)
+    if project is not None:
+        query = query.where(is_in_folder(channel.c.project_path, project))
+    return tx.execute(query.order_by(columns.timestamp.desc(), columns.number.desc()).limit(limit)).all()
+
+
 def channel_to_remember_in(tx: WriteTransaction, project: str | None) -> str:
     """Return the channel that stores the sentences for a project; None: those for all projects.
 

@@ -211,3 +211,27 @@ def test_a_file_that_cannot_be_written_is_named(ctxr: Ctxr, shop: Path) -> None:
     assert (refused.exit_code, "Traceback" in refused.output) == (1, False)
     assert "error: STORAGE_ERROR: A file or folder could not be read or written." in refused.stderr
     assert f"{shop}/no such folder/AGENTS.md: No such file or directory" in refused.stderr
+
+
+def test_corrections_repeated_in_several_chats_are_proposed_until_remembered_and_never_stored(
+    ctxr: Ctxr, shop: Path
+) -> None:
+    said = [
+        ("no, use pnpm", "아니 존댓말로 써"),
+        ("No. I said pnpm, not npm.", "반말 하지 마, 존댓말로 써줘"),
+        ("no, the button is still red", "never push to main"),
+    ]
+    for number, texts_ in enumerate(said):
+        messages = [{"role": "user", "text": text} for text in texts_]
+        about = {"source": "codex", "project": str(shop)}
+        talk = {"channel": f"codex_session_{number}", "messages": messages, "meta": about}
+        assert ctxr("log", "-", given=talk).exit_code == 0
+    told = ctxr("remember").output
+    assert 'You said in 2 chats: "I said pnpm, not npm."' in told
+    assert 'You said in 2 chats: "반말 하지 마, 존댓말로 써줘"' in told
+    assert ("button" in told, "main" in told) == (False, False)
+    assert texts(ctxr) == []
+    assert "not npm" not in ctxr("note", str(shop.parent / "other")).output
+    ctxr("remember", "Use pnpm.")
+    told = ctxr("remember").output
+    assert ("not npm" in told, "존댓말" in told) == (False, True)
