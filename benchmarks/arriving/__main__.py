@@ -54,8 +54,7 @@ async def hints(name: str, misses: list[str]) -> Iterator[tuple[str, ...]]:
             count[prompt["kind"]] += 1
             if not is_task(prompt["text"]):
                 continue
-            asked = {"text": prompt["text"], "folder": prompt.get("project")}
-            answer = await orchestrator.run({"operation": "hint", "query": asked, "source": "codex"})
+            answer = await orchestrator.run({"operation": "hint", "query": {"text": prompt["text"]}, "source": "codex"})
             if answer["hint"]:
                 is_right = product.sessions[answer["channel"]] == prompt["session"]
                 hinted[prompt["kind"]] += 1

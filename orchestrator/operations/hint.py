@@ -27,8 +27,7 @@ from registry.text.request.syntax import Search
 from registry.text.request.understanding import ParsedRequest
 
 NO_HINT: dict[str, Any] = {"hint": "", "channel": None, "told_of": []}
-# least evidence for a hint on a prompt, from a conversation of its project or another one; see `evidence_in`
-MIN_EVIDENCE, MIN_EVIDENCE_ELSEWHERE = 5.0, 9.0
+MIN_EVIDENCE = 8.0  # least evidence for a hint on a prompt; see `evidence_in`
 SAME_TASK = 0.9  # share of the best conversation's matching words from which another is about the same task
 DISMISSED = "a hint from it was rated not useful in this project"
 
@@ -88,13 +87,11 @@ def _with_prompt(tx: ReadTransaction, run: Run, query: HintQuery, excluded: list
     lookup = _lookup(tx, run, query.text, Scope(exclude_numbers=excluded))
     found = lookup.find()
     evidence = evidence_in(found)
-    choice = choose(lookup, found, None) if evidence >= MIN_EVIDENCE else None
-    is_here = choice is not None and query.folder is not None and choice.channel.project_path == _project(query)
-    least = MIN_EVIDENCE if is_here else MIN_EVIDENCE_ELSEWHERE
     recorder.explain(
-        by="words of the prompt that only one conversation contains", evidence=round(evidence, 1), least=least
+        by="words of the prompt that only one conversation contains", evidence=round(evidence, 1), least=MIN_EVIDENCE
     )
-    if choice is None or evidence < least:
+    choice = choose(lookup, found, None) if evidence >= MIN_EVIDENCE else None
+    if choice is None:
         recorder.explain(reason="no past conversation clearly answers this")
         return NO_HINT
     channel = choice.channel

@@ -148,15 +148,6 @@ def test_a_hint_quotes_of_a_long_answer_what_the_task_lacks_and_nothing_twice(ct
     assert hint.count(told) == 1
 
 
-def test_a_conversation_of_the_same_project_needs_less_in_common_with_the_task(past: Ctxr) -> None:
-    messages = [{"role": "user", "text": "which gauge sends garbage?"}, {"role": "assistant", "text": "Ulleung: 7E1."}]
-    talk = {"channel": "c", "messages": messages, "meta": {"source": "claude", "project": "/work/tides"}}
-    assert past("log", "-", given=talk).exit_code == 0
-    task = ("note", "--prompt", "add the gauge at Dokdo, next to Ulleung")
-    assert "7E1" in past(*task, "--", "/work/tides").output
-    assert past(*task, "--", "/work/shop").output == ""
-
-
 @pytest.mark.parametrize("prompt", ["write a poem about the sea and the harbour", "go on with step 3 please"])
 def test_a_task_that_no_conversation_answers_gets_no_hint(past: Ctxr, prompt: str) -> None:
     done = past("note", "--prompt", prompt)
