@@ -27,6 +27,7 @@ _IS_RULE = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[\w./:-]{2,}")
+_INTO_FOLDER = re.compile(r"""^cd (?:"[^"\n]*"|'[^'\n]*'|\S+) && """)  # before nearly every command of some clients
 HAS_NAME = re.compile(r"\d|\w[./_:-]\w")  # numbers, paths and settings, which a summary loses first
 
 
@@ -97,17 +98,15 @@ def _statements(messages: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
 def _value(sentence: str, known: frozenset[str]) -> float:
     """Return the share of a sentence that the summary lacks, by its length; doubled for a rule."""
     words = words_in(sentence)
-    share = len(words - known) / (
-        len(words) + 2
-    )  # + 2, and a third of a line below, so that fragments do not come first
-    return share * (2 if _IS_RULE.search(sentence) else 1) / (min(len(sentence), LINE_WIDTH) + LINE_WIDTH / 3)
+    share = len(words - known) / (len(words) + 2)  # + 2, and a line below, so that fragments do not come first
+    return share * (2 if _IS_RULE.search(sentence) else 1) / (min(len(sentence), LINE_WIDTH) + LINE_WIDTH)
 
 
 def _commands_and_files(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the commands that worked or failed, the latest first, and the files in tool calls."""
     tools = [one["tool"] for one in reversed(messages) if isinstance(one.get("tool"), Mapping)]
     for tool in tools:
-        command = first_param(tool.get("params"), COMMAND_KEYS)
+        command = _INTO_FOLDER.sub("", first_param(tool.get("params"), COMMAND_KEYS))
         if command and str(tool.get("status")).lower() in (FAILED, REJECTED):
             reason = preview_of(str(tool.get("result") or ""), LINE_WIDTH // 2)
             yield f"- failed: `{preview_of(command, LINE_WIDTH)}`: {reason}"

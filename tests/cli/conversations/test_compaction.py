@@ -24,7 +24,7 @@ def chat(empty_home: Path) -> Dialogue:
     talk.user("Move the shop's orders to PostgreSQL 17. We decided to use port 5433.")
     talk.calls("Bash", {"command": "make migrate"}, "c1", "m1")
     talk.result("c1", "relation orders does not exist", is_error=True)
-    talk.calls("Bash", {"command": "createdb orders && make migrate"}, "c2", "m2")
+    talk.calls("Bash", {"command": f"cd {CWD} && createdb orders && make migrate"}, "c2", "m2")
     talk.result("c2", "42 rows")
     talk.calls("Edit", {"file_path": f"{CWD}/shop/orders.py", "old_string": "a", "new_string": "b"}, "c3", "m3")
     talk.result("c3", "ok")
