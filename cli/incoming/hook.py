@@ -164,6 +164,8 @@ def spool_record(source: str, event: str, payload: Mapping[str, Any], at: float)
 def answer(client: str, event: str, payload: Mapping[str, Any], note: str = "") -> str:
     """Return what the client expects: Cursor treats silence as a failure, others would show the output to the model."""
     if note:
+        # a quoted tag would end the one that the client puts around the note, or begin another
+        note = note.replace("</", "< /").replace("<system-", "< system-")
         return note if client in ("opencode", "kilo") else dumps(_note_answer(client, event, note)) + "\n"
     if client != "cursor" and "cursor_version" not in payload:
         return ""
