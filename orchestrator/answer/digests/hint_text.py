@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from registry.storage.conversations.channels import ChannelRow
 
 MAX_HINT = 600  # characters of a hint
-MAX_LINES = 4  # messages quoted
+MAX_LINES = 6  # messages quoted
 USER_WEIGHT, QUESTION_WEIGHT = 0.5, 0.5  # answers are what the prompt lacks
 NAME_WEIGHT = 1.5  # numbers, commands and settings are what an answer is used for
 NEIGHBOUR_SCORE = 0.01  # of a message without a word of the prompt; those that have one come first

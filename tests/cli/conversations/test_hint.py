@@ -66,12 +66,13 @@ def test_a_hint_quotes_the_messages_most_relevant_to_the_task_of_either_role(pas
         f"Noted. {'Well. ' * 90}",
     )
     log(past, "claude_session_refund", "lunch now", "Enjoy your meal.")
-    log(past, "claude_session_refund", "back", "The pool in refund-api has its connection again, no HikariPool error.")
+    back = "The pool in refund-api has its connection again, no HikariPool error since noon on Monday."
+    log(past, "claude_session_refund", "back", back)
     hint = past("note", "--prompt", TASK).output
     assert f"- assistant: {CURE}" in hint
     assert "- user: the PG cancel api holds it? yes, keep its timeout at 4 s" in hint
-    assert "- assistant: The pool in refund-api has its connection again, no HikariPool error." in hint
-    assert hint.index(CURE) < hint.index("4 s") < hint.index("no HikariPool error")
+    assert f"- assistant: {back}" in hint
+    assert hint.index(CURE) < hint.index("4 s") < hint.index(back)
     assert "Well." not in hint
     assert "lunch" not in hint
     assert len(hint) <= 600
