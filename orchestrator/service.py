@@ -127,7 +127,7 @@ class Orchestrator:
             cancelled = OperationTimeout("The caller stopped waiting.", "a write that had begun may be stored")
             is_failure = request is None or not request.is_optional
             if recorder.steps and not is_failure:
-                recorder.explain(reason="too late: the client had stopped waiting")
+                recorder.explain(note="too late: the client had stopped waiting")
             run = recorder.finished(None, cancelled.as_dict() if is_failure else None)
             self._records.add(self._notify_observers(run))
             raise

@@ -215,7 +215,7 @@ async def test_a_hint_that_its_client_did_not_wait_for_is_no_failure(orchestrato
     await orchestrator.settle()
     [late] = await recorded(orchestrator)
     assert (late["status"], late["error"]) == ("succeeded", None)
-    assert late["steps"][-1]["detail"]["reason"] == "too late: the client had stopped waiting"
+    assert late["steps"][-1]["detail"]["note"] == "too late: the client had stopped waiting"
 
 
 async def test_nothing_is_sent_to_langsmith(orchestrator: Orchestrator, monkeypatch: pytest.MonkeyPatch) -> None:
