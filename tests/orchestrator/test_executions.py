@@ -211,7 +211,8 @@ async def test_a_hint_that_its_client_did_not_wait_for_is_no_failure(orchestrato
         while not (running := orchestrator.running()) or not running[0]["steps"]:
             await _let_tasks_run()
         run.cancel()
-        await asyncio.wait([run])
+        await _let_tasks_run()
+    await asyncio.wait([run])
     await orchestrator.settle()
     [late] = await recorded(orchestrator)
     assert (late["status"], late["error"]) == ("succeeded", None)
