@@ -528,7 +528,7 @@ async def test_the_whole_answer_keeps_to_max_tokens(orchestrator: Orchestrator) 
     for asked in (1000, 600):
         answer = await extract(orchestrator, None, text="cache", max_tokens=asked)
         assert tokens_of(answer) <= asked
-        assert len(answer["candidates"]) <= 4
+        assert len(answer.get("candidates", ())) <= 4
     for asked, most in ((100, 300), (200, 300)):
         assert tokens_of(await extract(orchestrator, "a", text="cache of a", max_tokens=asked)) <= most
     await log(orchestrator, "short", [(f"zebra {number}", f"zebra no {number}") for number in range(50)])

@@ -193,6 +193,28 @@ async def test_a_change_of_mind_in_the_next_turn_leads_if_it_names_the_old_value
     assert replaced(answer) == ["We retry webhooks five times."]
 
 
+async def test_a_value_dropped_later_in_the_conversation_leads_before_other_conversations(
+    orchestrator: Orchestrator,
+) -> None:
+    said = ["Public booking ids are a ULID.", "Migration 31 adds them.", "And the colours?", "Blue and white."]
+    back = "scrap the ULID of migration 31, eight characters with a dash"
+    await log(orchestrator, "c", "2026-01-05", *said, back, "Rewritten.", "Thanks", "You are welcome.")
+    await log(orchestrator, "later", "2026-03-05", "Print the ULID of a booking on tickets.", "Printed.")
+    answer = await ask(orchestrator, "which public booking ids does migration 31 add")
+    assert answer["newer"]["line"].startswith(back)
+
+
+async def test_a_restatement_that_fits_the_request_best_leads_before_the_first_statement(
+    orchestrator: Orchestrator,
+) -> None:
+    said = ["Our flour order: 10 sacks.", "10 sacks, 250 kg.", "And the ovens?", "Clean them weekly."]
+    again = "Mail the mill our standing flour order: 14 sacks a week."
+    await log(orchestrator, "bakery", "2026-01-05", *said, again, "Mailed.", "And the yeast?", "A kilo will do.")
+    answer = await ask(orchestrator, "how many sacks does our standing flour order to the mill have")
+    assert answer["newer"]["line"].startswith(again)
+    assert replaced(answer) == []
+
+
 async def test_the_copy_of_a_message_in_a_fork_is_no_later_statement(orchestrator: Orchestrator) -> None:
     await log(orchestrator, "first", "2026-01-05", *MAIL, "And the bills?", "Those, too.", *MOVED)
     await log(orchestrator, "fork", "2026-01-05", *MAIL, "And the bills?", "Those, too.", *MOVED, "Thanks", "Sure.")

@@ -26,6 +26,7 @@ from registry.text.ranking.term_weights import idf
 from registry.text.request.query import ParsedQuery
 
 EXCHANGE_TURNS = 2  # turns in which a suggestion is made, accepted and carried out
+FAR_APART = 2 * EXCHANGE_TURNS  # messages between two exchanges of one conversation
 # weight of the repeated rare words, times the conversation's share of the request and of the best score, from which a
 # message is on the same subject: `benchmarks/RESULTS.md`
 MIN_REPEATED_WEIGHT = 1.0
@@ -59,15 +60,14 @@ def find_later_statement(lookup: Lookup[Any], choice: Choice) -> LaterStatement:
         return NO_LATER_STATEMENT
     hit, in_order = hits[0], sorted(hits, key=lambda row: (row.timestamp, row.number))
     first, last = in_order[0], in_order[-1]
-    later = _most_repeating(lookup, choice, hit) or (last if abs(last.seq - hit.seq) >= 2 * EXCHANGE_TURNS else None)
-    if later:
-        change = _compare(tx, choice.found, hit, later)
-        is_shown = parsed.is_continuation and change.turn is not None  # with the conversation's end
-        return NO_LATER_STATEMENT if is_shown and not change.replaced_on else change
-    if first.turn != hit.turn:  # the best hit itself may be the later statement
-        change = _compare(tx, choice.found, first, hit)
-        return change if change.replaced_on else NO_LATER_STATEMENT
-    return NO_LATER_STATEMENT
+    later = _most_repeating(lookup, choice, hit) or (last if abs(last.seq - hit.seq) >= FAR_APART else None)
+    earlier, later = (hit, later) if later else (first, hit)  # the best hit itself may be the later statement
+    if earlier.turn == later.turn and earlier.channel_number == later.channel_number:
+        return NO_LATER_STATEMENT
+    change = _compare(tx, choice.found, earlier, later)
+    # the answer shows a continued conversation's end, and a hit next to an earlier one
+    is_shown = parsed.is_continuation or (later is hit and hit.seq - first.seq < FAR_APART)
+    return NO_LATER_STATEMENT if is_shown and change.turn is not None and not change.replaced_on else change
 
 
 def _conversation_messages(tx: ReadTransaction, numbers: Sequence[int]) -> list[MessageRow]:
@@ -82,7 +82,8 @@ def _most_repeating(lookup: Lookup[Any], choice: Choice, hit: MessageRow) -> Mes
 
     The weight of these words counts times its conversation's share of the request and of the best score. "We moved off
     Sidekiq and Redis" has no word of "what runs our jobs?", but words of the earlier conversation. A message of the
-    hit's own conversation, which repeats itself anyway, comes second and must name a change.
+    hit's own conversation, which repeats itself anyway, must name a change and repeat a rare word of the hit's
+    turn, as "scrap the ULID" does; then it comes first.
     """
     tx, own_channel = lookup.tx, hit.channel_number
     found, scores = _scored_channels(lookup, choice)
@@ -107,12 +108,14 @@ def _most_repeating(lookup: Lookup[Any], choice: Choice, hit: MessageRow) -> Mes
     }
     repeated = earlier_tokens.intersection(chain.from_iterable(tokens for _, tokens in later))
     rare = _rare_tokens(tx, repeated, found.corpus.size)
+    turn = set(chain.from_iterable(analyze(row.text) for row in _exchange_from(tx, own_channel, hit.turn, turns=1)))
     best, rank = None, (False, 0.0)
     for row, tokens in later:
-        weight = shares[row.channel_number] * sum(map(rare.__getitem__, rare.keys() & tokens))
-        this = row.channel_number != own_channel, weight
-        if weight >= MIN_REPEATED_WEIGHT and this > rank:
-            best, rank = row, this
+        is_own, shared = row.channel_number == own_channel, rare.keys() & tokens
+        weight = shares[row.channel_number] * sum(map(rare.__getitem__, shared))
+        is_candidate = weight >= MIN_REPEATED_WEIGHT and not (is_own and shared.isdisjoint(turn))
+        if is_candidate and (is_own, weight) > rank:
+            best, rank = row, (is_own, weight)
     return best
 
 
@@ -225,10 +228,10 @@ _ASKS = re.compile(r"[?？]\s*$")
 _CHANGES = re.compile(
     r"""\b(?:instead\ of|no\ longer|(?:not|n['’]t)\b.{1,60}\bany\ ?more|replac(?:e|ed|ing)|switch(?:ed|ing)|swapp?ed
         |mov(?:e|ed|es|ing)\b.{1,60}\b(?:to|off|away)|migrat(?:ed|ing)|rais(?:ed|ing)|lower(?:ed|ing)|chang(?:ed|ing)
-        |drop(?:ped|ping)|ditch(?:ed|ing)|retired|got\ rid\ of
+        |(?:drop|scrap)(?:ped|ping)?|ditch(?:ed|ing)?|undo|is\ (?:off|out)|never\ ?mind|retired|got\ rid\ of
         |(?:kick|rip|throw|take)(?:ed|ped|ing|ping)?\ (?:.{1,40}\ )?out
         |(?:go|going|went)\ back\ to|rolled\ back|revert(?:ed|ing)|since\ \d|cancel(?:led|ed)|rather\ than
-        |let['’]?s\ (?:do|use|go\ with|switch|make\ it)\b.{1,60}\binstead|scrap(?:ped)?\ that
+        |let['’]?s\ (?:do|use|go\ with|switch|make\ it)\b.{1,60}\binstead
         |changed\ (?:my|our)\ mind)\b
       | 대신|말고|그만두|폐지|바꿨|바꾸자(?!는)|바꿔\ ?줘|바뀌었|바뀐|변경했|변경하자(?!는)
       | 변경해\ ?줘|옮겼|옮기자(?!는)|이전\ ?완료|전환했|갈아탔|교체했|철회|되돌[렸리]|걷어[냈내]|늘리자|늘렸
