@@ -14,9 +14,20 @@ from orchestrator.tool import PROJECT, WHEN, Caller, Effect, Outcome, Question, 
 from registry.access import Level
 from registry.errors import InvalidRequest
 from registry.storage.conversations.channels import get_channel, item_of
-from registry.storage.conversations.messages import delete_channel, delete_message, get_message, message_item
+from registry.storage.conversations.messages import (
+    delete_channel,
+    delete_message,
+    get_message,
+    message_item,
+    set_deleted_with_channel,
+)
 from registry.storage.database import WriteTransaction
-from registry.storage.exchange.edits import DELETED, record_edits
+from registry.storage.exchange.edits import (
+    DELETED,
+    is_deleted_with_channel,
+    record_deletions_of_later,
+    record_edits,
+)
 from registry.storage.safety.derived import resume_files, spellings
 from registry.storage.safety.forgetting import (
     Affected,
@@ -86,12 +97,17 @@ def delete(tx: WriteTransaction, run: Run, request: DeleteRequest, _state: Gener
         message = get_message(tx, request.query.id, include_deleted=True)
         is_newer = record_edits(tx, message.channel_number, {DELETED: True}, request.timestamp, message.number)
         run.recorder.set_channel(message.channel)
-        return {"message": delete_message(tx, message.id) if is_newer else message_item(message)}
+        deleted = delete_message(tx, message.id) if is_newer else message_item(message)
+        if request.timestamp and is_newer and is_deleted_with_channel(tx, message.channel_number, request.timestamp):
+            set_deleted_with_channel(tx, message)
+        return {"message": deleted}
     if request.channel is None:
         raise InvalidRequest("Nothing to delete was named.", "query.id: missing; allowed: an id, or a channel")
     row = get_channel(tx, request.channel)
     item = item_of(tx, row)
     if record_edits(tx, row.number, {DELETED: True}, request.timestamp):
+        if request.timestamp is None:
+            record_deletions_of_later(tx, row.number)
         delete_channel(tx, row, soft=True, until=request.timestamp)
     return {"channel": {**item, "deleted": True}}
 

@@ -15,7 +15,7 @@ from registry.storage.conversations.messages import (
     set_deleted_with_channel,
 )
 from registry.storage.database import WriteTransaction
-from registry.storage.exchange.edits import DELETED, deletion_of, record_edits
+from registry.storage.exchange.edits import DELETED, deletion_of, record_edits, record_restored_messages
 
 
 class RestoreQuery(QueryShape):
@@ -43,6 +43,8 @@ def restore(tx: WriteTransaction, run: Run, request: RestoreRequest, _state: Gen
     if request.channel is None:
         raise InvalidRequest("Nothing to restore was named.", "query.id: missing; allowed: an id, or a channel")
     row = find_channel(tx, request.channel)
+    if row and request.timestamp is None:
+        record_restored_messages(tx, row.number)
     if row is None or record_edits(tx, row.number, {DELETED: False}, request.timestamp):
         row = restore_channel(tx, request.channel)
     return {"channel": item_of(tx, row)}

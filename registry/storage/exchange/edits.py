@@ -85,6 +85,33 @@ def record_edits(
     return new
 
 
+def record_deletions_of_later(tx: WriteTransaction, channel_number: int) -> None:
+    """Record deletions of the messages that are dated after the deletion of their channel, with its time.
+
+    A clock was ahead, or this one is behind: other registries would keep them.
+    """
+    query = select(edit.c.done_at).where(*_same_target(channel_number, None), edit.c.field == DELETED)
+    deleted_at = tx.execute(query).scalar_one()
+    later = conversation.c.channel_number == channel_number, conversation.c.timestamp > deleted_at
+    undeleted = select(conversation.c.number).where(*later, conversation.c.deleted.is_(False))
+    for number in tx.execute(undeleted).scalars().all():
+        record_edits(tx, channel_number, {DELETED: True}, deleted_at, number)
+
+
+def is_deleted_with_channel(tx: ReadTransaction, channel_number: int, done_at: datetime) -> bool:
+    """Return True if a message deleted at that time was deleted because its channel was."""
+    of_channel = *_same_target(channel_number, None), edit.c.field == DELETED, edit.c.done_at == done_at
+    return bool(tx.execute(select(edit.c.value).where(*of_channel)).scalar())
+
+
+def record_restored_messages(tx: WriteTransaction, channel_number: int) -> None:
+    """Record the restoring of messages whose deletion was recorded with that of their channel."""
+    is_restored = conversation.c.channel_number == channel_number, conversation.c.with_channel
+    recorded = select(edit.c.message_number).where(edit.c.channel_number == channel_number, edit.c.field == DELETED)
+    rows = tx.execute(select(conversation).where(*is_restored, conversation.c.number.in_(recorded))).all()
+    _record_of_messages(tx, rows, DELETED, False)
+
+
 def record_grown_messages(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
     _record_of_messages(tx, rows, GROWN, None)
 

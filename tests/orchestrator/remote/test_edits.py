@@ -199,6 +199,46 @@ async def test_a_conversation_deleted_elsewhere_goes_and_what_is_said_later_stay
         assert await texts_by_channel(orchestrator) == {"basket": ["And on the phone?"]}
 
 
+async def say_with_a_clock_ahead(laptop: Laptop, text: str) -> None:
+    said = {"role": "user", "text": text, "timestamp": (datetime.now(UTC) + timedelta(hours=3)).isoformat()}
+    await laptop.orchestrator.registry.save_conversation("basket", [said], "cursor")
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("restorer", [0, 1])
+async def test_a_conversation_deleted_before_the_date_of_its_last_message_goes_and_comes_back_whole(
+    both: Laptops, elsewhere: Orchestrator, restorer: int
+) -> None:
+    one, two = both
+    await say_with_a_clock_ahead(two, "Since when?")
+    await exchange(two, one)
+    await one.ask("delete", "basket")
+    later = {"role": "user", "text": "And on the phone?"}
+    await two.orchestrator.registry.save_conversation("basket", [later], "cursor")
+    await exchange(one, two)
+    for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
+        assert await texts_by_channel(orchestrator) == {"basket": ["And on the phone?"]}
+    await both[restorer].ask("restore", "basket")
+    await exchange(one, two)
+    for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
+        [texts] = (await texts_by_channel(orchestrator)).values()
+        assert texts == [QUESTION, ANSWER, "And on the phone?", "Since when?"]
+
+
+async def test_a_conversation_restored_before_another_machine_heard_of_its_deletion_is_whole_there(
+    both: Laptops, elsewhere: Orchestrator
+) -> None:
+    one, two = both
+    await say_with_a_clock_ahead(two, "Since when?")
+    await exchange(two, one)
+    for operation in ("delete", "restore"):
+        await one.ask(operation, "basket")
+        await one.push()
+    await exchange(two, one)
+    for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
+        assert await texts_by_channel(orchestrator) == {"basket": [QUESTION, ANSWER, "Since when?"]}
+
+
 async def test_a_late_message_goes_if_it_is_older_than_the_deletion_and_one_said_later_stays(
     both: Laptops, elsewhere: Orchestrator
 ) -> None:
