@@ -25,7 +25,6 @@ from registry.storage.exchange import remote as notes
 from registry.storage.exchange.change_feed import Changes
 from registry.storage.exchange.counterparts import grown_to
 from registry.storage.exchange.edits import DELETED, FORGOTTEN, GROWN, SHARED, Edit, note_edit_known
-from registry.storage.exchange.forgetting_elsewhere import may_be_sample
 from registry.storage.paging import feed_beginning
 
 if TYPE_CHECKING:
@@ -140,8 +139,7 @@ async def _apply_here(orchestrator: Orchestrator, remote: RemoteRegistry, edit: 
     remote_ids = edit.value["ids"] if edit.field == FORGOTTEN else [edit.message_id] if edit.message_id else []
     local_ids = await orchestrator.registry.read(lambda tx: notes.ids_here(tx, remote.notes_url, remote_ids))
     if edit.field == FORGOTTEN:
-        value = {**edit.value, "ids": list(local_ids.values()), "is_sample": may_be_sample(remote_ids)}
-        local_edit = replace(edit, value=value)
+        local_edit = replace(edit, value={**edit.value, "ids": list(local_ids.values())})
     else:
         local_edit = replace(edit, message_id=local_ids.get(edit.message_id) if edit.message_id else None)
     if not edit.message_id or local_edit.message_id:

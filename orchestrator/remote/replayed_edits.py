@@ -7,7 +7,6 @@ from registry.domain import format_time, parse_time
 from registry.storage.conversations.messages import numbers_of_message
 from registry.storage.database import Database, ReadTransaction
 from registry.storage.exchange import edits
-from registry.storage.exchange.forgetting_elsewhere import may_be_sample
 
 RunRequest = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]  # runs an operation
 SOURCE = "remote"
@@ -62,8 +61,7 @@ def _deletion_requests(tx: ReadTransaction, edit: edits.Edit) -> list[dict[str, 
     """Return what forgets the messages; a channel as a whole, unless it has messages that were unknown there."""
     channels = edits.channels_of_messages(tx, edit.value["ids"])
     whole = dict.fromkeys(channels.values()) if edit.value["is_channel"] else {}
-    is_sample = edit.value.get("is_sample", may_be_sample(edit.value["ids"]))
-    kept = set() if is_sample else edits.channels_with_others(tx, whole, edit.value["ids"])
+    kept = edits.channels_with_others(tx, whole, edit.value["ids"])
     ids = [id_ for id_, name in channels.items() if name in kept or name not in whole]
     return [
         *({"operation": "delete", "channel": name, "query": {"soft": False}} for name in whole if name not in kept),

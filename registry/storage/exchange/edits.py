@@ -35,7 +35,8 @@ GROWN = "text"
 
 Its value, as sent, is the id and the digest of the text: a registry with this text need not request it.
 """
-MAX_EDITS = 200  # edits per answer
+MAX_EDITS = 200  # edits per request or answer
+MAX_FORGOTTEN_IDS = 20_000  # ids of forgotten messages per request: half of the 1 MB that proxies accept
 _STEP = timedelta(milliseconds=1)
 
 
@@ -292,9 +293,14 @@ def unsent_edits(tx: ReadTransaction, url: str) -> dict[int, Edit | None]:
     named = _channel_names(tx, rows)
     others = copied_channels(tx, named)
     found: dict[int, Edit | None] = {}
+    left = MAX_FORGOTTEN_IDS
     for row in rows:
         as_sent = _as_sent(row, named, others, (there.get(row.message_number), ""), "there", url)
-        found[row.number] = None if row.field == FORGOTTEN and not as_sent.value["ids"] else as_sent
+        ids = as_sent.value["ids"] if row.field == FORGOTTEN else [row.number]
+        left -= len(ids)
+        if found and left < 0:
+            break
+        found[row.number] = as_sent if ids else None
     return found
 
 

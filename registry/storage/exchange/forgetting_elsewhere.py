@@ -16,7 +16,7 @@ from registry.storage.safety.tokens import tokens_seeing
 from registry.storage.safety.visibility import owner_name
 from registry.storage.tables import channel, conversation, edit, edit_token, message_alias, remote_message
 
-MAX_IDS = 1000  # message ids, evenly spaced, that identify a forgotten channel elsewhere
+MAX_IDS = 5000  # message ids in an edit: 120 kB; each edit rewrites the other registry's file
 
 
 def note_forgetting(tx: WriteTransaction, row: ChannelRow, messages: Sequence[Any], *, is_channel: bool) -> None:
@@ -47,17 +47,16 @@ def forget_there_again(tx: WriteTransaction, url: str, ids: Collection[str]) -> 
 def _add_forgotten(tx: WriteTransaction, messages: Sequence[Any], tokens: Sequence[str], *, is_channel: bool) -> None:
     aliased = is_one_of(message_alias.c.number, [one.number for one in messages])
     others = list(tx.execute(select(message_alias.c.id).where(aliased)).scalars())
-    size = max(1, len(messages)) if is_channel else MAX_IDS
-    for at in range(0, len(messages), size):
-        batch = messages[at : at + size]
+    for at in range(0, len(messages), MAX_IDS):
+        batch = messages[at : at + MAX_IDS]
         noted = select(remote_message.c.url, remote_message.c.id).where(
             is_one_of(remote_message.c.number, [row.number for row in batch]), remote_message.c.id.is_not(None)
         )
         there: dict[str, list[str]] = {}
         for url, id_ in tx.execute(noted.order_by(remote_message.c.number)):
             there.setdefault(url, []).append(id_)
-        ids = _sample([row.id for row in batch]) + ([] if at else others)
-        value = {"is_channel": is_channel, "ids": ids, "there": {url: _sample(some) for url, some in there.items()}}
+        ids = [row.id for row in batch] + ([] if at else others)
+        value = {"is_channel": is_channel, "ids": ids, "there": there}
         _insert_forgotten(tx, value, now(), tokens)
 
 
@@ -89,13 +88,3 @@ def _insert_forgotten(tx: WriteTransaction, value: Mapping[str, Any], done_at: d
     number = tx.execute(insert(edit).values(**values).returning(edit.c.number)).scalar_one()
     if tokens:
         tx.execute(insert(edit_token), [{"number": number, "token": name} for name in tokens])
-
-
-def _sample(ids: Sequence[str]) -> list[str]:
-    """Return evenly spaced ids; of more than MAX_IDS at least half of that."""
-    return list(ids[:: max(1, -(-len(ids) // MAX_IDS))])
-
-
-def may_be_sample(ids: Sequence[str]) -> bool:
-    """Return True if these may be only some of a forgotten channel's ids."""
-    return len(ids) > MAX_IDS // 2

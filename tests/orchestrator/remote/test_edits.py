@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from orchestrator.remote.client import Unreachable
@@ -16,12 +17,13 @@ from orchestrator.service import Orchestrator
 from orchestrator.sync.sync import sync
 from registry.errors import StorageError
 from registry.storage.conversations.belonging import pinned_channels
+from registry.storage.exchange import edits, forgetting_elsewhere
 from registry.storage.exchange.remote import exchange_counts
 from registry.storage.paging import Page
 from registry.storage.records.executions import list_executions
 from sources.base import Paths
 from sources.readers import READERS
-from tests.orchestrator.remote.laptops import URL, Laptop, Laptops, ask, texts_by_channel
+from tests.orchestrator.remote.laptops import URL, Laptop, Laptops, ask, body_of, texts_by_channel
 from tests.sources.claude_code.claude_code_files import BEGIN, Dialogue, session_id, write
 
 pytestmark = pytest.mark.anyio
@@ -399,6 +401,45 @@ async def test_words_that_another_machine_wrote_in_a_channel_while_it_was_forgot
     await exchange(one, two)
     for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
         assert await texts_by_channel(orchestrator) == {"basket": ["And on the phone?"]}
+
+
+async def test_of_a_long_conversation_only_the_words_that_the_machine_had_which_forgot_it_go(
+    laptops: Laptops, elsewhere: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forgetting_elsewhere, "MAX_IDS", 12)
+    one, two = laptops
+    for channel in ("basket", "phone"):
+        texts = [f"Why does the {channel} lose item {at}?" for at in range(30)]
+        messages = [{"role": "user", "text": text} for text in texts]
+        await one.orchestrator.registry.save_conversation(channel, messages, "cursor", {"title": f"The {channel}"})
+    await exchange(one, two)
+    await two.log("basket", "And on the phone?")
+    for channel in ("basket", "phone"):
+        await one.ask("delete", channel, soft=False)
+    await exchange(one, two)
+    for orchestrator in (one.orchestrator, two.orchestrator, elsewhere):
+        assert await texts_by_channel(orchestrator) == {"basket": ["And on the phone?"]}
+        stored = await orchestrator.registry.read(lambda tx: tx.exec_driver_sql("SELECT name FROM channel").all())
+        assert [name for [name] in stored] == ["basket"]
+
+
+async def test_forgetting_many_long_conversations_fits_through_a_proxy(
+    laptops: Laptops, elsewhere: Orchestrator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(edits, "MAX_FORGOTTEN_IDS", 3)
+    one, _ = laptops
+    for at in range(4):
+        await one.log(f"basket {at}", QUESTION, ANSWER)
+    await one.exchange()
+    for at in range(4):
+        await one.ask("delete", f"basket {at}", soft=False)
+
+    def is_too_large(request: httpx.Request) -> bool:
+        return request.url.path == "/bo/edits" and request.method == "POST" and body_of(request).count(b"conv_") > 4
+
+    with one.line.answered_by(lambda: httpx.Response(413, text="Request Entity Too Large"), is_too_large):
+        await one.push()
+    assert await texts_by_channel(elsewhere) == {}
 
 
 @pytest.mark.parametrize("meant", ["message", "channel"])
