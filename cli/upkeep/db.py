@@ -78,8 +78,11 @@ def salvage(file: Path) -> None:
     settings = read_settings()
     if not settings.url.startswith("sqlite:///"):
         raise InvalidRequest("`ctxr db salvage` is for registries on SQLite.", "use the tools of PostgreSQL")
-    saved = salvage(Path(settings.url.removeprefix("sqlite:///")), file)
-    _reindex(settings.model_copy(update={"database_url": f"sqlite:///{file}"}), everything=True)
+
+    def build_index(made: Path) -> None:
+        _reindex(settings.model_copy(update={"database_url": f"sqlite:///{made}"}), everything=True)
+
+    saved = salvage(Path(settings.url.removeprefix("sqlite:///")), file, build_index)
     for name, (count, lost) in saved.items():
         if count or lost:
             click.echo(f"{name}: {count} rows" + (f", {lost} could not be read" if lost else ""))

@@ -8,7 +8,7 @@ import json
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,10 +27,10 @@ from registry.temporary_folder import TemporaryFolder
 Row = Sequence[Any]
 
 
-def salvage(damaged: Path, new: Path) -> dict[str, tuple[int, int]]:
-    """Write what can be read into a new registry, without its index. InvalidRequest if there is a file already.
+def salvage(damaged: Path, new: Path, build_index: Callable[[Path], object]) -> dict[str, tuple[int, int]]:
+    """Write what can be read into a new registry. InvalidRequest if there is a file already.
 
-    Returns by table the numbers of saved and of unreadable rows.
+    Returns by table the numbers of saved and of unreadable rows. The file gets its name when it is complete.
     """
     if new.exists():
         raise InvalidRequest("There is a file of that name already.", f"given {new}; allowed: a new one")
@@ -38,17 +38,19 @@ def salvage(damaged: Path, new: Path) -> dict[str, tuple[int, int]]:
         raise InvalidRequest("There is no registry to salvage.", f"{damaged}; a registry on SQLite is expected there")
     lost = Counter[str]()
     with TemporaryFolder(new.parent) as folder:
-        copy = Path(folder) / "registry.db"
+        copy, made = Path(folder) / "registry.db", Path(folder) / "new.db"
         for end in ("", "-wal"):
             if Path(f"{damaged}{end}").exists():
                 shutil.copyfile(f"{damaged}{end}", f"{copy}{end}")
         with closing(sqlite3.connect(copy)) as old:
             old.text_factory = lambda raw: raw.decode(errors="replace")
             old.execute("PRAGMA writable_schema = ON")  # otherwise one damaged row of the schema hides all tables
-            import_into_file(new, HEAD, lambda name: _lines(old, metadata.tables[name], lost), is_damaged=True)
-    with closing(sqlite3.connect(new)) as saved:
-        counts = ((name, saved.execute(f"SELECT count(*) FROM {name}")) for name in metadata.tables)  # noqa: S608, ours
-        return {name: (count, lost[name]) for name, [[count]] in counts}
+            import_into_file(made, HEAD, lambda name: _lines(old, metadata.tables[name], lost), is_damaged=True)
+        build_index(made)
+        with closing(sqlite3.connect(made)) as saved:
+            counts = {name: saved.execute(f"SELECT count(*) FROM {name}").fetchone() for name in metadata.tables}  # noqa: S608, ours
+        made.rename(new)
+    return {name: (count, lost[name]) for name, [count] in counts.items()}
 
 
 def _lines(old: sqlite3.Connection, table: Table, lost: Counter[str]) -> Iterator[bytes]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from registry.errors import StorageError
 from registry.storage.connections import PAGE_BYTES
 from registry.storage.upkeep.inspection import damage_of
 from tests.cli.conftest import FIBONACCI, Ctxr
@@ -138,3 +139,20 @@ def test_an_undamaged_registry_is_salvaged_whole(ctxr: Ctxr, registry: Path, tmp
     assert (done.exit_code, "conversation: 62 rows" in done.output) == (0, True)
     again = ctxr("db", "salvage", str(tmp_path / "new.db"))
     assert (again.exit_code, "There is a file of that name already" in again.output) == (2, True)
+
+
+def test_a_salvaged_registry_gets_its_name_when_it_is_complete(
+    ctxr: Ctxr, registry: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = tmp_path / "saved" / "new.db"
+    new.parent.mkdir()
+
+    async def fail(*_: object, **__: object) -> int:
+        raise StorageError("Could not write the registry.", "disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("registry.storage.index.rebuild_index.reindex", fail)
+        assert "disk full" in ctxr("db", "salvage", str(new)).output
+    assert list(new.parent.iterdir()) == []
+    assert "conversation: 62 rows" in ctxr("db", "salvage", str(new)).output
+    assert list(new.parent.iterdir()) == [new]
