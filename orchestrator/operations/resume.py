@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -136,8 +137,10 @@ def write_session(tx: WriteTransaction, run: Run, request: ResumeRequest, state:
         "questions": questions,
     }
     run.recorder.record_delivery(tx, new_id("ext"), RESUMED, about, channel=result["channel"], items=[])
-    for path, text in files.items():
-        _write_session_file(Path(path), text)
+    with ExitStack() as unfinished:
+        for path, text in files.items():
+            _write_session_file(Path(path), text, unfinished)
+        unfinished.pop_all()
     return result
 
 
@@ -208,13 +211,13 @@ def _version(writer: Writer) -> str:
     return found[0]
 
 
-def _write_session_file(path: Path, text: str) -> None:
-    """Write a new file that only this user can read. Raises StorageError."""
+def _write_session_file(path: Path, text: str, unfinished: ExitStack) -> None:
+    """Write a new file that only this user can read; `unfinished` removes it. Raises StorageError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(
-            os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8", newline="\n"
-        ) as file:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        unfinished.callback(path.unlink, missing_ok=True)
+        with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
     except OSError as exc:
         raise StorageError("The session could not be written.", f"{path}: {exc.strerror}") from exc

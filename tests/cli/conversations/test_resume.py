@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import subprocess
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -215,6 +216,22 @@ def test_a_written_session_can_be_undone_until_it_is_continued(ctxr: Ctxr, folde
     assert refused.exit_code == 2
     assert "continued there" in refused.output
     assert Path(written["path"]).exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_leaves_no_part_of_a_session(
+    ctxr: Ctxr, folder: Path, installed: Path, empty_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def open_full(descriptor: int, *_: str, **__: str) -> IO[str]:
+        os.close(descriptor)
+        return Path("/dev/full").open("w")
+
+    with monkeypatch.context() as full:
+        full.setattr("orchestrator.operations.resume.open", open_full, raising=False)
+        refused = ctxr("resume", "1", "--in", "codex", "--folder", str(folder))
+    assert (refused.exit_code, "No space left on device" in refused.output) == (1, True)
+    assert list(empty_home.glob(".codex/**/*.jsonl")) == []
+    assert Path(resume(ctxr, "codex", folder)["path"]).exists()
 
 
 def test_a_client_in_an_untested_version_is_refused(ctxr: Ctxr, folder: Path, installed: Path) -> None:
