@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from html import escape
 from pathlib import Path
@@ -93,6 +94,8 @@ def write_new_file(path: Path, content: bytes) -> Path:
     except FileExistsError as exc:
         raise InvalidRequest("The file exists already.", f"path: given {str(path)!r}; allowed: a new name") from exc
     except OSError as exc:
+        with suppress(OSError):
+            path.unlink()  # a part of it, on a full disk
         raise StorageError("The file could not be written.", f"{path}: {exc.strerror}") from exc
     return path.absolute()
 

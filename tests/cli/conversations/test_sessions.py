@@ -317,6 +317,25 @@ def test_an_export_overwrites_nothing_and_needs_a_folder(three: Ctxr, tmp_path: 
     assert "A PDF needs --output FILE" in refused.stderr
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_an_export_that_does_not_fit_on_the_disk_leaves_no_part_and_succeeds_when_there_is_room(
+    three: Ctxr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, opened = tmp_path / "basket.md", Path.open
+
+    def open_full(path: Path, mode: str = "r", *more: Any, **also: Any) -> Any:
+        if path != file:
+            return opened(path, mode, *more, **also)
+        path.touch(exist_ok=False)
+        return opened(Path("/dev/full"), "wb")
+
+    with monkeypatch.context() as full:
+        full.setattr(Path, "open", open_full)
+        refused = three("export", "basket", "--output", str(file))
+    assert (refused.exit_code, "No space left on device" in refused.stderr) == (1, True)
+    assert three("export", "basket", "--output", str(file)).exit_code == 0
+
+
 def test_statistics_of_the_registry_are_shown(three: Ctxr) -> None:
     figures = as_json(three, "stats")
     assert (figures["channels"], figures["messages"]) == (3, 6)
