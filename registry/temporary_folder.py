@@ -2,7 +2,8 @@
 
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory, gettempdir
@@ -32,6 +33,15 @@ class TemporaryFolder(TemporaryDirectory[str]):
     def cleanup(self) -> None:
         self._lock.close()
         super().cleanup()
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """Yield a path beside the given one for a file that gets its name at the end, if nothing fails."""
+    with TemporaryFolder(path.parent) as folder:
+        draft = Path(folder, path.name)
+        yield draft
+        draft.rename(path)
 
 
 def remove_leftovers(within: str | os.PathLike[str] | None = None) -> None:

@@ -22,7 +22,7 @@ from registry.storage.column_types import UtcTime
 from registry.storage.migrations import HEAD
 from registry.storage.tables import metadata
 from registry.storage.upkeep.table_export import import_into_file, row_line
-from registry.temporary_folder import TemporaryFolder
+from registry.temporary_folder import new_file
 
 Row = Sequence[Any]
 
@@ -37,8 +37,8 @@ def salvage(damaged: Path, new: Path, build_index: Callable[[Path], object]) -> 
     if not damaged.exists():
         raise InvalidRequest("There is no registry to salvage.", f"{damaged}; a registry on SQLite is expected there")
     lost = Counter[str]()
-    with TemporaryFolder(new.parent) as folder:
-        copy, made = Path(folder) / "registry.db", Path(folder) / "new.db"
+    with new_file(new) as made:
+        copy = made.with_name(f"damaged-{made.name}")
         for end in ("", "-wal"):
             if Path(f"{damaged}{end}").exists():
                 shutil.copyfile(f"{damaged}{end}", f"{copy}{end}")
@@ -49,7 +49,6 @@ def salvage(damaged: Path, new: Path, build_index: Callable[[Path], object]) -> 
         build_index(made)
         with closing(sqlite3.connect(made)) as saved:
             counts = {name: saved.execute(f"SELECT count(*) FROM {name}").fetchone() for name in metadata.tables}  # noqa: S608, ours
-        made.rename(new)
     return {name: (count, lost[name]) for name, [count] in counts.items()}
 
 

@@ -28,6 +28,7 @@ from registry.storage.migrate import migrate, migrate_engine
 from registry.storage.paging import invalidate_feed_positions
 from registry.storage.safety.masking import find_key
 from registry.storage.tables import channel, conversation, metadata
+from registry.temporary_folder import new_file
 
 TABLES = {table.name: table for table in metadata.sorted_tables}  # all tables, parents before children
 
@@ -209,6 +210,14 @@ def copy_registry(
     file = source_url.removeprefix("sqlite:///")
     if file != source_url and not Path(file).exists():
         raise InvalidRequest("There is no registry to copy.", f"given {file}; a registry on SQLite is expected there")
+    new = target_url.removeprefix("sqlite:///")
+    if new == target_url or Path(new).exists():
+        return _copy(source_url, target_url, progress)
+    with new_file(Path(new)) as draft:
+        return _copy(source_url, f"sqlite:///{draft}", progress)
+
+
+def _copy(source_url: str, target_url: str, progress: Progress) -> Sequence[tuple[str, int]]:
     with storage_errors("copy"), open_engine(source_url) as ours, open_engine(target_url) as theirs:
         for engine in (ours, theirs):
             migrate_engine(engine)

@@ -85,7 +85,12 @@ def test_a_later_copy_updates_and_deletes_rows(ctxr: Ctxr, file: Path, empty_dat
     assert damage_of(empty_database_url) == []
 
 
-def test_an_interrupted_copy_leaves_the_earlier_one_unchanged(ctxr: Ctxr, file: Path, empty_database_url: str) -> None:
+def test_an_interrupted_copy_leaves_the_earlier_one_unchanged_and_no_new_file(
+    ctxr: Ctxr, file: Path, empty_database_url: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "new"
+    folder.mkdir()
+
     def stop(_connection: Connection, _cursor: Any, statement: str, *_: Any) -> None:
         if statement.startswith("INSERT INTO extract_result"):
             raise KeyboardInterrupt
@@ -95,8 +100,10 @@ def test_an_interrupted_copy_leaves_the_earlier_one_unchanged(ctxr: Ctxr, file: 
     event.listen(Engine, "before_cursor_execute", stop)
     try:
         assert ctxr("db", "copy", str(file), empty_database_url).exit_code != 0
+        assert ctxr("db", "copy", str(file), str(folder / "copy.db")).exit_code != 0
     finally:
         event.remove(Engine, "before_cursor_execute", stop)
+    assert list(folder.iterdir()) == []
     assert damage_of(empty_database_url) == []
     assert "conversation: 42 rows" in ctxr("db", "copy", str(file), empty_database_url).output
 
