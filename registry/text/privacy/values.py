@@ -290,6 +290,12 @@ def is_pin(value: str) -> bool:
     return not re.match(r"(?:19|20)\d\d$|(\d)\1{3,}$|12345?6?7?8?$", value)
 
 
+def is_encoded_login(value: str) -> bool:
+    """Return True for a user's name and password in base64: `user:password`."""
+    login = b64decode(value + "==") if len(value.rstrip("=")) % 4 != 1 else b""
+    return re.fullmatch(rb"[\w.@+-]+:[!-~]{3,}", login) is not None
+
+
 def is_resident(number: str) -> bool:
     """Return True if a resident number has a possible birthday and, unless it is newer, the right check digit."""
     digits = [int(digit) for digit in number if digit.isdigit()]
@@ -332,6 +338,7 @@ TESTS: dict[str, Callable[[str], bool]] = {
     "phrase": is_phrase,
     "encoded": lambda value: len(value) % 4 == 0 and not value.isalpha(),
     "encoded-key": lambda value: b"PRIVATE KEY" in b64decode(value[:80]),  # its header, in base64
+    "encoded-login": is_encoded_login,
     "resident-number": is_resident,
     "card-number": is_card,
 }

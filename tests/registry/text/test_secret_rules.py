@@ -195,6 +195,10 @@ def test_secrets_are_masked_in_prose_and_in_output_of_programs() -> None:
         (">>> settings.SECRET_KEY\n'%s'\n>>> 1", "django-insecure-h&v3k@0x!p_9w#zq7mre$u2b(tl5y8fn^6a+j=4"),
         ('10.0.0.4:6379> CONFIG GET requirepass\n1) "requirepass"\n2) "%s"', "brine.oak.71"),
         ('sudo -S apt-get update <<< "%s"', "mango tango 4"),
+        # a user's name and password in base64
+        ("auths:\n  ghcr.io:\n    auth: %s", "c3ZjOnBsdW05a2V0dGxl"),
+        ("//npm.example.org/:_auth=%s", "YWRtaW46cGx1bTk="),
+        ("curl -H 'Authorization: Basic %s' https://shop.example", "YWRtaW46cGx1bTk="),
         # links that log their owner in
         ("magic link sent to kim: https://app.example.org/m/%s", random_text(32)),
         ("비밀번호 재설정 링크 https://app.example.org/u/%s 눌러 보세요", random_text(22)),
@@ -398,6 +402,7 @@ def test_texts_about_passwords_and_codes_are_not_masked() -> None:
             f"Door code for the flat {'.' * n} arrives by text, the booking ref is HMX4K2QJ9B, ask her"
             for n in range(70)
         ),
+        "basic authentication, basic understanding, auth=required, auth: optional",
         "open /verify/2026-10-12T10-00-00-report-final, /login/how-to-configure-sso-2024-edition",
         "verification link https://github.com/a/b/commit/3f22793fe4f90b1c22a3f22793fe4f90b1c22aaa",
         "암호 입력 창이 계속 떠요 윈11 23H2 업데이트 뒤부터",
