@@ -221,13 +221,19 @@ def _texts(value: Any) -> Iterator[str]:
 def may_contain_secret(text: str, words: Iterable[str]) -> bool:
     """Return False if no rule can match, so that the rules, which take most of a hook's time, need not be loaded.
 
-    `words`: the rules' words in lower case. A secret without one has a long or mixed word, many digits or escapes.
+    `words`: the rules' words in lower case. A secret without one has a long or mixed word, many digits, escapes or
+    decomposed letters.
     """
     lowered = text.lower()
     if any(word in lowered for word in words) or sum(map(text.count, "0123456789")) >= 13:  # a resident number
         return True
     if any(sign in text for sign in ("\\u", "%", "&#", "</")):  # escapes, and tags of private text
         return True
+    if not text.isascii():
+        from unicodedata import is_normalized
+
+        if not is_normalized("NFC", text):
+            return True
     mixed = (word for word in text.split() if any(map(str.isdigit, word)) and any(map(str.isalpha, word)))
     return any(len(word) >= MIN_PASSWORD for word in mixed) or any(len(word) >= MIN_KEY for word in text.split())
 

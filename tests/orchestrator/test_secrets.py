@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -174,6 +175,8 @@ NOTED = {
     "k3yOfMine99l": json.dumps(json.dumps(json.dumps({"note": "비번은 SECRET 야"}))),
     "k3yOfMine99m": "비밀번호는 %20SECRET",
     "k3yOfMine99n": "redirect=%2Flogin%3Fpassword%3DSECRET%26a%3D1",
+    "k3yOfMine99p": unicodedata.normalize("NFD", "서버 비밀번호는 SECRET 입니다"),
+    "k3yOfMine99q": "비밀번호＝SECRET",
     "k3yOfMine99o": "{&quot;password&quot;:&quot;SECRET&quot;}",
 }
 PLAIN = (
@@ -238,6 +241,12 @@ async def test_context_of_a_message_does_not_exclude_other_messages(orchestrator
             messages = [{"role": "user", "text": f"use {PLANTED[kind]} here", **beside}]
             logged = {"operation": "conversation_log", "channel": str(strange), "messages": messages}
             assert (await orchestrator.run(logged))["new_count"] == 1, (strange, kind)
+
+
+def test_a_hook_masks_a_pin_whose_name_is_in_decomposed_hangul(tmp_path: Path) -> None:
+    spool.share_masking(str(tmp_path), b"key", ())
+    said = {"prompt": unicodedata.normalize("NFD", "도어락 비번 ") + "4471"}
+    assert "4471" not in spool.without_secrets(str(tmp_path), said)["prompt"]
 
 
 async def test_one_secret_from_hook_and_store_is_one_message(orchestrator: Orchestrator, tmp_path: Path) -> None:

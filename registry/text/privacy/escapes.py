@@ -1,10 +1,12 @@
-"""Undo escapes in a text: JSON in JSON, percent encoding, HTML entities. Pure."""
+"""Undo escapes in a text: JSON in JSON, percent encoding, HTML entities, decomposed Hangul. Pure."""
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 
-_ESCAPE = re.compile(  # begins with one of three characters, so that the search is fast
-    r"[\\%&](?:(?<=\\)\\*(?:u(?P<unit>[0-9a-fA-F]{4})|(?P<sign>[\"'/nrt]))"
+_ESCAPE = re.compile(  # begins with one of a few characters, so that the search is fast
+    r"[\\%&\u1100-\u1112](?:(?<=\\)\\*(?:u(?P<unit>[0-9a-fA-F]{4})|(?P<sign>[\"'/nrt]))"
+    r"|(?<=[\u1100-\u1112])(?P<vowel>[\u1161-\u1175])[\u11a8-\u11c2]?"  # as in names of files on macOS
     r"|(?<=%)(?P<octets>(?:25)*[0-9a-fA-F]{2}(?:%(?:25)*[0-9a-fA-F]{2})*)"
     r"|(?<=&)(?:amp;)*(?P<entity>quot|apos|lt|gt|amp|#\d{2,5}|#x[0-9a-fA-F]{2,4});)"
 )
@@ -20,7 +22,8 @@ def unescaped(text: str) -> tuple[str, Sequence[int]]:
     The last position is the end. Both are empty if nothing is escaped.
     """
     parts, positions, end, line_end = list[str](), list[int](), 0, 0
-    for escape in _ESCAPE.finditer(text) if any(map(text.__contains__, _SIGNS)) else ():
+    may_have_escapes = any(map(text.__contains__, _SIGNS)) or not unicodedata.is_normalized("NFC", text)
+    for escape in _ESCAPE.finditer(text) if may_have_escapes else ():
         if escape.start() >= line_end:
             parts.append(text[end:line_end])
             positions += range(end, line_end)
@@ -41,6 +44,8 @@ def _letters(escape: re.Match[str]) -> Iterator[tuple[str, int]]:
         yield chr(int(unit, 16)), at
     elif entity := escape["entity"]:
         yield _ENTITIES.get(entity) or chr(int(f"0{entity[1:]}", 16 if entity[1] == "x" else 10)), at
+    elif escape["vowel"]:
+        yield unicodedata.normalize("NFC", escape[0]), at
     elif sign := escape["sign"]:
         yield _LETTERS.get(sign, sign), at
     else:

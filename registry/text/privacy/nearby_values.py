@@ -37,7 +37,7 @@ LONGEST_SKIPPED = 1000  # characters of a value that is searched for cues once m
 
 _ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the usual notations, a verb or a particle
     r"(?P<more>[A-Za-z0-9_-]{0,24})(?P<call>\s?\([^()\n]{1,20}\))?\\*[\"'`\[\])*]{0,4}"
-    r"(?:[ \t]{0,16}(?::=|=>|={1,3}|\.{3,}|!==?|\?=|\|\||\?\?|:(?:\*\*(?=\s))?|：|→|(?<!\) )->|(?<=\s)[|│–—-](?=\s)"
+    r"(?:[ \t]{0,16}(?::=|=>|={1,3}|\.{3,}|!==?|\?=|\|\||\?\?|:(?:\*\*(?=\s))?|[：＝]|→|(?<!\) )->|(?<=\s)[|│–—-](?=\s)"
     r"|:\s?[A-Z]\w{2,11}\s?=)[ \t]{0,3}"
     r"|(?P<listed>(?:[ \t]{0,3},|\.\w{1,20}\(|\()\s?(?=[brfuN@]?[\"']))|(?P<plain>[ \t]{1,12})"
     r"|[ \t]{1,2}(?:is|are|was)[ \t]{1,2}:?[ \t]?"
