@@ -96,7 +96,7 @@ _FIELD = re.compile("[a-z](?:Password|Passwd|Token|Secret)$")  # challengePasswo
 _SMALL = re.compile(  # words of a sentence
     r"\b(?:the|an?|and|or|of|to|in|for|with|your?|secret|token|that|this|must|should|was|not|is|are|can|will|from|has|have|when|then"
     r"|but|any|all|used?|via|key|file|passe|passwort|contraseña|password|passphrase"
-    r"|new|old|enter|too|very|being|if|on|at|by|as|it|no)\b"
+    r"|new|old|enter|user|account|test|mode|show|hide|min|max|too|very|being|if|on|at|by|as|it|no)\b"
 )
 
 

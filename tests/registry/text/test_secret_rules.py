@@ -195,6 +195,19 @@ def test_secrets_are_masked_in_prose_and_in_output_of_programs() -> None:
         (">>> settings.SECRET_KEY\n'%s'\n>>> 1", "django-insecure-h&v3k@0x!p_9w#zq7mre$u2b(tl5y8fn^6a+j=4"),
         ('10.0.0.4:6379> CONFIG GET requirepass\n1) "requirepass"\n2) "%s"', "brine.oak.71"),
         ('sudo -S apt-get update <<< "%s"', "mango tango 4"),
+        # words by chance
+        ("비밀번호: %s", "copper lantern mosaic drift"),
+        ('암호는 "%s" 입니다', "seven quiet otters"),
+        ("passphrase → %s", "velvet hammer autumn pickle"),
+        ("the backup passphrase, four words: %s", "blue tractor sings early"),
+        ("ssh-keygen -t ed25519 -N '%s' -f id", "gravel moon teapot"),
+        # in commands and logs
+        ("export BW_SESSION=%s", random_text(43) + "="),
+        ("sshd[811]: Invalid user %s from 192.168.3.9 port 50222", "Gatherer55!"),
+        ("보안카드 17번 %s 입력하래", "5512"),
+        ("etcdctl --user kim:%s get a", "tarn9kettle"),
+        ("twine upload -u kim -p %s dist/*", "tarn9kettle"),
+        ('expect "assword:" { send "%s\\r" }', "Fern#Hill22"),
         # a user's name and password in base64
         ("auths:\n  ghcr.io:\n    auth: %s", "c3ZjOnBsdW05a2V0dGxl"),
         ("//npm.example.org/:_auth=%s", "YWRtaW46cGx1bTk="),
@@ -402,6 +415,9 @@ def test_texts_about_passwords_and_codes_are_not_masked() -> None:
             f"Door code for the flat {'.' * n} arrives by text, the booking ref is HMX4K2QJ9B, ask her"
             for n in range(70)
         ),
+        "add and update empty passphrase regression tests (kim)",
+        "비밀번호: show hide toggle, 비밀번호: min eight chars only",
+        "Invalid user oracle from 10.0.0.4 port 50222, invalid user ftpuser1 from 10.0.0.4",
         "basic authentication, basic understanding, auth=required, auth: optional",
         "open /verify/2026-10-12T10-00-00-report-final, /login/how-to-configure-sso-2024-edition",
         "verification link https://github.com/a/b/commit/3f22793fe4f90b1c22a3f22793fe4f90b1c22aaa",
