@@ -337,7 +337,7 @@ TESTS: dict[str, Callable[[str], bool]] = {
     "word": is_word,
     "phrase": is_phrase,
     "encoded": lambda value: len(value) % 4 == 0 and not value.isalpha(),
-    "encoded-key": lambda value: b"PRIVATE KEY" in b64decode(value[:80]),  # its header, in base64
+    "encoded-key": lambda value: b"PRIVATE KEY" in b64decode(value[:48]),  # its header, in base64
     "encoded-login": is_encoded_login,
     "resident-number": is_resident,
     "card-number": is_card,

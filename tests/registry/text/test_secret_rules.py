@@ -552,6 +552,8 @@ def test_a_private_key_is_masked_in_every_form_of_quotation() -> None:
         "     {number}\t{line}",
         " * {line}",
         "// {line}",
+        "| {number} | {line} | ok |",
+        'echo "{line}" >> id_rsa',
     ]
     for quoted in cases_of_quoted:
         for last in [6, 4]:
@@ -578,6 +580,26 @@ def test_a_private_key_in_a_kubeconfig_is_masked_and_the_certificate_is_not() ->
     text = masked(f"client-certificate-data: {certificate}\nclient-key-data: {key}\n")
     assert certificate in text
     assert key[:40] not in text
+    for width in (64, 76):
+        lines = [key[at : at + width] for at in range(0, len(key), width)]
+        text = masked("tls.key: |\n" + "\n".join(f"    {line}" for line in lines) + "\nkind: Secret\n")
+        assert [line for line in lines if line in text] == []
+        assert text.endswith("\nkind: Secret\n")
+
+
+def test_an_encoded_private_key_may_be_cut_anywhere() -> None:
+    import base64
+
+    key = base64.b64encode("\n".join(BLOCK).encode()).decode()
+    for length in range(56, 84):
+        assert key[:40] not in masked(f"client-key-data: {key[:length]}")
+
+
+def test_the_end_of_a_private_key_is_masked_without_its_beginning() -> None:
+    for quoted in ("{}", "> {}", "id_rsa:7:{}"):
+        text = masked("\n".join(["look:", *map(quoted.format, BLOCK[2:])]))
+        assert [line for line in BODY[1:] if line in text] == []
+        assert text.startswith("look:\n")
 
 
 def test_hostile_texts_are_scanned_in_linear_time() -> None:
@@ -588,6 +610,7 @@ def test_hostile_texts_are_scanned_in_linear_time() -> None:
         "login ",
         "a|password|b\n",
         "-----BEGIN PRIVATE KEY-----\n",
+        f"private key {random_text(64)}\n",
         "password: a1b2c3\n",
         "recovery codes abcd-efgh ",
         "AuthToken: 5c4b3a2918076f5e4d3c2b1a0918273645546372 ",
