@@ -27,7 +27,7 @@ class Cue(NamedTuple):
     """True if it names a secret, False if it only announces a login, or is the verb "pass"."""
 
 
-_PUBLIC = re.compile(r"(?:public|publishable|primary|foreign)[ _-]?\Z", re.IGNORECASE)
+_PUBLIC = re.compile(r"(?:public[ _-]?key|public|publishable|primary|foreign)[ _-]?\Z", re.IGNORECASE)
 _PUBLIC_KEY = re.compile(r"\b(?:site|restore|cache(?: [a-z]+){0,4})[ _-]?\Z", re.IGNORECASE)  # of a key alone
 _ARN = re.compile(r"\b(?:arn|urn):[\w:/.-]*$")  # an Amazon resource name that continues after the cue
 _NOUN = re.compile(  # before "pass", if it is a noun; not a plural: "the tests pass"

@@ -50,7 +50,7 @@ _ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the 
 )
 _DESCRIBES = re.compile(  # the end of a name whose value only describes the secret
     r"(?:hash(?:ed)?|type|name|field|file|path|ur[il]|id|length|count|size|version|expir\w*|limit|policy|format|class"
-    r"|digest|alias|variable|env|label|hint|placeholder|prompt|column|header|param|regex|pattern|message)s?$",
+    r"|digest|alias|i[sz](?:er?|ed|ation)|variable|env|label|hint|placeholder|prompt|column|header|param|regex|pattern|message)s?$",
     re.IGNORECASE,
 )
 _CODE = re.compile(  # a line of code, a setting, a command or a log: only assigned values count there

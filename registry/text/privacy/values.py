@@ -79,7 +79,7 @@ _TYPED_KOREAN = re.compile(  # syllables of a Korean keyboard, with groups of le
 _UNMISTAKABLE = re.compile(  # Summer2019!, L0ckness_Monday
     r"(?!\S*#(?:\d+$|\w+-))(?!\S*\w!\$?[A-Z]{1,3}\$?\d)(?!\d+!)(?=[^\s/]{8,64}$)(?=\S*\d)"
     r"(?:\S*[A-Za-z0-9][!#$][A-Za-z0-9]|\S*\d{3}!|(?=\S*[A-Z])[A-Za-z0-9]{3,}[&*^][A-Za-z0-9]{3,}(?![\w=&*^])"
-    r"|(?=\S*[A-Z])(?=\S*[a-z]{2})\S*[A-Za-z][013457]{1,2}(?:[a-z]{2,}|[a-z][013457][a-z]+)(?![a-z0-9]))"
+    r"|(?=\S*[A-Z])(?=\S*[a-z]{2})\S*[A-Za-z][013457]{1,2}(?:[a-z]{2,}|[a-z][013457][a-z]+)(?![a-z0-9=]))"
 )
 _WORD = re.compile(r"(?!(?:pass|secret|token|user|admin)\w*$)[a-z]{2,24}")
 _REMARK = re.compile(  # says something about a password
@@ -88,7 +88,7 @@ _REMARK = re.compile(  # says something about a password
     r"|unique|random|plain|common|sorry|please|correct|incorrect|falsch|there|these|those|yours|mine|still|again|about|above|below|same|that|this|them|it|now|help|thanks|what|why|how|simple|complex|easy|clear|true|false"
     r"|string|array|bytes|characters|numbers?|letters?|default|visible|ready|complete|shown|reset|fails?|works?|exists?|matters?|expires?"
     r"|broken|hidden|forgotten|success|failure|strength|length"
-    r"|null|none|base|fine|good|best|worst|hard|basic|digest|[bs]crypt|argon|login|email|phone|field|form|label|message|mismatch|validation|column|table|value|name|error"
+    r"|given|taken|chosen|stolen|written|known|found|meant|null|none|base|fine|good|best|worst|hard|basic|digest|[bs]crypt|argon|login|email|phone|field|form|label|message|mismatch|validation|column|table|value|name|error"
     r"|hash|regex|config|text|varchar|m(?:in|ax)(?:length)?|confirm\w*|stdin|prompt|version|options?|page|step"
     r"|[a-z]+(?::\w+)?(?:\|[a-z]+(?::\w+)?)+"
 )
@@ -267,8 +267,8 @@ def has_random_capitals(value: str) -> bool:
 
 def is_argument(value: str) -> bool:
     """Return True if an argument of a command is a password, and no variable, option, file or default."""
-    defaults = "password", "passwd", "pass", "pwd", "secret", "token", "mypassword", "username", "postgres", "foobared"
-    return len(set(value)) > 2 and not is_placeholder(value) and value.lower() not in (*defaults, "비밀번호")
+    defaults = "password", "passwd", "pass", "pwd", "secret", "token", "mypassword", "username", "postgres", "foobared", "비밀번호"
+    return len(set(value)) > 2 and not is_placeholder(value) and value.strip("[]").lower() not in defaults
 
 
 def is_value(value: str) -> bool:
