@@ -425,6 +425,8 @@ def test_texts_about_passwords_and_codes_are_not_masked() -> None:
         "the key calls napi_create_bigint_int64",
         "Close open connections with code 1001 (going away)",
         "def join_by(key, r1, r2, jointype=None, r1postfix=None, r2postfix=None):",
+        "bearer = OAuth2PasswordBearer(tokenUrl=url)",
+        "the login is affected, see GHSA-f4xh-w4cj-qxq8",
         "basic authentication, basic understanding, auth=required, auth: optional",
         "open /verify/2026-10-12T10-00-00-report-final, /login/how-to-configure-sso-2024-edition",
         "verification link https://github.com/a/b/commit/3f22793fe4f90b1c22a3f22793fe4f90b1c22aaa",
