@@ -243,7 +243,7 @@ def test_secrets_are_masked_in_prose_and_in_output_of_programs() -> None:
         ("wifi is LeChat, pasword %s, checkout at 11", "ronron3000"),
         ("make it a card: pasword: %s", "seagull"),
         ("zip 비번 영타로 친 거라 %s 둘 다 해봤어", "1004천사"),
-        ("- enable 패스워드는 %s\n- 포트 14번", "kEttle_wall"),
+        ("엑셀 암호는 '%s' 예요", "무지개떡볶이"),
         ("photos https://fotos.example.org/g/12, password %s, until friday", "lavender-otter"),
         ("my son says it is %s with capital G but I see wrong credentials", "Geraniums1944"),
         # recovery codes
@@ -427,6 +427,7 @@ def test_texts_about_passwords_and_codes_are_not_masked() -> None:
         "def join_by(key, r1, r2, jointype=None, r1postfix=None, r2postfix=None):",
         "bearer = OAuth2PasswordBearer(tokenUrl=url)",
         "the login is affected, see GHSA-f4xh-w4cj-qxq8",
+        "비밀번호는 '필수항목' 입니다, 초기 비번은 '생년월일' 이에요, 비밀번호는 '일치하지않음' 오류",
         "basic authentication, basic understanding, auth=required, auth: optional",
         "open /verify/2026-10-12T10-00-00-report-final, /login/how-to-configure-sso-2024-edition",
         "verification link https://github.com/a/b/commit/3f22793fe4f90b1c22a3f22793fe4f90b1c22aaa",
