@@ -37,8 +37,8 @@ LONGEST_SKIPPED = 1000  # characters of a value that is searched for cues once m
 
 _ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the usual notations, a verb or a particle
     r"(?P<more>[A-Za-z0-9_-]{0,24})(?P<call>\s?\([^()\n]{1,20}\))?\\*[\"'`\[\])*]{0,4}"
-    r"(?:[ \t]{0,16}(?::=|=>|={1,3}|\.{3,}|!==?|\?=|\|\||\?\?|:(?:\*\*(?=\s))?|[：＝]|→|(?<!\) )->|(?<=\s)[|│–—-](?=\s)"
-    r"|:\s?[A-Z]\w{2,11}\s?=)[ \t]{0,3}"
+    r"(?:[ \t]{0,16}(?::\s?[&A-Za-z][\w&'.|?<> ]{2,20}=(?=\s?[brfuN@]?[\"'`])|:=|=>|={1,3}|\.{3,}|!==?|\?=|\|\||\?\?"
+    r"|:(?:\*\*(?=\s))?|[：＝]|→|(?<!\) )->|(?<=\s)[|│–—-](?=\s))[ \t]{0,3}"
     r"|(?P<listed>(?:[ \t]{0,3},|\.\w{1,20}\(|\()\s?(?=[brfuN@]?[\"']))|(?P<plain>[ \t]{1,12})"
     r"|[ \t]{1,2}(?:is|are|was)[ \t]{1,2}:?[ \t]?"
     r"|\s?(?:값\s?)?(?:는|은|가|이|를|을|만|란)(?:[ \t]{1,2}:?[ \t]?|:[ \t]?))"
@@ -50,7 +50,7 @@ _ASSIGNED = re.compile(  # the rest of a name, then a sign of assignment in the 
 )
 _DESCRIBES = re.compile(  # the end of a name whose value only describes the secret
     r"(?:hash(?:ed)?|type|name|field|file|path|ur[il]|id|length|count|size|version|expir\w*|limit|policy|format|class"
-    r"|digest|alias|i[sz](?:er?|ed|ation)|variable|env|label|hint|placeholder|prompt|column|header|param|regex|pattern|message)s?$",
+    r"|digest|alias|endpoint|i[sz](?:er?|ed|ation)|variable|env|label|hint|placeholder|prompt|column|header|param|regex|pattern|message)s?$",
     re.IGNORECASE,
 )
 _CODE = re.compile(  # a line of code, a setting, a command or a log: only assigned values count there

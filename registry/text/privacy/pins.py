@@ -22,8 +22,8 @@ PIN = re.compile(  # a number without a unit, with the signs of a keypad, in sin
 )
 _OTHER_CODE = re.compile(  # the end of the text before a cue or number that is no PIN: "error code"
     r"error|(?:오류|에러|상태|응답|국가|지역|상품|쿠폰|할인|추천|초대|예약)(?: ?코드)?[은는이가]? ?\Z"
-    r"|(?:exception|connections? with|colou?r|booking|course|exit|status|close|version|zip|postal|area|country|response|http|source|promo"
-    r"|item|product)[ -]?\Z",
+    r"|(?:exception|connections? with|colou?r|booking|course|exit|status|close|version|zip|postal|area|country|response"
+    r"|http|source|promo|item|product)[ -]?\Z",
     re.IGNORECASE,
 )
 _PIN_ANNOUNCEMENT = re.compile(  # the end of the text between a cue and its number

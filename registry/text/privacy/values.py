@@ -265,10 +265,24 @@ def has_random_capitals(value: str) -> bool:
     return len(humps) > 2 and 2 * len(unlike) >= len(humps) and not is_placeholder(value)
 
 
+_DEFAULTS = (
+    "password",
+    "passwd",
+    "pass",
+    "pwd",
+    "secret",
+    "token",
+    "mypassword",
+    "username",
+    "postgres",
+    "foobared",
+    "비밀번호",
+)
+
+
 def is_argument(value: str) -> bool:
     """Return True if an argument of a command is a password, and no variable, option, file or default."""
-    defaults = "password", "passwd", "pass", "pwd", "secret", "token", "mypassword", "username", "postgres", "foobared", "비밀번호"
-    return len(set(value)) > 2 and not is_placeholder(value) and value.strip("[]").lower() not in defaults
+    return len(set(value)) > 2 and not is_placeholder(value) and value.strip("[]").lower() not in _DEFAULTS
 
 
 def is_value(value: str) -> bool:

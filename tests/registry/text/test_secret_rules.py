@@ -195,6 +195,14 @@ def test_secrets_are_masked_in_prose_and_in_output_of_programs() -> None:
         (">>> settings.SECRET_KEY\n'%s'\n>>> 1", "django-insecure-h&v3k@0x!p_9w#zq7mre$u2b(tl5y8fn^6a+j=4"),
         ('10.0.0.4:6379> CONFIG GET requirepass\n1) "requirepass"\n2) "%s"', "brine.oak.71"),
         ('sudo -S apt-get update <<< "%s"', "mango tango 4"),
+        # in code: names with a type, keys of functions that sign
+        ("let password: string = '%s';", "plum9kettle"),
+        ('let secret: &str = "%s";', random_text(32)),
+        ("createHmac('sha256', '%s')", "plum9kettle"),
+        ('hmac.new(b"%s", text, sha256)', "plum9kettle"),
+        ('CryptoJS.AES.encrypt(text, "%s")', "plum9kettle"),
+        ('URLSafeSerializer("%s")', "plum9kettle"),
+        ("https://calendar.example/ical/kim/private-%s/basic.ics", "0f1e2d3c4b5a69788796a5b4c3d2e1f0"),
         # words by chance
         ("비밀번호: %s", "copper lantern mosaic drift"),
         ('암호는 "%s" 입니다', "seven quiet otters"),
@@ -428,6 +436,8 @@ def test_texts_about_passwords_and_codes_are_not_masked() -> None:
         "bearer = OAuth2PasswordBearer(tokenUrl=url)",
         "the login is affected, see GHSA-f4xh-w4cj-qxq8",
         "비밀번호는 '필수항목' 입니다, 초기 비번은 '생년월일' 이에요, 비밀번호는 '일치하지않음' 오류",
+        'rate_limit_token_endpoint: str = "10/minute"; token: str = Depends(oauth2)',
+        'hmac.new(b"testing message", text); Serializer("django.core.serializers")',
         "basic authentication, basic understanding, auth=required, auth: optional",
         "open /verify/2026-10-12T10-00-00-report-final, /login/how-to-configure-sso-2024-edition",
         "verification link https://github.com/a/b/commit/3f22793fe4f90b1c22a3f22793fe4f90b1c22aaa",
