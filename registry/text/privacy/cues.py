@@ -34,6 +34,7 @@ _NOUN = re.compile(  # before "pass", if it is a noun; not a plural: "the tests 
     r"(?:\b(?:the|my|our|your|his|her|their|temp|new|old|root|admin|user|default)\s(?:[\w-]{0,12}[^\Ws]\s)?|_)\Z",
     re.IGNORECASE,
 )
+_STATEMENT = re.compile(r"(?:  |\t)pass(?: *#|\s*$)", re.MULTILINE)  # of Python
 _STATED = re.compile(r" (?:is|was)\b|\s?[:=]")
 NO_SECRET = re.compile(  # a label of something public: the value after it is no secret
     r"(?:\bENC\(|;base64,|\bssh-[a-z0-9]+ )\Z"
@@ -61,7 +62,8 @@ def find_cues(text: str, names: Sequence[Name]) -> list[Cue]:
             end = at + len(name.words)
             is_compound = name.kind == "password" or len(name.words) > 3  # 문자인증번호
             is_part = name.is_whole_word and _is_part(text, at, end, is_compound=is_compound)
-            if not is_part and not _is_public(text[max(0, at - 200) : at], name):
+            is_statement = name.words == "pass" and _STATEMENT.match(text, max(0, at - 2)) is not None
+            if not is_part and not is_statement and not _is_public(text[max(0, at - 200) : at], name):
                 is_noun = name.words != "pass" or _is_noun(text, at, end)
                 cues.append(Cue(at, end, name, is_noun and not name.is_cue))
             at = spaced.find(name.words, end)

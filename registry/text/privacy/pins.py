@@ -10,7 +10,8 @@ _KEYS = "별표?|우물정?자?|샵|종|열쇠|호출"  # signs on keypads in Ko
 PIN = re.compile(  # a number without a unit, with the signs of a keypad, in single digits or turns of a dial
     r"(?<![\w.,:/+#*@-])(?<!내선 |사번 )(?P<secret>(?P<keyed>"
     r"[*#]{0,2}\d{3,8}[*#]\d{0,6}#?|\d{1,2}[*#]\d{3,6}#?|\*#?\d{4,8}|#\d{3,6}[A-Z]|\d(?:[*#]\d){2,4}[*#]?"
-    rf"|\d[\d ]{{2,8}} ?(?:{_KEYS})(?![가-힣])|(?:{_KEYS}) ?\d{{3,8}}(?: ?(?:{_KEYS}))?|\d(?:[-·. ]\d){{3,5}}"
+    rf"|\d[\d ]{{2,8}} ?(?:{_KEYS})(?![가-힣])|(?:{_KEYS}) ?\d{{3,8}}(?: ?(?:{_KEYS}))?"
+    r"|(?!\d(?:\.\d){3}(?!\.?\d))\d(?:[-·. ]\d){3,5}"  # no network address
     r"|(?i:(?:zero|oh|one|two|three|four|five|six|seven|eight|niner?|double|star|hash)\b[ ,]{0,2}){4,}(?<=\w)"
     r"|(?<![가-힣])(?:[공영일이삼사오육륙칠팔구][-· ,]?){4,8}(?<=[가-힣]))"
     r"|(?:G-|(?<!\[)[#*])?\d{4,8}"

@@ -438,6 +438,8 @@ def test_texts_about_passwords_and_codes_are_not_masked() -> None:
         "비밀번호는 '필수항목' 입니다, 초기 비번은 '생년월일' 이에요, 비밀번호는 '일치하지않음' 오류",
         'rate_limit_token_endpoint: str = "10/minute"; token: str = Depends(oauth2)',
         'hmac.new(b"testing message", text); Serializer("django.core.serializers")',
+        "shop.py:12:        pass\nshop.py:13:    # Creates a new CoordSys3D oriented as the user wants",
+        "Pass an address (e.g. `0.0.0.0`) to accept connections, the code listens on 0.0.0.0",
         "basic authentication, basic understanding, auth=required, auth: optional",
         "open /verify/2026-10-12T10-00-00-report-final, /login/how-to-configure-sso-2024-edition",
         "verification link https://github.com/a/b/commit/3f22793fe4f90b1c22a3f22793fe4f90b1c22aaa",
