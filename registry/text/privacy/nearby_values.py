@@ -192,6 +192,8 @@ def describes_secret(name: str) -> bool:
 
 def is_secret(name: Name, value: str, *, is_quoted: bool) -> bool:
     """Return True if a value that is assigned to a name looks like its secret."""
+    if value.startswith(("arn:", "urn:")):  # names, in quotes too
+        return False
     if name.needs_long:
         return form(value) is Form.GENERATED
     if _UUID.fullmatch(value):

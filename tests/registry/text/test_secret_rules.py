@@ -440,6 +440,7 @@ def test_texts_about_passwords_and_codes_are_not_masked() -> None:
         'hmac.new(b"testing message", text); Serializer("django.core.serializers")',
         "shop.py:12:        pass\nshop.py:13:    # Creates a new CoordSys3D oriented as the user wants",
         "Pass an address (e.g. `0.0.0.0`) to accept connections, the code listens on 0.0.0.0",
+        '+ secret_arn = "arn:aws:secretsmanager:eu-west-1:207683912892:secret:shop-edge-v2-fe00aa"',
         "basic authentication, basic understanding, auth=required, auth: optional",
         "open /verify/2026-10-12T10-00-00-report-final, /login/how-to-configure-sso-2024-edition",
         "verification link https://github.com/a/b/commit/3f22793fe4f90b1c22a3f22793fe4f90b1c22aaa",
