@@ -92,6 +92,7 @@ _LABEL = re.compile(  # of a value, except those that say nothing about it: valu
     r"(?!(?:value|val|default|data|content|body|string|text|result)\b)([\w.-]+)[\"'\])]{0,3}\s?[:=]\s?[\"'`(\[]{0,2}\Z"
 )
 _RUN = re.compile("[A-Za-z0-9]{16}")
+_IMAGE = re.compile(r"\w/[\w.-]+:\Z")  # registry.example/auth-api:, ahead of a commit
 _LOGGED = re.compile(r"(?:Failed|Accepted) \Z")  # ahead of "password for … from …" in a log
 _HASHED = re.compile(
     r"sha|md5|hash|digest|etag|fingerprint|commit|커밋|해시|\brefs?\b|(?:rsa|dsa|gpg|pgp)\b"
@@ -220,7 +221,7 @@ def _find_generated(text: str, cues: Sequence[Cue]) -> Iterator[Secret]:
         if not _RUN.search(token[0]) or not is_generated(token[0]) or NO_SECRET.search(text, max(0, start - 60), start):
             continue
         line = text[max(text.rfind("\n", 0, start) + 1, start - BEHIND) : start]
-        if _HEX.fullmatch(token[0].lower()) and (len(token[0]) < 32 or _HASHED.search(line)):
+        if _HEX.fullmatch(token[0].lower()) and (len(token[0]) < 32 or _HASHED.search(line) or _IMAGE.search(line)):
             continue
         label = _LABEL.search(text, max(0, start - 60), start)
         for cue in near[bisect_left(starts, start - BEFORE) : bisect_left(starts, stop + NEXT)]:

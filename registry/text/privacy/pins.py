@@ -44,7 +44,7 @@ _NEXT = re.compile(  # a further number of a list: and the attic is …
 _STATED = re.compile(r"(?:은|는|이|가)?\s?(?:is|was|:|=)?\s")  # after it, a number that looks like a year is a PIN
 _STATED_LETTER = re.compile(r"(?:\b(?:is|was|be|to)|[:=은는이가]) ?\Z")  # precedes a number with a letter
 _OTHER_NUMBER = re.compile(r"\d\d(?!\d*[년월일번])")
-_IS_ANSWER = re.compile(r"\A[^\n]{0,50}\n\s?(?:[\w가-힣 ]{1,12}[:\]])?[ >*-]{0,3}[\"'`]?\Z")  # said in the next line
+_IS_ANSWER = re.compile(r"\A[^\n]{0,50}\n\s?(?:(?:[^\W_]| ){1,12}[:\]])?[ >*-]{0,3}[\"'`]?\Z")  # said in the next line
 _CALL = re.compile(r".*[A-Za-z_]\(")  # PIN_LOCKED(42301)
 
 

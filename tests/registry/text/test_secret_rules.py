@@ -441,6 +441,8 @@ def test_texts_about_passwords_and_codes_are_not_masked() -> None:
         "shop.py:12:        pass\nshop.py:13:    # Creates a new CoordSys3D oriented as the user wants",
         "Pass an address (e.g. `0.0.0.0`) to accept connections, the code listens on 0.0.0.0",
         '+ secret_arn = "arn:aws:secretsmanager:eu-west-1:207683912892:secret:shop-edge-v2-fe00aa"',
+        "image: registry.example/auth-api:1ec7e20180dcfcd6ea3dcfd1acd8c5ef0e5a6ac7",
+        "this is the code\nmax_tokens: 4096",
         "basic authentication, basic understanding, auth=required, auth: optional",
         "open /verify/2026-10-12T10-00-00-report-final, /login/how-to-configure-sso-2024-edition",
         "verification link https://github.com/a/b/commit/3f22793fe4f90b1c22a3f22793fe4f90b1c22aaa",
