@@ -217,7 +217,7 @@ def test_secrets_are_masked_in_prose_and_in_output_of_programs() -> None:
         ("twine upload -u kim -p %s dist/*", "tarn9kettle"),
         ('expect "assword:" { send "%s\\r" }', "Fern#Hill22"),
         # a user's name and password in base64
-        ("auths:\n  ghcr.io:\n    auth: %s", "c3ZjOnBsdW05a2V0dGxl"),
+        ("auths:\n  ghcr.io:\n    auth: %s", "YWRtaW46cGx1bTk="),
         ("//npm.example.org/:_auth=%s", "YWRtaW46cGx1bTk="),
         ("curl -H 'Authorization: Basic %s' https://shop.example", "YWRtaW46cGx1bTk="),
         # links that log their owner in
@@ -432,7 +432,7 @@ def test_texts_about_passwords_and_codes_are_not_masked() -> None:
         "Password was given but private key is not encrypted. The password was stolen.",
         "the key calls napi_create_bigint_int64",
         "Close open connections with code 1001 (going away)",
-        "def join_by(key, r1, r2, jointype=None, r1postfix=None, r2postfix=None):",
+        "        key, r1, r2, jointype=None, r1postfix=None, r2postfix=None,",
         "bearer = OAuth2PasswordBearer(tokenUrl=url)",
         "the login is affected, see GHSA-f4xh-w4cj-qxq8",
         "비밀번호는 '필수항목' 입니다, 초기 비번은 '생년월일' 이에요, 비밀번호는 '일치하지않음' 오류",
