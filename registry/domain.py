@@ -52,6 +52,7 @@ class Message:
     timestamp: datetime | None = None
     context: Mapping[str, Any] | None = None
     more: Mapping[str, Any] = field(default_factory=dict)  # other fields that the client sent, stored in the payload
+    images: Mapping[int, bytes] = field(default_factory=dict)  # by position in the attachments of `more`
 
     @property
     def native_id(self) -> str | None:
@@ -73,7 +74,7 @@ class Message:
             text=given["text"],
             timestamp=parse_time(timestamp) if timestamp is not None else None,
             context=given.get("context"),
-            more={key: given[key] for key in given if key not in cls.__dataclass_fields__},
+            more={key: given[key] for key in given if key not in ("role", "text", "timestamp", "context")},
         )
 
 
@@ -184,6 +185,19 @@ def json_writer(default: Callable[[Any], Any] | None = None) -> Callable[[Any], 
 
 
 as_json = json_writer()  # writes a value for a JSON column
+
+
+_SIGNATURES = {
+    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
+    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
+    "image/gif": re.compile(rb"GIF8[79]a"),
+    "image/webp": re.compile(rb"RIFF.{4}WEBP", re.DOTALL),
+}
+
+
+def image_type(content: bytes) -> str | None:
+    """Return the media type of an image by its first bytes; None for another format, such as SVG, which has scripts."""
+    return next((name for name, signature in _SIGNATURES.items() if signature.match(content)), None)
 
 
 MAX_DEPTH = 64  # levels of nested lists and mappings

@@ -178,7 +178,9 @@ def check_database(settings: Settings) -> Iterator[Result]:
     elif inspection.revision < HEAD:
         yield Result("note", f"{where} has revision {inspection.revision} of {HEAD}", "ctxr db upgrade")
     else:
-        counts = f"channels: {inspection.channels}, messages: {inspection.messages}"
+        images, size = inspection.images
+        counts = f"channels: {inspection.channels}, messages: {inspection.messages}, images: {images}"
+        counts += f" ({size / 1e6:.1f} MB)" if images else ""
         yield Result("ok", f"{where}, revision {inspection.revision}, {counts}")
 
 

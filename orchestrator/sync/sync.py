@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 BATCH_MESSAGES, SHARED_BATCH_MESSAGES = 500, 20
 """Messages in one transaction; the second while questions are asked, which wait for it to end."""
-BATCH_CHARACTERS = 8 * 2**20  # characters in one transaction, to bound memory
+BATCH_CHARACTERS = 8 * 2**20  # characters, and bytes of images, in one transaction, to bound memory
 
 CLIENT = "ctxr sync"
 Progress = Callable[[StoreReport, int], None]
@@ -214,7 +214,8 @@ def _batches(
         report.skip(replace(one, session=finding.key) for one in finding.skipped)
         batch.append(finding)
         messages += len(finding.session.messages)
-        characters += sum(_length(message.text) + _length(message.more) for message in finding.session.messages)
+        for message in finding.session.messages:
+            characters += _length(message.text) + _length(message.more) + sum(map(len, message.images.values()))
         is_shared = orchestrator.seconds_since_request < 10  # more questions may follow
         most = SHARED_BATCH_MESSAGES if is_shared else BATCH_MESSAGES
         if messages >= most or characters >= BATCH_CHARACTERS:

@@ -16,7 +16,8 @@ from registry.storage.conversations.belonging import pinned_channels as pinned_c
 from registry.storage.conversations.belonging import save_view as save_view
 from registry.storage.conversations.channels import REPOSITORY, ChannelRow, find_channel, get_channel, item_of
 from registry.storage.conversations.facets import known_names, repositories_by_activity
-from registry.storage.conversations.messages import by_ids, by_numbers, get_message, message_item
+from registry.storage.conversations.images import image_at, image_positions
+from registry.storage.conversations.messages import MessageRow, by_ids, by_numbers, get_message, message_item
 from registry.storage.conversations.messages import list_messages as list_messages
 from registry.storage.conversations.references import links_of, resolve_session
 from registry.storage.database import ReadTransaction
@@ -64,6 +65,24 @@ def show_channel(tx: ReadTransaction, name: str) -> dict[str, Any]:
 
 def show_message(tx: ReadTransaction, message_id: str, *, include_deleted: bool = True) -> dict[str, Any]:
     return message_item(get_message(tx, message_id, include_deleted=include_deleted))
+
+
+def show_message_with_images(tx: ReadTransaction, message_id: str) -> dict[str, Any]:
+    [item] = _items_with_images(tx, [get_message(tx, message_id, include_deleted=True)])
+    return item
+
+
+def attached_image(tx: ReadTransaction, message_id: str, position: int) -> bytes:
+    content = image_at(tx, get_message(tx, message_id, include_deleted=True).number, position)
+    if content is None:
+        raise NotFound("No such picture", f"Message {message_id!r} has no stored picture {position}")
+    return content
+
+
+def _items_with_images(tx: ReadTransaction, rows: Sequence[MessageRow]) -> list[dict[str, Any]]:
+    """Return conversation items, each with the positions of those attachments that are stored."""
+    found = image_positions(tx, [row.number for row in rows])
+    return [{**message_item(row), "images": found.get(row.number, [])} for row in rows]
 
 
 def list_header(tx: ReadTransaction, *, is_newest: bool) -> dict[str, Any]:
@@ -144,7 +163,7 @@ def conversation(tx: ReadTransaction, name: str, wanted: MessageRange, *, has_ou
             }
             for one in questions
         ],
-        "messages": [message_item(message) for message in window.rows],
+        "messages": _items_with_images(tx, window.rows),
         "earlier": window.earlier,
         "later": window.later,
     }

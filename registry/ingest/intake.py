@@ -156,6 +156,8 @@ def _admit_message(rules: StorageRules, message: Message, key: bytes | None) -> 
         context = None if context is None else _clean_value(context, key)
     if text is message.text and more is message.more and context is None:  # the usual case
         return message
+    if without_private(message.text) != message.text:  # an image may show what the private text says
+        message = replace(message, images={})
     if key is not None and more != message.more:
         text = mask_cut(text, marks_of(dict(message.more), more, key))  # a call's text may quote its parameters
     return replace(message, text=text, more=more, context=context)

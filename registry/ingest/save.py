@@ -14,6 +14,7 @@ from registry.ingest.intake import CONTINUED
 from registry.ingest.own_calls import QUESTION, is_recall, replace_own_call
 from registry.ingest.stored_messages import MAX_LOOKUP, Sent, client_id
 from registry.storage.conversations.channels import INFERRED, ChannelRow, describe_channel, recount_channel
+from registry.storage.conversations.images import store_images
 from registry.storage.conversations.messages import LATEST_FIRST, MessageRow, revise
 from registry.storage.database import ReadTransaction, WriteTransaction, update_rows
 from registry.storage.exchange.counterparts import grown_to
@@ -87,6 +88,7 @@ def save_messages(
     stored = [(row.id, row.turn) if row else itemgetter("id", "turn")(next(new)) for row in recognised.matches]
     recalls = {turn for one, (_, turn) in zip(sent, stored, strict=True) if is_recall(one.message)}
     unindex_questions(tx, into.number, recalls)
+    store_images(tx, ((id_, one.message) for (id_, _), one in zip(stored, sent, strict=True)))
     return Saved([id_ for id_, _ in stored], len(rows), received_at, into.number)
 
 
@@ -106,6 +108,8 @@ def save_new(
     if rows_of:
         _insert(tx, [row for _, rows in rows_of for row in rows])
         update_rows(tx, channel, [_channel_totals(into, rows) for into, rows in rows_of])
+    for (_, messages, _), (_, rows) in zip(new, rows_of, strict=True):
+        store_images(tx, zip(map(itemgetter("id"), rows), messages, strict=True))
     return [Saved([row["id"] for row in rows], len(rows), received_at, into.number) for into, rows in rows_of]
 
 

@@ -327,6 +327,20 @@ remote_message = _table(  # ids of messages in the other registry; NULL: refused
     Index("ix_remote_message_number", "number"),
 )
 
+message_image = _table(  # the images of messages, by their place in the payload's `attachments`
+    "message_image",
+    Column("number", Number, ForeignKey("conversation.number", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("digest", LargeBinary(32), nullable=False),
+    Index("ix_message_image_digest", "digest"),
+)
+
+image = _table(
+    "image",
+    Column("digest", LargeBinary(32), primary_key=True),  # SHA-256 of the content
+    Column("content", LargeBinary, nullable=False),
+)
+
 embedding_model = _numbered(
     "embedding_model",
     Column("name", Text, nullable=False, unique=True),

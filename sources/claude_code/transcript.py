@@ -143,12 +143,12 @@ class ClaudeTranscript(drafts.Conversation):
             if "tool_use_id" in block:
                 self._add_result(block, record)
         self._add_pieces(record, content)
-        if names := drafts.attachments_in(content):
+        if drafts.attachments_in(content):
             last = self.drafts[-1] if self.drafts else None
             if last and self.record_id and last.origin == self.record_id and last.role is not Role.TOOL:
-                last.more["attachments"] = [*last.more.get("attachments", ()), *names]
+                self.attach(last, content)
             else:
-                self.say(Role.USER, "", attachments=names)
+                self.say(Role.USER, "", content=content)
 
     def _add_pieces(self, record: Record, content: object) -> None:
         flags = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
@@ -179,6 +179,7 @@ class ClaudeTranscript(drafts.Conversation):
         draft = self._add_call({"id": call_id})
         result, structured = drafts.content_text(block.get("content")), record.get("toolUseResult")
         draft.set_result(self.output_of(result) or result, _status(block, result, structured))
+        self.attach(draft, block.get("content"))
 
     def _read_attachment(self, record: Record) -> None:
         """Add a prompt that was typed while the client was busy, or attach a file to the previous prompt."""

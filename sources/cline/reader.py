@@ -120,8 +120,8 @@ class ClineDialogue(drafts.Conversation):
             part, last = f":{index}" if index else "", self.drafts[-1] if self.drafts else None
             if block.get("type") == "text" and role == "user":
                 self._add_question(string(block.get("text")).strip(), part)
-            elif last and last.role is Role.USER and (name := drafts.attachment_name(block)):
-                last.attach(name)
+            elif last and last.role is Role.USER and drafts.attachment_name(block):
+                self.attach(last, [block])
             else:
                 self.add_block(Role(role), block, part)
         self.count_tokens(before, message.get("metrics"))

@@ -1,6 +1,6 @@
 """Parse the records of one Codex thread: legacy, flat and paginated. Pure."""
 
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -41,6 +41,10 @@ class LayeredMessage(NamedTuple):
         return {Role.TOOL: "tool", Role.THINKING: "thought"}.get(self.draft.role, "said")
 
     @property
+    def attached(self) -> int:
+        return len(self.draft.more.get("attachments", ()))
+
+    @property
     def call_id(self) -> str:
         return string(self.draft.more.get("native_id"))
 
@@ -76,7 +80,20 @@ def deduplicate(entries: Sequence[LayeredMessage]) -> list[LayeredMessage]:
         is_described = entry.call_id in calls or (is_runner and (is_running or entry.turn in turns))
         return entry.layer < Layer.RESPONSE or not is_described
 
-    return [entry for entry in entries if is_first(entry)]
+    kept = [entry for entry in entries if is_first(entry)]
+    _lend_images(entries, kept)
+    return kept
+
+
+def _lend_images(entries: Iterable[LayeredMessage], kept: Iterable[LayeredMessage]) -> None:
+    """Copy the images of prompts from the requests to the model: other records only name a pasted image's file."""
+    sent: dict[tuple[str, int], deque[dict[int, bytes]]] = defaultdict(deque)
+    for entry in entries:
+        if entry.layer is Layer.RESPONSE and entry.attached:
+            sent[entry.turn, entry.attached].append(entry.draft.images)
+    for entry in kept:
+        if entry.layer is not Layer.RESPONSE and (images := sent[entry.turn, entry.attached]):
+            entry.draft.images |= images.popleft()
 
 
 def mark_rolled_back(entries: Sequence[LayeredMessage], rollbacks: Iterable[Rollback]) -> None:
@@ -215,7 +232,8 @@ class Rollout(drafts.Conversation):
         if kind in tools.EVENTS:
             self._add_call(tools.EVENTS[kind](payload), Layer.EVENT)
         elif kind == "user_message":
-            pictures = [{"type": "image"} for key in ("images", "local_images") for _ in items(payload.get(key))]
+            pictures = [{"type": "image", "image_url": url} for url in items(payload.get("images"))]
+            pictures += [{"type": "image"} for _ in items(payload.get("local_images"))]
             self._add_question([text], pictures, Layer.EVENT, payload)
         elif kind == "agent_message":
             self._add_answer(text, Layer.EVENT, payload)
@@ -305,10 +323,9 @@ class Rollout(drafts.Conversation):
         for text in (text for role, text in pieces if role is Role.SYSTEM):
             self._inject(text)
         typed = "\n\n".join(text for role, text in pieces if role is Role.USER)
-        names = drafts.attachments_in(content)
-        if typed or names:
+        if typed or drafts.attachments_in(content):
             native_id = self._message_id(given, Role.USER, layer)
-            self._add_entry(self.say(Role.USER, typed, native_id=native_id, attachments=names), layer)
+            self._add_entry(self.say(Role.USER, typed, native_id=native_id, content=content), layer)
 
     def _add_answer(self, text: str, layer: Layer, given: Record) -> None:
         if text.strip():

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from sources.kit.loose_json import Record, first_text, mapping, objects, string
+from sources.kit.loose_json import Record, objects, string
 
 _INJECTED = (
     "This is the Gemini CLI. We are setting up the context",
@@ -16,7 +16,7 @@ _REFERENCE = re.compile(r"^Content from @(.+):$", re.MULTILINE)
 
 
 def prompt_of(message: Record) -> tuple[str, str, list[str]]:
-    """Return the user's text in a message, the client's additions, and the names of attachments."""
+    """Return the user's text in a message, the client's additions, and the names of files in these."""
     content = message.get("content")
     text, shown = parts_text(content).strip(), parts_text(message.get("displayContent")).strip()
     note, text = _split_note(text)
@@ -27,10 +27,7 @@ def prompt_of(message: Record) -> tuple[str, str, list[str]]:
     context = note + found + referenced
     if shown and shown != text:  # a command or a mention with its expansion, or a prompt followed by a hook's answer
         typed, context = shown, note + text.removeprefix(shown)
-    files = (mapping(part.get("inlineData")) or mapping(part.get("fileData")) for part in objects(content))
-    named = (first_text(file, "displayName", "fileUri", "mimeType") or "file" for file in files if file)
-    names = (*named, *_REFERENCE.findall(context))
-    return typed.strip(), context.strip(), list(dict.fromkeys(names))
+    return typed.strip(), context.strip(), list(dict.fromkeys(_REFERENCE.findall(context)))
 
 
 def _split_note(text: str) -> tuple[str, str]:

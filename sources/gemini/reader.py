@@ -131,9 +131,9 @@ class GeminiChat(drafts.Conversation):
             typed, context, names = prompt_of(message)
             is_result = any("functionResponse" in part for part in objects(message.get("content")))
             if typed or not is_result:
-                self.say(Role.USER, typed, attachments=names)
+                self.say(Role.USER, typed, attachments=names, content=message.get("content"))
             else:  # a file that a tool read
-                self.inject("", attachments=names)
+                self.inject("", attachments=names, content=message.get("content"))
             self.inject(context, ":context" if typed else "")
         elif kind == "gemini":
             self._add_answer(message, text)

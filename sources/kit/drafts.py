@@ -1,6 +1,7 @@
 """Build messages and conversations piece by piece, as readers find their parts. Pure."""
 
 import re
+from base64 import b64decode
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -9,9 +10,19 @@ from itertools import chain
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
-from registry.domain import EARLIEST, Message, Role, Session, parse_time, preview_of
+from registry.domain import EARLIEST, Message, Role, Session, image_type, parse_time, preview_of
 from sources.base import Skipped
-from sources.kit.loose_json import Record, compact, mapping, object_in, objects, storable, string
+from sources.kit.loose_json import (
+    Record,
+    compact,
+    first_text,
+    mapping,
+    object_in,
+    objects,
+    storable,
+    string,
+    text_at,
+)
 from sources.kit.token_counts import usage_of
 
 # the statuses of a tool call, for every client; pending: the client's file has no result
@@ -35,6 +46,7 @@ class Draft:
     at: datetime | None
     more: dict[str, Any] = field(default_factory=dict)
     origin: str = ""
+    images: dict[int, bytes] = field(default_factory=dict)  # by position in the attachments
 
     def add(self, text: str) -> None:
         """Add a part, unless it is a recent one: clients write some parts twice."""
@@ -48,8 +60,11 @@ class Draft:
             tool.update(result=result, status=status)
             self.add(result if shown is None else shown)
 
-    def attach(self, name: str) -> None:
-        self.more.setdefault("attachments", []).append(name)
+    def attach(self, name: str, image: bytes | None = None) -> None:
+        names = self.more.setdefault("attachments", [])
+        if image:
+            self.images[len(names)] = image
+        names.append(name)
 
 
 def messages_of(drafts: Iterable[Draft], began: datetime | None = None) -> tuple[Message, ...]:
@@ -73,7 +88,8 @@ def with_inferred_time(message: Message, at: datetime | None) -> Message:
 
 def undated_messages_of(drafts: Iterable[Draft]) -> tuple[Message, ...]:
     """Return the messages in order, without empty ones and without inferring times."""
-    return tuple(Message(draft.role, text, draft.at, None, draft.more) for draft in drafts if (text := _text(draft)))
+    written = ((draft, text) for draft in drafts if (text := _text(draft)))
+    return tuple(Message(draft.role, text, draft.at, None, draft.more, draft.images) for draft, text in written)
 
 
 def dated(session: Session, at: datetime | None) -> Session:
@@ -184,12 +200,32 @@ _MEDIA_KIND = re.compile("(?:input_|local_)?(image|audio|video|document|file)(?:
 
 def attachment_name(block: Mapping[str, Any]) -> str:
     """Return the name of an image, a recording or a document, else its media type; empty if the block is none."""
+    if file := _gemini_file(block):
+        return first_text(file, "displayName", "fileUri", "mimeType") or "file"
     kind = _MEDIA_KIND.fullmatch(string(block.get("type")))
     if kind is None:
         return ""
     source = mapping(block.get("source"))
     names = (block.get(key) for key in ("title", "filename", "name", "path"))
     return next(filter(None, map(string, chain(names, (source.get("media_type"),)))), kind[1])
+
+
+def _gemini_file(block: Mapping[str, Any]) -> Record:
+    return mapping(block.get("inlineData")) or mapping(block.get("fileData"))
+
+
+def _image_in(block: Mapping[str, Any]) -> bytes | None:
+    """Return the image in a block; None if it is elsewhere, too large, or of another format than the usual ones."""
+    url = string(block.get("image_url")) or text_at(block, "image_url", "url")
+    given = text_at(block, "source", "data"), string(_gemini_file(block).get("data")), url.partition(";base64,")[2]
+    encoded = next(filter(None, given), "")
+    if len(encoded) > MAX_IMAGE_BYTES * 4 / 3:
+        return None
+    try:
+        content = b64decode(encoded)
+    except ValueError:
+        return None
+    return content if image_type(content) else None
 
 
 _WORKTREE = re.compile(r"[\\/]\.(?:claude|codex)[\\/]worktrees(?:[\\/].*)?$", re.DOTALL)
@@ -218,6 +254,10 @@ def attachments_in(content: object) -> list[str]:
     return list(filter(None, map(attachment_name, objects(content))))
 
 
+MAX_IMAGE_BYTES = 5 * 2**20  # of one image: the limit of Anthropic's API
+MAX_IMAGES_BYTES = 64 * 2**20  # of one conversation's images, which are in memory at once; the rest are named only
+
+
 @dataclass(slots=True)
 class Conversation:
     """The base of all parsers: messages so far, tool calls by id, and counts of skipped parts.
@@ -238,6 +278,7 @@ class Conversation:
     drafts: list[Draft] = field(default_factory=list)
     calls: dict[str, Draft] = field(default_factory=dict)
     undone: list[tuple[datetime, datetime]] = field(default_factory=list)
+    _room_for_images: int = MAX_IMAGES_BYTES
     _parents: dict[str, str] = field(default_factory=dict)
 
     def begin(self, record_id: object, at: object) -> None:
@@ -250,15 +291,26 @@ class Conversation:
             self.folders[name] = None
             self.folder = next(iter(self.folders))
 
-    def say(self, role: Role, text: str, part: str = "", **more: Any) -> Draft:
+    def attach(self, draft: Draft, content: object) -> None:
+        """Attach the pictures and documents in a content to a message, with the images as long as there is room."""
+        for block in objects(content):
+            if name := attachment_name(block):
+                image = _image_in(block) or b""
+                is_kept = len(image) <= self._room_for_images
+                self._room_for_images -= len(image) if is_kept else 0
+                draft.attach(name, image if is_kept else None)
+
+    def say(self, role: Role, text: str, part: str = "", *, content: object = None, **more: Any) -> Draft:
         """Add a message and return it; one without text or attachments is returned, but not added.
 
-        `part`: appended to the record's id, if a record contains several messages.
+        `part`: appended to the record's id, if a record contains several messages. `content`: has attachments,
+        which are added to those of `more`.
         """
         text = text.strip()
         model = self.model if role in (Role.ASSISTANT, Role.THINKING) else ""
         fields = {"native_id": self.record_id and self.record_id + part, "model": model, **more}
         draft = Draft(role, [text] if text else [], self.at, without_empty(fields), self.record_id)
+        self.attach(draft, content)
         if text or "attachments" in draft.more:
             self.drafts.append(draft)
         return draft
@@ -294,8 +346,8 @@ class Conversation:
         elif kind == "tool_result":
             has_failed = block.get("is_error") is True
             self.set_result(block.get("tool_use_id"), content_text(block.get("content")), result_status(has_failed))
-        elif name := attachment_name(block):
-            self.say(Role.USER, "", part, attachments=[name])
+        elif attachment_name(block):
+            self.say(Role.USER, "", part, content=[block])
         elif kind != "redacted_thinking":
             self.count_unknown("block", kind)
 

@@ -73,12 +73,13 @@ class QwenChat(drafts.Conversation):
 
     def _add_question(self, record: Record) -> None:
         shown = value_at(record, "systemPayload", "displayText")
-        typed, context, names = prompt_of({"content": self._parts(record), "displayContent": shown})
+        parts = self._parts(record)
+        typed, context, names = prompt_of({"content": parts, "displayContent": shown})
         is_typed = string(record.get("subtype")) in _TYPED and record.get("provenance", "real_user") == "real_user"
         if is_typed:
-            self.say(Role.USER, typed, attachments=names)
+            self.say(Role.USER, typed, attachments=names, content=parts)
         else:
-            self.inject(typed, attachments=names)
+            self.inject(typed, attachments=names, content=parts)
         self.inject(context, ":context" if typed else "")
 
     def _add_answer(self, record: Record) -> None:

@@ -116,7 +116,7 @@ async def _message(request: Request, client: HttpClient, message_id: str) -> Res
     """Return the message's part of the page; without a script, redirect to its page."""
     if "hx-request" not in request.headers:
         return see_other(f"/messages/{message_id}")
-    item = await client.view(views.show_message, message_id)
+    item = await client.view(views.show_message_with_images, message_id)
     return render(request, "message.html", messages=[shown_message(item)])
 
 

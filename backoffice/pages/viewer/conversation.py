@@ -22,6 +22,7 @@ from backoffice.queries import Word
 from orchestrator.requests.shapes import QueryShape
 from orchestrator.views import conversations as views
 from registry.access import CURRENT_ACCESS
+from registry.domain import image_type
 from registry.errors import NotFound
 from sources.clients import CLIENTS
 from sources.writers import WRITERS
@@ -156,7 +157,7 @@ async def message_page(request: Request, client: CurrentClient, message_id: Id) 
 @router.get("/messages/{id}/whole")
 async def whole_message(request: Request, client: CurrentClient, message_id: Id) -> HTMLResponse:
     """Show a shortened message in full, or its first 200 000 characters."""
-    item = await client.view(views.show_message, message_id)
+    item = await client.view(views.show_message_with_images, message_id)
     message = await asyncio.to_thread(shown_message, item, whole=True)
     return render(request, "message.html", messages=[message], opened=True, show_deleted=item["deleted"])
 
@@ -170,6 +171,13 @@ async def message_image(client: CurrentClient, message_id: Id, number: Annotated
         raise NotFound("No such picture", f"Message {message_id!r} has no picture {number}")
     media_type, content = found
     return Response(content, media_type=media_type, headers=HEADERS)
+
+
+@router.get("/messages/{id}/attachments/{position}", response_class=Response)
+async def attached_image(client: CurrentClient, message_id: Id, position: Annotated[int, Path(ge=0)]) -> Response:
+    """Return an image attached to a message; its type follows from its content."""
+    content = await client.view(views.attached_image, message_id, position)
+    return Response(content, media_type=image_type(content), headers=HEADERS)
 
 
 @router.get("/messages/{id}/raw")

@@ -21,6 +21,8 @@ from pygments.lexers.special import TextLexer
 from pygments.token import STANDARD_TYPES
 from pygments.util import ClassNotFound
 
+from registry.domain import image_type
+
 MAX_HIGHLIGHTED_CHARS = 20_000
 """Longer code is shown plain: some lexers take very long on hostile input."""
 
@@ -90,10 +92,7 @@ def image_in(text: str, number: int) -> tuple[str, bytes] | None:
         content = b64decode(found[3])
     except ValueError:
         return None
-    return (found[2], content) if content.startswith(_SIGNATURES[found[2]]) else None
-
-
-_SIGNATURES = {"image/png": b"\x89PNG", "image/jpeg": b"\xff\xd8", "image/gif": b"GIF8", "image/webp": b"RIFF"}
+    return (found[2], content) if image_type(content) == found[2] else None
 
 
 def code_html(code: str, language: str) -> str:

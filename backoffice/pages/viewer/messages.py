@@ -42,7 +42,8 @@ class ShownMessage:
     facts: dict[str, str]
     model: str
     tokens: int
-    attachments: Sequence[str]
+    attachments: Sequence[str]  # those that are not stored
+    images: Mapping[int, str]  # the names of stored ones, by position
 
 
 class Block(NamedTuple):
@@ -93,6 +94,10 @@ def shown_message(item: Mapping[str, Any], *, whole: bool = False) -> ShownMessa
     max_chars = 200_000 if whole else MAX_SHOWN_CHARS.get(item["role"], 20_000)
     status = str(tool.get("status") or "")
     tokens = _mapping(payload.get("usage")).get("output_tokens")
+    attached = [str(_mapping(one).get("name") or one) for one in _listed(payload.get("attachments"))]
+    images = {position: name for position, name in enumerate(attached) if position in item.get("images", ())}
+    if images and text == " ".join(f"[{name}]" for name in attached):  # the text of a message of images only
+        text = ""
     return ShownMessage(
         id=item["id"],
         role=item["role"],
@@ -110,7 +115,8 @@ def shown_message(item: Mapping[str, Any], *, whole: bool = False) -> ShownMessa
         facts=dict(_facts(item)),
         model=str(payload.get("model") or ""),
         tokens=tokens if isinstance(tokens, int) else 0,
-        attachments=[str(_mapping(one).get("name") or one) for one in _listed(payload.get("attachments"))],
+        attachments=[name for position, name in enumerate(attached) if position not in images],
+        images=images,
     )
 
 

@@ -20,6 +20,7 @@ from registry.storage.conversations.channels import (
     recount_channel,
     unindex_title,
 )
+from registry.storage.conversations.images import drop_images
 from registry.storage.conversations.references import canonical_name
 from registry.storage.database import ReadTransaction, WriteTransaction, update_rows
 from registry.storage.index.message_index import index_of, message_entry, searched_tokens
@@ -294,6 +295,7 @@ def delete_channel(
         unindex(tx, tx.execute(select(conversation).where(within)).all())
         unindex_title(tx, row)
         tx.execute(delete(conversation).where(within))
+        drop_images(tx, ())
         tx.execute(delete(channel).where(channel.c.number == row.number))
 
 

@@ -25,6 +25,7 @@ from registry.storage.conversations.channels import (
     lock_channel,
     recount_channel,
 )
+from registry.storage.conversations.images import drop_images
 from registry.storage.conversations.messages import MessageRow, delete_channel, get_message, unindex
 from registry.storage.conversations.references import aliases_of, resolve_session
 from registry.storage.database import Database, ReadTransaction, WriteTransaction, insert_new
@@ -205,6 +206,7 @@ def forget_messages(tx: WriteTransaction, rows: Sequence[MessageRow]) -> None:
     blank = {"text": "", "payload": {}, "length": 0, "deleted": True, "forgotten": True, "with_channel": False}
     tx.execute(update(conversation).where(is_one_of(conversation.c.number, numbers)).values(**blank))
     tx.execute(delete(message_vector).where(is_one_of(message_vector.c.message_number, numbers)))
+    drop_images(tx, numbers)
     texts_of = {
         row.channel_number: {one.text for one in rows if one.channel_number == row.channel_number} for row in rows
     }

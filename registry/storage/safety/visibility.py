@@ -43,7 +43,7 @@ from registry.domain import now
 from registry.errors import InternalError, NotFound
 from registry.project import Project
 from registry.storage.column_types import UtcTime
-from registry.storage.tables import channel, channel_alias, conversation, edit_token, metadata
+from registry.storage.tables import channel, channel_alias, conversation, edit_token, message_image, metadata
 
 OPTION = "access"  # execution option: the access of the transaction's token
 TEAM, PROJECT = "team", "project"  # a channel is shared with all tokens, or with the tokens for its project
@@ -51,11 +51,11 @@ TEAM, PROJECT = "team", "project"  # a channel is shared with all tokens, or wit
 UNRESTRICTED = frozenset({"embedding_model", "message_vector", "registry_key", "forgotten"})
 """Tables that reveal no conversation: vectors and digests are useless without their messages."""
 OF_CHANNEL = frozenset({"channel_alias", "tag", "conversation", "pin"})
-OF_MESSAGE = frozenset({"message_alias", "remote_message"})
+OF_MESSAGE = frozenset({"message_alias", "message_image", "remote_message"})
 OF_TOKEN = frozenset({"extract_result", "execution", "rating"})
 HIDDEN = frozenset({"remote", "remote_edit", "store", "store_session", "expectation", "saved_view", "page_session"})
 """Tables by the rows that a restricted token sees: those of its channels, of its messages, of the token, none.
-`channel`, `channel_link`, `edit`, `edit_token` and `token` have their own conditions."""
+`channel`, `channel_link`, `edit`, `edit_token`, `image` and `token` have their own conditions."""
 
 
 def restrict_statements(engine: Engine) -> None:
@@ -94,8 +94,9 @@ def _restricted(statement: Executable, access: Access, dialect: str) -> Executab
 
 
 _READERS: dict[str, frozenset[str]] = {
-    "channel": OF_CHANNEL | OF_MESSAGE | {"channel_link", "edit"},
-    "conversation": OF_MESSAGE,
+    "channel": OF_CHANNEL | OF_MESSAGE | {"channel_link", "edit", "image"},
+    "conversation": OF_MESSAGE | {"image"},
+    "message_image": frozenset({"image"}),
     "edit_token": frozenset({"edit"}),
 }
 """By table, the tables whose conditions read it, directly or indirectly."""
@@ -139,6 +140,8 @@ def _condition(table: Table, access: Access, dialect: str) -> ColumnElement[bool
         return columns.channel_number.in_(select(channel.c.number))
     if table.name in OF_MESSAGE:
         return columns.number.in_(select(conversation.c.number))
+    if table.name == "image":
+        return columns.digest.in_(select(message_image.c.digest))
     if table.name == "edit_token":
         return columns.token.in_(_reader_names(access))
     return columns.token == access.name if table.name in OF_TOKEN else false()

@@ -17,6 +17,7 @@ from registry.errors import InvalidRequest, StorageError
 from registry.storage.client_stores import list_stores
 from registry.storage.connections import open_engine
 from registry.storage.conversations.channels import title_entry
+from registry.storage.conversations.images import count_images
 from registry.storage.database import Database, ReadTransaction, storage_errors
 from registry.storage.index.message_index import Entry, message_entry, searched_tokens
 from registry.storage.migrate import current_revision
@@ -30,6 +31,7 @@ class Inspection:
     """The state of a database. `revision` None: there are no tables yet; then the counts are 0.
 
     `embedded`: by model, the number of messages with vectors, and the bytes of these. `stores`: as `list_stores`.
+    `images`: the number of images, and their bytes.
     """
 
     server: str
@@ -39,6 +41,7 @@ class Inspection:
     embeddable: int = 0
     embedded: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     stores: Sequence[Mapping[str, Any]] = ()
+    images: tuple[int, int] = (0, 0)
 
 
 def inspect_database(url: str) -> Inspection:
@@ -80,8 +83,9 @@ def _inspect(connection: Connection) -> Inspection:
     if revision < HEAD:
         return Inspection(server, revision, channels, messages)
     embeddable = connection.execute(select(func.count()).select_from(conversation).where(*EMBEDDABLE)).scalar_one()
-    stores = list_stores(ReadTransaction(connection))
-    return Inspection(server, revision, channels, messages, embeddable, _embedded(connection), stores)
+    tx = ReadTransaction(connection)
+    found = embeddable, _embedded(connection), list_stores(tx), count_images(tx)
+    return Inspection(server, revision, channels, messages, *found)
 
 
 def _embedded(connection: Connection) -> dict[str, tuple[int, int]]:

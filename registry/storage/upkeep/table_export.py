@@ -27,10 +27,12 @@ from registry.storage.index.rebuild_index import BATCH, reindex_at_once
 from registry.storage.migrate import migrate, migrate_engine
 from registry.storage.paging import invalidate_feed_positions
 from registry.storage.safety.masking import find_key
-from registry.storage.tables import channel, conversation, metadata
+from registry.storage.tables import channel, conversation, image, metadata
 from registry.temporary_folder import new_file
 
 TABLES = {table.name: table for table in metadata.sorted_tables}  # all tables, parents before children
+
+IMAGE_BATCH = 8  # rows in memory of the table `image`, which have up to 5 MB each
 
 Progress = Callable[[str, int], None]  # called with a table's name and the number of newly copied rows
 Lines = Callable[[str], Iterable[bytes]]  # the lines of a table, by its name
@@ -38,9 +40,13 @@ Lines = Callable[[str], Iterable[bytes]]  # the lines of a table, by its name
 
 def rows_of(tx: ReadTransaction, table: Table) -> Iterator[bytes]:
     """Yield each row of a table as one line of JSON, the same on both databases, in the order of its key."""
-    query = select(table).order_by(*table.primary_key.columns).execution_options(yield_per=BATCH)
+    query = select(table).order_by(*table.primary_key.columns).execution_options(yield_per=_batch_of(table))
     for row in tx.execute(query).mappings():
         yield row_line({column.name: row[column.key] for column in table.columns})
+
+
+def _batch_of(table: Table) -> int:
+    return IMAGE_BATCH if table.name == image.name else BATCH
 
 
 def row_line(row: Mapping[str, Any]) -> bytes:
@@ -159,7 +165,7 @@ def _drop_orphans(
 def _insert(tx: WriteTransaction, table: Table, rows: Iterator[dict[str, Any]], known: dict[str, set[Any]]) -> None:
     numbers = known.setdefault(table.name, set())
     into = insert(table).prefix_with("OR IGNORE")
-    while batch := list(islice(rows, BATCH)):
+    while batch := list(islice(rows, _batch_of(table))):
         try:
             tx.execute(into, batch)
         except StatementError:  # damaged registry: insert rows one by one, without invalid ones
@@ -185,8 +191,8 @@ def _replace(source: ReadTransaction, tx: WriteTransaction, progress: Progress) 
 
 
 def _copy_table(source: ReadTransaction, tx: WriteTransaction, table: Table, progress: Progress) -> None:
-    query = select(table).order_by(*table.primary_key.columns).execution_options(yield_per=BATCH)
-    for rows in source.execute(query).mappings().partitions(BATCH):
+    query = select(table).order_by(*table.primary_key.columns).execution_options(yield_per=_batch_of(table))
+    for rows in source.execute(query).mappings().partitions():
         tx.execute(insert(table), [dict(row) for row in rows])
         progress(table.name, len(rows))
     if tx.dialect.name == "postgresql" and "number" in table.columns and table.columns["number"].primary_key:

@@ -40,7 +40,7 @@ def test_doctor_counts_the_messages_of_a_registry(ctxr: Ctxr) -> None:
     ctxr("log", "-", given=FIBONACCI)
     seen = report()
     assert seen["database"]["state"] == "ok"
-    assert seen["database"]["found"].endswith(f"revision {HEAD}, channels: 1, messages: 2")
+    assert seen["database"]["found"].endswith(f"revision {HEAD}, channels: 1, messages: 2, images: 0")
 
 
 def test_a_history_that_cannot_be_read_is_reported_until_it_can(ctxr: Ctxr, empty_home: Path) -> None:
@@ -69,7 +69,7 @@ def test_doctor_checks_a_registry_on_postgresql(postgres_url: str, monkeypatch: 
     seen = report()["database"]
     assert seen["state"] == "ok"
     assert seen["found"].startswith("PostgreSQL ")
-    assert seen["found"].endswith("channels: 1, messages: 2")
+    assert seen["found"].endswith("channels: 1, messages: 2, images: 0")
 
 
 def test_a_setting_is_read_in_any_case(ctxr: Ctxr, empty_home: Path) -> None:
