@@ -75,7 +75,7 @@ def show_message_with_images(tx: ReadTransaction, message_id: str) -> dict[str, 
 def attached_image(tx: ReadTransaction, message_id: str, position: int) -> bytes:
     content = image_at(tx, get_message(tx, message_id, include_deleted=True).number, position)
     if content is None:
-        raise NotFound("No such picture", f"Message {message_id!r} has no stored picture {position}")
+        raise NotFound("No such picture", f"Message {message_id!r} has no picture {position}")
     return content
 
 

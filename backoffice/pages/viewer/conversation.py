@@ -173,10 +173,10 @@ async def message_image(client: CurrentClient, message_id: Id, number: Annotated
     return Response(content, media_type=media_type, headers=HEADERS)
 
 
-@router.get("/messages/{id}/attachments/{position}", response_class=Response)
-async def attached_image(client: CurrentClient, message_id: Id, position: Annotated[int, Path(ge=0)]) -> Response:
+@router.get("/messages/{id}/attachments/{number}", response_class=Response)
+async def attached_image(client: CurrentClient, message_id: Id, number: Annotated[int, Path(ge=0)]) -> Response:
     """Return an image attached to a message; its type follows from its content."""
-    content = await client.view(views.attached_image, message_id, position)
+    content = await client.view(views.attached_image, message_id, number)
     return Response(content, media_type=image_type(content), headers=HEADERS)
 
 
