@@ -82,6 +82,7 @@ environment = Environment(
     finalize=show_invisible,
     trim_blocks=True,
     lstrip_blocks=True,
+    auto_reload=False,  # looking for changed files takes a twentieth of a search
 )
 environment.filters |= FILTERS
 environment.tests["instant"] = is_instant

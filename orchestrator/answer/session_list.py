@@ -77,7 +77,9 @@ def _best_sessions(
     # The first sessions show their best message even if it is not a hit.
     first = [number for number, _ in page[:MAX_MATCHES]]
     of_first = (one for one in found.verdicts if one.ranked.candidate.channel_id in first)
-    by_channel = _by_channel(of_first, 1) | _by_channel(_valid_first(tx, found.hits))
+    on_page = {number for number, _ in page}
+    hits = [one for one in found.hits if one.ranked.candidate.channel_id in on_page]
+    by_channel = _by_channel(of_first, 1) | _by_channel(_valid_first(tx, hits))
     best = {number: [one.ranked.candidate.seq for one in some[: query.matches]] for number, some in by_channel.items()}
     seqs = {number: best[number] for number, _ in page if best.get(number)}
     rows = read_messages_around(tx, seqs, query.context_window, query.context_window)

@@ -26,11 +26,15 @@ ItemsOf = Callable[[Sequence[Row[Any]]], list[dict[str, Any]]]  # converts the r
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of a list: at most `limit` rows after `cursor`, newest first unless `order` is "asc"."""
+    """A page of a list: at most `limit` rows after `cursor`, newest first unless `order` is "asc".
+
+    `count_to`: the total is not counted further than one more than this; None: it is exact.
+    """
 
     limit: int = 20
     cursor: str | None = None
     order: Order = "desc"
+    count_to: int | None = None
 
 
 def read_page(
@@ -45,7 +49,10 @@ def read_page(
 
     `columns`: the columns to read; all if empty.
     """
-    total = tx.execute(select(func.count()).select_from(moment.table).where(*conditions)).scalar_one()
+    counted = select(moment.table.c.number).where(*conditions)
+    if page.count_to is not None:
+        counted = counted.limit(page.count_to + 1)
+    total = tx.execute(select(func.count()).select_from(counted.subquery())).scalar_one()
     rows, next_cursor = read_rows(tx, moment, conditions, page, columns)
     return {"items": items_of(rows), "total": total, "next_cursor": next_cursor}
 
