@@ -8,6 +8,8 @@ from typing import Any
 
 from registry.domain import now
 
+SAMPLE = "sample"  # the tag by which the sample is found and removed
+
 Run = Callable[[Mapping[str, Any]], Awaitable[object]]  # carries out a request
 
 
@@ -28,3 +30,4 @@ async def log_sample(run: Run) -> None:
                 "metadata": {"title": session["title"]},
             }
         )
+        await run({"operation": "tag", "channel": session["channel"], "query": {"tags": [SAMPLE]}})

@@ -142,7 +142,12 @@ document.addEventListener("click", (event) => {
   tellHere(0);
 });
 
+// --- The first steps: a message or a run may tick one off.
+
+const stepsSoon = soon(() => document.getElementById("steps") && htmx.trigger("#steps", "news"));
+
 function note(event) {
+  stepsSoon();
   const { channel } = JSON.parse(event.data);
   if (channel === growing?.dataset.channel) (unseen++, growSoon());
   refreshSoon();
@@ -164,6 +169,7 @@ async function renewHead() {
 }
 
 function noteEdit(event) {
+  stepsSoon();
   const { operation, channel } = JSON.parse(event.data);
   if (!EDITS.has(operation)) return;
   if (channel === growing?.dataset.channel) renewSoon();
@@ -172,4 +178,4 @@ function noteEdit(event) {
 
 document.addEventListener("beside", watchConversation);
 watchConversation();
-listen({ message: note, execution: noteEdit }, () => (refreshSoon(), growSoon()));
+listen({ message: note, execution: noteEdit }, () => (refreshSoon(), growSoon(), stepsSoon()));

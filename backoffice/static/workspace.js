@@ -72,10 +72,10 @@ const isItem = () => /^\/(channels|flow)\/./.test(location.pathname);
 
 // Mark the opened item in the list, whose rows may be new.
 function markOpened() {
-  for (const link of all(".list [data-main]")) {
-    if (link.pathname === location.pathname) link.setAttribute("aria-current", "true");
-    else link.removeAttribute("aria-current");
-  }
+  const links = all(".list [data-main]");
+  const opened = links.filter((link) => link.pathname === location.pathname); // a run to check is among all runs, too
+  const marked = opened.find((link) => link === document.activeElement) ?? opened[0];
+  links.forEach((link) => (link === marked ? link.setAttribute("aria-current", "true") : link.removeAttribute("aria-current")));
 }
 
 document.addEventListener("prepared", markOpened);

@@ -241,3 +241,16 @@ async def test_enter_searches_without_scripts_too(server_to_read: str, browser: 
     await page.press(".filters [name=channel]", "Enter")
     await expect(page.locator(".list .empty h2")).to_have_text("No matching runs")
     await context.close()
+
+
+async def test_a_run_to_check_is_marked_once_when_it_is_open(server: str, page: Page) -> None:
+    missed = {"operation": "extract", "query": {"text": "quokka xyzzy"}}
+    await page.request.post(f"{server}/bo/ao/run", data=missed)
+    await page.goto(f"{server}/flow")
+    await page.locator("#to-check [data-main]").first.click()
+    await expect(page.locator("#detail h1")).to_be_visible()
+    marked = page.locator(".list [data-main][aria-current]")
+    await expect(marked).to_have_count(1)
+    await page.reload()
+    await expect(marked).to_have_count(1)
+    await expect(page.locator("#to-check [aria-current]")).to_have_count(1)

@@ -8,7 +8,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from backoffice.dependencies import CurrentClient, HttpClient, Local
 from backoffice.machine import Machine
 from backoffice.pages.rendering import render, see_other
-from orchestrator.sample import log_sample
+from orchestrator.sample import SAMPLE, log_sample
 from orchestrator.views import conversations, figures
 from orchestrator.views.conversations import Page
 
@@ -29,6 +29,14 @@ async def add_sample(client: CurrentClient, _here: Local) -> RedirectResponse:
     return see_other("/")
 
 
+@router.post("/settings/sample/removal")
+async def remove_sample(client: CurrentClient, _here: Local) -> RedirectResponse:
+    """Move the sample's conversations to the trash."""
+    for one in (await client.view(conversations.list_channels, {"tag": SAMPLE}, Page(50)))["items"]:
+        await client.run("delete", {"soft": True}, one["channel"])
+    return see_other("/")
+
+
 async def first_steps(request: Request, client: HttpClient) -> dict[str, Any]:
     """Return how far the first steps are, and a title for a question about an own conversation."""
     machine: Machine = request.app.state.machine
@@ -41,4 +49,5 @@ async def first_steps(request: Request, client: HttpClient) -> dict[str, Any]:
         "is_syncing": can_sync and machine.is_syncing,
         "connected": await machine.connected_clients() if can_sync else [],
         "example": next(suitable, None),
+        "has_sample": any(SAMPLE in one["tags"] for one in latest),
     }
