@@ -109,7 +109,7 @@ async function testAll({ page, shot, server, port }) {
   await status.waitFor({ timeout: 120_000 });
   const row = (text) => page.locator(".monaco-list-row", { hasText: text }).first();
   await page.locator(".activitybar [aria-label*='Context Registry']").first().click();
-  await row("does not answer").waitFor({ timeout: 60_000 });
+  await page.locator(".welcome-view-content", { hasText: "does not answer" }).first().waitFor({ timeout: 60_000 });
   await shot("1-not-connected");
   const frame = page.frames().find((one) => one.url().includes("webWorkerExtensionHostIframe"));
   const origin = new URL(frame.url()).origin;
@@ -129,7 +129,7 @@ async function testAll({ page, shot, server, port }) {
   await until("the status bar says connected", async () => /Registry · /.test(await status.innerText()));
   await shot("2-connected");
   const here = page.locator(".pane", { has: page.locator("[aria-label^='This Workspace']") }).first();
-  assert.equal(await here.locator(".monaco-list-row").count(), 2, "the workspace's own conversations");
+  assert.equal(await here.locator(".monaco-list-row").count(), 3, "the day, and the workspace's own conversations");
 
   await row("Refresh tokens").click();
   await page.locator(".view-lines", { hasText: "httpOnly cookies." }).waitFor();
