@@ -431,3 +431,23 @@ async def test_answers_to_check_are_listed_first_until_they_are_rated(
     assert 'id="to-check"' not in (await http.get("/flow")).text, "one rating is for all equal questions"
     await orchestrator.run({"operation": "extract", "query": {"text": "zyxquokka"}, "source": "claude"})
     assert 'id="to-check"' in (await http.get("/flow")).text, "a question asked again is listed again"
+
+
+async def test_projects_of_one_name_are_told_apart_by_their_folders(
+    http: httpx.AsyncClient, orchestrator: Orchestrator
+) -> None:
+    for number, project in enumerate(("/srv/ann/web", "/srv/bob/web", "/srv/ann/api")):
+        turn = [{"role": "user", "text": f"hello {number}"}]
+        about = {"channel": f"c{number}", "metadata": {"project": project}}
+        await orchestrator.run({"operation": "conversation_log", "messages": turn, **about})
+    page = (await http.get("/")).text
+    for name in ("ann/web", "bob/web", "api"):
+        assert f"<span>{name}</span>" in page
+
+
+async def test_a_conversation_within_a_minute_has_one_time(http: httpx.AsyncClient, orchestrator: Orchestrator) -> None:
+    for channel, minutes in (("short", (0, 0)), ("long", (0, 5))):
+        turn = [{"role": "user", "text": f"{channel} {at}", "timestamp": f"2026-05-04T09:0{at}:00Z"} for at in minutes]
+        await orchestrator.run({"operation": "conversation_log", "channel": channel, "messages": turn})
+    times = [(await http.get(f"/channels/{channel}")).text.count("2026-05-04 09:") for channel in ("short", "long")]
+    assert times[1] == times[0] + 1
