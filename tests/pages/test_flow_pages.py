@@ -375,3 +375,10 @@ def test_durations_differ_in_text_and_width() -> None:
     for ms, text, width in cases:
         assert duration(ms) == text
         assert ms is None or bar(ms) == width
+
+
+async def test_the_longest_conversations_name_no_project_in_the_readers_language(http: httpx.AsyncClient) -> None:
+    page = (await http.get("/insights?last=all", headers={"Cookie": "lang=ko"})).text
+    longest = page[page.index('id="largest"') :]
+    assert '<span class="small">일반</span>' in longest
+    assert ">General<" not in longest
