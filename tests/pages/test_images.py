@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from playwright.async_api import Page
 
 from orchestrator.service import Orchestrator
 from orchestrator.state import LocalFiles
@@ -21,6 +22,8 @@ from registry.storage.conversations.images import count_images
 from sources.base import Paths
 from sources.readers import READERS
 from tests.backoffice.application import application, client_of
+from tests.pages.conftest import serving
+from tests.pages.test_markdown import PIXEL
 from tests.sources.claude_code import claude_code_files as claude
 from tests.sources.codex import codex_files as codex
 from tests.sources.gemini import gemini_files as gemini
@@ -182,3 +185,19 @@ async def test_a_backup_has_the_images(reader: Reader) -> None:
     restored = await reader.orchestrator.run({"operation": "restore_backup", "query": {"path": backup["path"]}})
     assert restored["success"], restored
     assert (await reader.http.get(address)).content == PNG
+
+
+async def test_a_browser_shows_the_image_under_the_pages_policy(sqlite_url: str, empty_home: Path, page: Page) -> None:
+    talk = claude.Dialogue(claude.session_id(1))
+    talk.user([{"type": "text", "text": "What is wrong here?"}, block(b64decode(PIXEL.partition(",")[2]))])
+    claude.write(empty_home / ".claude", talk)
+    registry = Registry(sqlite_url)
+    await sync(Orchestrator(registry), READERS, Paths(empty_home, {}))
+    registry.close()
+    with serving(sqlite_url) as address:
+        await page.goto(address)
+        await page.locator("#rows [data-main]").first.click()
+        image = page.locator(".pictures img")
+        await image.scroll_into_view_if_needed()
+        await page.wait_for_function("document.querySelector('.pictures img').complete")
+        assert await image.evaluate("(one) => one.naturalWidth") == 1
