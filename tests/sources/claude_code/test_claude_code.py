@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -278,6 +279,19 @@ def test_images_and_files_are_attached_by_name() -> None:
     first, second = read(talk).messages
     assert first.more["attachments"] == ["image/png", "/home/ann/shop/a.py"]
     assert (second.text, second.more["attachments"]) == ("[image/png]", ["image/png"])
+
+
+def test_a_conversation_keeps_only_as_many_images_as_fit_into_memory() -> None:
+    talk = Dialogue(session_id(1))
+    content = b"GIF89a" + bytes(4_900_000)
+    data = b64encode(content).decode()
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/gif", "data": data}}
+    for number in range(15):
+        talk.user([{"type": "text", "text": f"Look at picture {number}"}, picture])
+
+    messages = read(talk).messages
+    assert [len(message.images) for message in messages] == [1] * 13 + [0] * 2
+    assert all(message.more["attachments"] == ["image/gif"] for message in messages)
 
 
 def test_a_compaction_is_a_system_message_and_repeats_nothing() -> None:
