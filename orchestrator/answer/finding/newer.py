@@ -101,19 +101,17 @@ def _most_repeating(lookup: Lookup[Any], choice: Choice, hit: MessageRow) -> Mes
             else row.digest not in own
         )
     ]
-    earlier = read_messages_around(tx, {own_channel: [hit.seq]}, MAX_READ // 2, MAX_READ // 2)[own_channel]
-    earlier_tokens = {
-        *_request_tokens(found),
-        *chain.from_iterable(analyze(row.text) for row in earlier if row.role in _CONVERSATION_ROLES),
-    }
+    around = read_messages_around(tx, {own_channel: [hit.seq]}, MAX_READ // 2, MAX_READ // 2)[own_channel]
+    earlier = [(row.turn, analyze(row.text)) for row in around if row.role in _CONVERSATION_ROLES]
+    earlier_tokens = {*_request_tokens(found), *chain.from_iterable(tokens for _, tokens in earlier)}
+    own_turn = set(chain.from_iterable(tokens for turn, tokens in earlier if turn == hit.turn))
     repeated = earlier_tokens.intersection(chain.from_iterable(tokens for _, tokens in later))
     rare = _rare_tokens(tx, repeated, found.corpus.size)
-    turn = set(chain.from_iterable(analyze(row.text) for row in _exchange_from(tx, own_channel, hit.turn, turns=1)))
     best, rank = None, (False, 0.0)
     for row, tokens in later:
         is_own, shared = row.channel_number == own_channel, rare.keys() & tokens
         weight = shares[row.channel_number] * sum(map(rare.__getitem__, shared))
-        is_candidate = weight >= MIN_REPEATED_WEIGHT and not (is_own and shared.isdisjoint(turn))
+        is_candidate = weight >= MIN_REPEATED_WEIGHT and not (is_own and shared.isdisjoint(own_turn))
         if is_candidate and (is_own, weight) > rank:
             best, rank = row, (is_own, weight)
     return best
