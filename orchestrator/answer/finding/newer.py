@@ -226,12 +226,13 @@ _ASKS = re.compile(r"[?？]\s*$")
 _CHANGES = re.compile(
     r"""\b(?:instead\ of|no\ longer|(?:not|n['’]t)\b.{1,60}\bany\ ?more|replac(?:e|ed|ing)|switch(?:ed|ing)|swapp?ed
         |mov(?:e|ed|es|ing)\b.{1,60}\b(?:to|off|away)|migrat(?:ed|ing)|rais(?:ed|ing)|lower(?:ed|ing)|chang(?:ed|ing)
-        |(?:drop|scrap)(?:ped|ping)?|ditch(?:ed|ing)?|undo|is\ (?:off|out)|never\ ?mind|retired|got\ rid\ of
+        |(?:drop|scrap)(?:ped|ping)?|ditch(?:ed|ing)?|undo|is\ (?:off|out)|never\ ?mind|forget\ (?:the|about)
+        |no\ more|from\ now|retired|got\ rid\ of
         |(?:kick|rip|throw|take)(?:ed|ped|ing|ping)?\ (?:.{1,40}\ )?out
         |(?:go|going|went)\ back\ to|rolled\ back|revert(?:ed|ing)|since\ \d|cancel(?:led|ed)|rather\ than
         |let['’]?s\ (?:do|use|go\ with|switch|make\ it)\b.{1,60}\binstead
         |changed\ (?:my|our)\ mind)\b
-      | 대신|말고|그만두|폐지|바꿨|바꾸자(?!는)|바꿔\ ?줘|바뀌었|바뀐|변경했|변경하자(?!는)
+      | 대신|말고|그만두|폐지|바꿨|바꾸자(?!는)|바꿔\ ?줘|바뀌었|바뀐|바뀜|버리고|버렸|변경했|변경하자(?!는)
       | 변경해\ ?줘|옮겼|옮기자(?!는)|이전\ ?완료|전환했|갈아탔|교체했|철회|되돌[렸리]|걷어[냈내]|늘리자|늘렸
       | 취소(?!하면|되면|하는|되는|[할될]\ )
       | 줄이자|줄였|올리자|올렸|내리자|내렸|빼고|뺐|없던\ 걸로""",
