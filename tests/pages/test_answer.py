@@ -63,7 +63,7 @@ async def test_the_app_shows_the_conversation_and_its_candidates_and_asks_for_th
     app = shown.frame_locator("iframe")
     await app.get_by_role("button", name="Continue this one").click()
     text = await app.locator("main").inner_text()
-    await shown.wait_for_function("window.said")
+    await shown.wait_for_function("() => window.said")
     other = answer["structuredContent"]["result"]["candidates"][0]["channel"]
     assert await shown.evaluate("window.said") == f"Extract the channel {other}: that is the conversation I mean."
     assert "Queue of the mailer" in text

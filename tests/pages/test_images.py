@@ -199,5 +199,5 @@ async def test_a_browser_shows_the_image_under_the_pages_policy(sqlite_url: str,
         await page.locator("#rows [data-main]").first.click()
         image = page.locator(".pictures img")
         await image.scroll_into_view_if_needed()
-        await page.wait_for_function("document.querySelector('.pictures img').complete")
+        await page.wait_for_function("() => document.querySelector('.pictures img').complete")
         assert await image.evaluate("(one) => one.naturalWidth") == 1

@@ -247,7 +247,7 @@ async def test_a_search_hit_is_opened_and_read_on_in_both_directions(server_to_r
     target = page.locator(".message:target")
     await expect(target).to_contain_text("step 150")
     await expect(target).to_be_in_viewport()
-    await page.wait_for_function("CSS.highlights.get('words')?.size > 0")
+    await page.wait_for_function("() => CSS.highlights.get('words')?.size > 0")
     before = await page.locator(".message").count()
     await page.evaluate("scrollTo(0, 0)")
     await page.click(".more.earlier")

@@ -369,7 +369,7 @@ async def test_the_trash_is_emptied_by_three_clicks(server: str, page: Page) -> 
     await page.get_by_role("link", name="Trash").click()
     await expect(page.locator("article.stored")).to_have_count(2)
     # one line each, as soon as fonts and icons are there
-    await page.wait_for_function("document.querySelector('article.stored').offsetHeight < 60")
+    await page.wait_for_function("() => document.querySelector('article.stored').offsetHeight < 60")
     await page.locator("summary", has_text="Empty trash").click()
     await page.get_by_role("button", name="Yes, delete forever").click()
     await expect(page.locator("main")).to_contain_text("No deleted conversations")
@@ -404,7 +404,7 @@ async def test_a_first_search_is_repeated_in_the_zone_of_the_reader(server_to_re
     loaded: list[str] = []
     page.on("request", lambda asked: loaded.append(asked.url) if asked.is_navigation_request() else None)
     await page.goto(f"{server_to_read}/?q=yesterday+rotation")
-    await page.wait_for_function("performance.getEntriesByType('navigation')[0].type === 'reload'")
+    await page.wait_for_function("() => performance.getEntriesByType('navigation')[0].type === 'reload'")
     assert len(loaded) == 2
 
 
