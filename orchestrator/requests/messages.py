@@ -6,7 +6,8 @@ from typing import Any
 
 from orchestrator.requests.calls import ARGUMENTS
 from orchestrator.requests.field_types import parse_literal
-from sources.kit.drafts import call_title, content_text, moment
+from sources.kit.contents import content_text
+from sources.kit.drafts import call_title, moment
 from sources.kit.loose_json import mapping, objects, parse_nested, string
 
 ROLES = ("role", "from", "sender", "author", "speaker", "type")

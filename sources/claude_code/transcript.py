@@ -7,6 +7,7 @@ from datetime import datetime
 from registry.domain import Role, Session, preview_of
 from sources.claude_code.prompts import Piece, pieces_of
 from sources.kit import drafts
+from sources.kit.contents import attachments_in, blocks_of, content_text, texts_in
 from sources.kit.loose_json import Record, mapping, objects, storable, string, text_at, value_at
 from sources.kit.token_counts import usage_of
 
@@ -143,7 +144,7 @@ class ClaudeTranscript(drafts.Conversation):
             if "tool_use_id" in block:
                 self._add_result(block, record)
         self._add_pieces(record, content)
-        if drafts.attachments_in(content):
+        if attachments_in(content):
             last = self.drafts[-1] if self.drafts else None
             if last and self.record_id and last.origin == self.record_id and last.role is not Role.TOOL:
                 self.attach(last, content)
@@ -153,7 +154,7 @@ class ClaudeTranscript(drafts.Conversation):
     def _add_pieces(self, record: Record, content: object) -> None:
         flags = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
         is_injected = any(record.get(flag) for flag in flags) or record.get("promptSource") == "system"
-        texts = [text for text in drafts.texts_in(content) if text.strip()]
+        texts = [text for text in texts_in(content) if text.strip()]
         pieces = (Piece(Role.SYSTEM, text) for text in texts) if is_injected else pieces_of(texts)
         for index, piece in enumerate(pieces):
             draft = self._add_piece(record, piece, f":{index}" if index else "")
@@ -177,7 +178,7 @@ class ClaudeTranscript(drafts.Conversation):
         """Set the result of a call; add the call if it is not in the file."""
         call_id = string(block.get("tool_use_id"))
         draft = self._add_call({"id": call_id})
-        result, structured = drafts.content_text(block.get("content")), record.get("toolUseResult")
+        result, structured = content_text(block.get("content")), record.get("toolUseResult")
         draft.set_result(self.output_of(result) or result, _status(block, result, structured))
         self.attach(draft, block.get("content"))
 
@@ -197,7 +198,7 @@ class ClaudeTranscript(drafts.Conversation):
     def _read_assistant(self, record: Record) -> None:
         message = mapping(record.get("message"))
         before = len(self.drafts)
-        for block in drafts.blocks_of(message.get("content")):
+        for block in blocks_of(message.get("content")):
             kind = string(block.get("type"))
             if kind == "text":
                 text = string(block.get("text")).strip()
@@ -251,7 +252,7 @@ class ClaudeTranscript(drafts.Conversation):
         if subtype == "api_error":
             error, cause = record.get("error"), record.get("cause")  # the format has changed several times
             texts = (record.get("content"), text_at(error, "message"), error, text_at(cause, "message"))
-            text = next(filter(None, map(string, texts)), "") or drafts.content_text(error)
+            text = next(filter(None, map(string, texts)), "") or content_text(error)
             self.say(Role.ERROR, text or "API error")
         elif subtype == "compact_boundary":
             about = storable(mapping(record.get("compactMetadata")))
@@ -259,7 +260,7 @@ class ClaudeTranscript(drafts.Conversation):
         elif subtype == "local_command":
             self._add_pieces(record, record.get("content"))
         elif subtype in KEPT_SYSTEM:
-            for text in drafts.texts_in(record.get("content")):
+            for text in texts_in(record.get("content")):
                 self.inject(text)
         elif not subtype.startswith(IGNORED_SYSTEM):
             self.count_unknown("system record", subtype)

@@ -11,6 +11,7 @@ from registry.domain import Role
 from sources.base import FoundSession, Paths, Skipped
 from sources.clients import CLINE, KILO, ROO_CODE
 from sources.kit import drafts
+from sources.kit.contents import attachment_name, blocks_of
 from sources.kit.files import File, fingerprint_at, read_document, read_small_text
 from sources.kit.loose_json import (
     Record,
@@ -116,11 +117,11 @@ class ClineDialogue(drafts.Conversation):
             return
         self.begin(message.get("id"), message.get("ts"))
         self.model, before = text_at(message, "modelInfo", "id"), len(self.drafts)
-        for index, block in enumerate(drafts.blocks_of(message.get("content"))):
+        for index, block in enumerate(blocks_of(message.get("content"))):
             part, last = f":{index}" if index else "", self.drafts[-1] if self.drafts else None
             if block.get("type") == "text" and role == "user":
                 self._add_question(string(block.get("text")).strip(), part)
-            elif last and last.role is Role.USER and drafts.attachment_name(block):
+            elif last and last.role is Role.USER and attachment_name(block):
                 self.attach(last, [block])
             else:
                 self.add_block(Role(role), block, part)

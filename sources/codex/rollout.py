@@ -12,6 +12,7 @@ from sources.codex import records, tools
 from sources.codex.records import pieces_of
 from sources.codex.tools import RUNNERS
 from sources.kit import drafts
+from sources.kit.contents import attachments_in, texts_in
 from sources.kit.loose_json import Record, items, mapping, string, text_at, value_at
 from sources.kit.token_counts import usage_of
 
@@ -204,7 +205,7 @@ class Rollout(drafts.Conversation):
             self._add_message(payload)
         elif kind == "reasoning":
             for key in ("summary", "content"):
-                thought = "\n\n".join(drafts.texts_in(payload.get(key)))
+                thought = "\n\n".join(texts_in(payload.get(key)))
                 self._add_entry(self.say(Role.THINKING, thought), Layer.RESPONSE)
         elif kind in tools.CALLS:
             self._add_call(tools.requested_call(payload), Layer.RESPONSE)
@@ -214,12 +215,12 @@ class Rollout(drafts.Conversation):
                 self._add_call(tools.ToolRun(call_id, "tool", {}, None, drafts.PENDING), Layer.RESPONSE)
             self.set_result(call_id, *tools.parse_output(payload.get("output")))
         elif kind == "agent_message":  # between agents; the task in it may be encrypted
-            self._inject("\n\n".join(drafts.texts_in(payload.get("content"))))
+            self._inject("\n\n".join(texts_in(payload.get("content"))))
         elif kind not in records.IGNORED_RESPONSES:
             self._note_unknown("response", kind, payload)
 
     def _add_message(self, payload: Record) -> None:
-        texts, role = drafts.texts_in(payload.get("content")), payload.get("role")
+        texts, role = texts_in(payload.get("content")), payload.get("role")
         if role == "assistant":
             self._add_answer("\n\n".join(texts), Layer.RESPONSE, payload)
         elif role == "user":
@@ -293,9 +294,9 @@ class Rollout(drafts.Conversation):
         if kind in tools.ITEMS:
             self._add_call(tools.ITEMS[kind](item), Layer.ITEM)
         elif kind == "UserMessage":
-            self._add_question(drafts.texts_in(item.get("content")), item.get("content"), Layer.ITEM, item)
+            self._add_question(texts_in(item.get("content")), item.get("content"), Layer.ITEM, item)
         elif kind in ("AgentMessage", "Plan"):
-            text = "\n\n".join(drafts.texts_in(item.get("content"))) or string(item.get("text"))
+            text = "\n\n".join(texts_in(item.get("content"))) or string(item.get("text"))
             self._add_answer(text, Layer.ALONE if kind == "Plan" else Layer.ITEM, item)
         elif kind == "Reasoning":
             given = (item.get(key) for key in ("summary_text", "summaryText", "summary", "text"))
@@ -307,7 +308,7 @@ class Rollout(drafts.Conversation):
 
     def _note_unknown(self, what: str, kind: str, given: Record) -> None:
         self.count_unknown(what, kind)
-        self._inject("\n\n".join(drafts.texts_in(given.get("content"))))
+        self._inject("\n\n".join(texts_in(given.get("content"))))
 
     # Messages
 
@@ -323,7 +324,7 @@ class Rollout(drafts.Conversation):
         for text in (text for role, text in pieces if role is Role.SYSTEM):
             self._inject(text)
         typed = "\n\n".join(text for role, text in pieces if role is Role.USER)
-        if typed or drafts.attachments_in(content):
+        if typed or attachments_in(content):
             native_id = self._message_id(given, Role.USER, layer)
             self._add_entry(self.say(Role.USER, typed, native_id=native_id, content=content), layer)
 

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 from sources.kit import drafts
+from sources.kit.contents import content_text
 from sources.kit.loose_json import Record, items, mapping, object_in, string, text_at
 
 SHELL, PATCH = "exec", "apply_patch"
@@ -38,9 +39,9 @@ def parse_output(output: object) -> tuple[str, str]:
     given = mapping(object_in(output) if isinstance(output, str) else output)
     if "output" in given or "content" in given:
         exit_code = mapping(given.get("metadata")).get("exit_code")
-        result = drafts.content_text(given.get("output", given.get("content")))
+        result = content_text(given.get("output", given.get("content")))
         return result, _status(exit_code, given.get("success"))
-    return drafts.content_text(output), drafts.COMPLETED
+    return content_text(output), drafts.COMPLETED
 
 
 def _status(exit_code: object = None, success: object = None, status: object = None) -> str:
@@ -77,7 +78,7 @@ def called_server(given: Record) -> ToolRun:
     answer = given.get("result")
     failed = mapping(answer).get("Err", given.get("error"))
     success = mapping(mapping(answer).get("Ok", answer))
-    result = drafts.content_text(failed or success.get("content", answer))
+    result = content_text(failed or success.get("content", answer))
     is_error = bool(failed or success.get("isError") or success.get("is_error"))
     return ToolRun(_id(given), name or "mcp", invocation.get("arguments"), result, _status(success=not is_error))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from registry.domain import Role, Session
 from sources.clients import CONTINUE
 from sources.kit import drafts
+from sources.kit.contents import content_text, texts_in
 from sources.kit.files import File, read_small_text
 from sources.kit.loose_json import Record, items, mapping, object_in, objects, read_json, string, text_at, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_records
@@ -53,7 +54,7 @@ class ContinueChat(drafts.Conversation):
         message = mapping(item.get("message"))
         role = string(message.get("role"))
         if role == "tool":
-            self._answer(message.get("toolCallId"), drafts.content_text(message.get("content")), "done")
+            self._answer(message.get("toolCallId"), content_text(message.get("content")), "done")
         elif role in _ROLES:
             self._add(_ROLES[role], message, item)
         else:
@@ -68,7 +69,7 @@ class ContinueChat(drafts.Conversation):
         self.begin("", value_at(item, "reasoning", "startAt"))
         self.model = text_at(message, "usage", "model")
         self.say(Role.THINKING, text_at(item, "reasoning", "text"))
-        text = "\n".join(drafts.texts_in(content))
+        text = "\n".join(texts_in(content))
         if role is Role.SYSTEM:
             self.inject(text)
         else:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from registry.domain import Role, Session
 from sources.kit import drafts
+from sources.kit.contents import content_text
 from sources.kit.loose_json import Record, items, mapping, number, objects, string, strings, text_at, value_at
 from sources.kit.workspace_files import path_of
 
@@ -184,9 +185,7 @@ def _call(given: Record, results: Record) -> ModelCall:
     result = results.get(call_id)
     parts = [_result_part(part) for part in items(mapping(result).get("content"))]
     params = drafts.params_of(given.get("arguments")) or {}
-    return ModelCall(
-        call_id, string(given.get("name")) or "tool", params, drafts.content_text(parts) if result else None
-    )
+    return ModelCall(call_id, string(given.get("name")) or "tool", params, content_text(parts) if result else None)
 
 
 def _result_part(part: Any) -> str:

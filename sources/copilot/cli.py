@@ -12,6 +12,7 @@ from registry.domain import Role, Session, preview_of
 from sources.base import FoundSession, Skipped
 from sources.clients import COPILOT_CLI
 from sources.kit import drafts
+from sources.kit.contents import content_text
 from sources.kit.files import File, fingerprint_at, read_small_text
 from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string, text_at, value_at
 from sources.kit.reader import FileReader, SessionFile, parse_records
@@ -223,7 +224,7 @@ class EventLog(drafts.Conversation):
         """Set the result of a call; add the call if it is not in the file."""
         draft = self._call(thread, data.get("toolCallId"), data.get("toolName"), {})
         error = data.get("error")
-        result = drafts.content_text(mapping(data.get("result")).get("content", data.get("result")))
+        result = content_text(mapping(data.get("result")).get("content", data.get("result")))
         exit_code = value_at(data, "shellExecution", "exitCode")
         status = drafts.result_status(data.get("success") is False or error or exit_code)
         if value_at(error, "code") in ("rejected", "denied"):
@@ -249,11 +250,11 @@ def events_of(history: Record) -> Iterator[Record]:
 def _event_of(message: Record) -> tuple[str, Record]:
     role, content = message.get("role"), message.get("content")
     if role == "user":
-        return "user.message", {"content": drafts.content_text(content)}
+        return "user.message", {"content": content_text(content)}
     if role == "assistant":
         calls = [(mapping(call), mapping(value_at(call, "function"))) for call in items(message.get("tool_calls"))]
         requests = [{"toolCallId": call.get("id"), **function} for call, function in calls]
-        return "assistant.message", {"content": drafts.content_text(content), "toolRequests": requests}
+        return "assistant.message", {"content": content_text(content), "toolRequests": requests}
     if role == "tool":
         result = {"toolCallId": message.get("tool_call_id"), "success": True, "result": {"content": content}}
         return "tool.execution_complete", result

@@ -10,6 +10,7 @@ from typing import Any
 from registry.domain import Role
 from sources.cursor_agent.prompts import attachments_of, find_timestamp, folder_of, pieces_of
 from sources.kit import drafts
+from sources.kit.contents import attachment_name, blocks_of, content_text, texts_in
 from sources.kit.loose_json import Record, first_text, mapping, number, object_in, objects, string, text_at, value_at
 
 _REDACTED = re.compile(r"\s*\[REDACTED\]\s*\Z|\A\s*\[REDACTED\]\s*")  # a thought, in a transcript
@@ -32,10 +33,10 @@ class AgentDialogue(drafts.Conversation):
         options, role = cursor_options(message), string(message.get("role"))
         self._begin(name, string(options.get("requestId")))
         if options.get("isSummary") is True:
-            text = "\n\n".join(drafts.texts_in(message.get("content"))) or "Conversation summarised"
+            text = "\n\n".join(texts_in(message.get("content"))) or "Conversation summarised"
             self._inject(text, compaction={})
         elif role == "system":
-            self._inject("\n\n".join(drafts.texts_in(message.get("content"))))
+            self._inject("\n\n".join(texts_in(message.get("content"))))
         elif role == "user":
             self._read_user(message)
         elif role == "assistant":
@@ -56,7 +57,7 @@ class AgentDialogue(drafts.Conversation):
                 self.add(name, Role.SYSTEM, f"[Turn ended: {record['status']}]")
             return
         content = mapping(record.get("message")).get("content", record.get("content"))
-        shown = [{**block, "text": _REDACTED.sub("", string(block.get("text")))} for block in drafts.blocks_of(content)]
+        shown = [{**block, "text": _REDACTED.sub("", string(block.get("text")))} for block in blocks_of(content)]
         self.read(name, {**record, "content": shown})
 
     def add(self, name: str, role: Role, text: str) -> None:
@@ -75,7 +76,7 @@ class AgentDialogue(drafts.Conversation):
 
     def _read_user(self, message: Record) -> None:
         content = message.get("content")
-        for text in drafts.texts_in(content):
+        for text in texts_in(content):
             self._add_question(text)
         for block in objects(content):
             kind, name = string(block.get("type")), _name_of(block)
@@ -89,7 +90,7 @@ class AgentDialogue(drafts.Conversation):
 
     def _read_assistant(self, message: Record) -> None:
         request, fallback = self._request, self.model
-        for part in drafts.blocks_of(message.get("content")):
+        for part in blocks_of(message.get("content")):
             kind, options = string(part.get("type")), cursor_options(part)
             self._request = string(options.get("requestId")) or request
             self.model = _model_of(options, message) or fallback
@@ -116,7 +117,7 @@ class AgentDialogue(drafts.Conversation):
             call_id = string(part.get("toolCallId"))  # may contain a newline: compared as it is
             draft = self.calls.get(call_id) or self._add_call(call_id, part.get("toolName"), {})
             noted = _noted_outcome(part) or _noted_outcome(message)
-            result = drafts.content_text(part.get("result")) or drafts.content_text(part.get("experimental_content"))
+            result = content_text(part.get("result")) or content_text(part.get("experimental_content"))
             result = result or string(noted.get("diffString"))
             draft.set_result(result, _status(part, noted), drafts.shortened(result))
 
@@ -172,7 +173,7 @@ def _name_of(part: Record) -> str:
     address = first_text(part, "image", "url", "path")
     last = "" if address.startswith("data:") else re.split(r"[/\\]", address)[-1][:200]
     media_type = first_text(part, "mediaType", "mimeType")
-    return string(part.get("filename")) or last or media_type or drafts.attachment_name(part)
+    return string(part.get("filename")) or last or media_type or attachment_name(part)
 
 
 def cursor_options(holder: Record) -> Record:

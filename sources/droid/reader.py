@@ -6,6 +6,7 @@ from pathlib import Path
 from registry.domain import Role, Session
 from sources.clients import DROID
 from sources.kit import drafts
+from sources.kit.contents import blocks_of
 from sources.kit.loose_json import Record, mapping, string
 from sources.kit.reader import FileReader, ParseFile, parse_records
 
@@ -52,6 +53,6 @@ class DroidChat(drafts.Conversation):
             self.count_unknown("message", role)
             return
         self.model, hidden = string(message.get("modelId")), message.get("visibility") == "llm_only"
-        for index, block in enumerate(drafts.blocks_of(message.get("content"))):
+        for index, block in enumerate(blocks_of(message.get("content"))):
             is_injected = hidden or string(block.get("text")).startswith("<system-reminder>")
             self.add_block(Role.SYSTEM if is_injected else Role(role), block, f":{index}" if index else "")

@@ -9,6 +9,7 @@ from registry.domain import Role, Session
 from sources.base import Skipped
 from sources.exports import provider
 from sources.kit import drafts
+from sources.kit.contents import content_text
 from sources.kit.loose_json import Record, items, mapping, objects, string, text_at
 
 _IGNORED = ("token_budget", "flag", "image", "document")
@@ -118,7 +119,7 @@ class _Reading(drafts.Conversation):
         if call is None:
             call = self._call({"id": call_id, "name": name})
         content = block.get("content")
-        texts = map(_result_item, content) if isinstance(content, list) else [drafts.content_text(content)]
+        texts = map(_result_item, content) if isinstance(content, list) else [content_text(content)]
         result = "\n\n".join(filter(None, texts))
         provider.append_result(call, result, drafts.result_status(block.get("is_error")))
         self._open = [each for each in self._open if each is not call]
@@ -146,7 +147,7 @@ def _result_item(item: object) -> str:
     texts = [string(given.get(key)) for key in ("title", "url", "text")]
     if given.get("type") == "image":
         return f"[{string(given.get('file_name')) or 'image'}]"
-    return "\n".join(filter(None, texts)) or drafts.content_text(item if isinstance(item, str) else [item])
+    return "\n".join(filter(None, texts)) or content_text(item if isinstance(item, str) else [item])
 
 
 _BLOCKS: dict[str, Callable[[_Reading, Record], object]] = {

@@ -13,6 +13,7 @@ from sources.base import FoundSession, Skipped
 from sources.clients import GEMINI_CLI
 from sources.gemini.prompts import parts_text, prompt_of
 from sources.kit import drafts
+from sources.kit.contents import content_text
 from sources.kit.files import File, folders_in, read_small_text, store_entries
 from sources.kit.loose_json import Record, items, mapping, objects, read_json, string, text_at, value_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_records, with_documents
@@ -174,7 +175,7 @@ def _responses(call: Record) -> Iterator[str]:
         if "functionResponse" in part:
             response = mapping(value_at(part, "functionResponse", "response"))
             given = next((response[key] for key in ("output", "error", "content") if response.get(key)), response)
-            yield drafts.content_text(given or None)
+            yield content_text(given or None)
         else:
             yield parts_text([part])
 
@@ -185,7 +186,7 @@ def _displayed_text(display: object) -> str:
         spans = ((text_at(span, "text") for span in items(line)) for line in display)
         return "\n".join("".join(line).rstrip() for line in spans)
     shown = mapping(display)
-    return string(shown.get("fileDiff")) or string(shown.get("summary")) or drafts.content_text(display)
+    return string(shown.get("fileDiff")) or string(shown.get("summary")) or content_text(display)
 
 
 def thoughts_in(message: Record) -> str:

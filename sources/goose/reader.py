@@ -9,6 +9,7 @@ from registry.domain import Role, Session
 from sources.base import Paths, Skipped
 from sources.clients import GOOSE
 from sources.kit import drafts
+from sources.kit.contents import content_text
 from sources.kit.files import is_there
 from sources.kit.loose_json import Record, mapping, objects, read_json, string, text_at, value_at
 from sources.kit.reader import DatabaseReader
@@ -115,5 +116,5 @@ class GooseDialogue(drafts.Conversation):
         result = mapping(part.get("toolResult"))
         value = result.get("value")
         has_failed = result.get("status") == "error" or mapping(value).get("isError") is True
-        text = string(result.get("error")) or drafts.content_text(mapping(value).get("content", value))
+        text = string(result.get("error")) or content_text(mapping(value).get("content", value))
         self.set_result(part.get("id"), text, drafts.result_status(has_failed))

@@ -8,6 +8,7 @@ from registry.domain import Role, Session
 from sources.base import FoundSession
 from sources.clients import KIMI_CODE
 from sources.kit import drafts
+from sources.kit.contents import content_text, texts_in
 from sources.kit.files import File, fingerprint_at, read_small_text
 from sources.kit.loose_json import Record, mapping, objects, read_json, string, text_at
 from sources.kit.reader import FileReader, SessionFile, parse_records
@@ -55,7 +56,7 @@ class AgentLog(drafts.Conversation):
         elif kind == "context.append_loop_event":
             self._add_event(mapping(event))
         elif kind == "context.apply_compaction":
-            self.inject(drafts.content_text(record.get("summary")), compaction={})
+            self.inject(content_text(record.get("summary")), compaction={})
         elif kind == "context.undo":  # of the last `count` turns
             remaining = [draft for draft in self.drafts if "superseded" not in draft.more]
             questions = [index for index, draft in enumerate(remaining) if draft.role is Role.USER]
@@ -68,7 +69,7 @@ class AgentLog(drafts.Conversation):
     def _add_message(self, message: Record) -> None:
         """Add a typed message, or an injected one of the client."""
         content = message.get("content")
-        text = "\n\n".join(drafts.texts_in(content))
+        text = "\n\n".join(texts_in(content))
         origin = mapping(message.get("origin"))
         is_typed = origin.get("kind") in (None, "user") or origin.get("name") == "subagent"
         if is_typed and message.get("role") == "user":
@@ -89,7 +90,7 @@ class AgentLog(drafts.Conversation):
         elif kind == "tool.result":
             result = mapping(event.get("result"))
             status = drafts.result_status(result.get("isError") is True)
-            self.set_result(event.get("toolCallId"), drafts.content_text(result.get("output")), status)
+            self.set_result(event.get("toolCallId"), content_text(result.get("output")), status)
         elif kind == "step.end":
             self.count_tokens(self._step, event.get("usage"))
         else:

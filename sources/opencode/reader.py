@@ -15,6 +15,7 @@ from registry.domain import EARLIEST, Role, Session
 from sources.base import FoundSession, Paths, Skipped
 from sources.clients import OPENCODE
 from sources.kit import drafts
+from sources.kit.contents import content_text
 from sources.kit.files import File, digest, entries, files_below, fingerprint_at, read_document
 from sources.kit.loose_json import Record, compact, mapping, number, objects, read_json, string, text_at, value_at
 from sources.kit.reader import DatabaseReader, FileReader, SessionFile
@@ -264,13 +265,13 @@ def _outcome(name: str, state: Record) -> tuple[str, str]:
     """Return status and result; a failed command has the client's status `completed`."""
     status = string(state.get("status"))
     if status == "error":
-        error = drafts.content_text(state.get("error"))
+        error = content_text(state.get("error"))
         is_rejected = error.startswith(("The user rejected permission", "The user dismissed"))
         return drafts.REJECTED if is_rejected else drafts.FAILED, error
     if status != "completed":
         return drafts.PENDING, ""
     has_failed = name == "invalid" or bool(number(value_at(state, "metadata", "exit")))
-    return drafts.FAILED if has_failed else drafts.COMPLETED, drafts.content_text(state.get("output"))
+    return drafts.FAILED if has_failed else drafts.COMPLETED, content_text(state.get("output"))
 
 
 def _file_name(part: Record) -> str:

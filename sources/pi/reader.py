@@ -6,6 +6,7 @@ from pathlib import Path
 from registry.domain import Role, Session
 from sources.clients import PI
 from sources.kit import drafts
+from sources.kit.contents import content_text, texts_in
 from sources.kit.files import File
 from sources.kit.loose_json import Record, items, mapping, objects, string, text_at
 from sources.kit.reader import FileReader, ParseFile, SessionFile, parse_records
@@ -47,7 +48,7 @@ class Tree(drafts.Conversation):
         elif kind in _SUMMARIES:
             self._add_summary(kind, entry.get("summary"))
         elif kind == "custom_message":
-            self.inject(drafts.content_text(entry.get("content")))
+            self.inject(content_text(entry.get("content")))
         elif kind == "session_info":
             self._named = string(entry.get("name"))
         elif kind not in ("model_change", "thinking_level_change", "custom", "label"):
@@ -61,12 +62,12 @@ class Tree(drafts.Conversation):
         role, content = string(message.get("role")), message.get("content")
         if role == "user":
             names = list(filter(None, (text_at(part, "mimeType") for part in items(content))))
-            self.say(Role.USER, "\n\n".join(drafts.texts_in(content)), attachments=names)
+            self.say(Role.USER, "\n\n".join(texts_in(content)), attachments=names)
         elif role == "assistant":
             self._read_answer(message)
         elif role == "toolResult":
             status = drafts.result_status(message.get("isError") is True)
-            self.set_result(message.get("toolCallId"), drafts.content_text(content), status)
+            self.set_result(message.get("toolCallId"), content_text(content), status)
         elif role == "bashExecution":  # a command that the user ran
             self.call(self.record_id, "bash", {"command": string(message.get("command"))})
             status = drafts.result_status(message.get("exitCode") or message.get("cancelled") is True)
@@ -74,7 +75,7 @@ class Tree(drafts.Conversation):
         elif role in _SUMMARIES:
             self._add_summary(role, message.get("summary"))
         elif role in ("custom", "hookMessage"):
-            self.inject(drafts.content_text(content))
+            self.inject(content_text(content))
         else:
             self.count_unknown("message", role)
 

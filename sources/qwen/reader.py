@@ -11,6 +11,7 @@ from sources.clients import QWEN_CODE
 from sources.gemini.prompts import parts_text, prompt_of
 from sources.gemini.reader import GeminiChat
 from sources.kit import drafts
+from sources.kit.contents import content_text
 from sources.kit.files import File
 from sources.kit.loose_json import Record, mapping, objects, string, text_at, value_at
 from sources.kit.reader import FileReader, SessionFile, parse_records
@@ -100,7 +101,7 @@ class QwenChat(drafts.Conversation):
             output = mapping(response.get("response"))
             text = next((output[name] for name in ("output", "error") if name in output), output or None)
             status = drafts.status_of(call_result.get("status"), drafts.result_status("error" in output))
-            self.set_result(response.get("id") or call_result.get("callId"), drafts.content_text(text), status)
+            self.set_result(response.get("id") or call_result.get("callId"), content_text(text), status)
 
     def _note(self, record: Record) -> None:
         kind, payload = string(record.get("subtype")), mapping(record.get("systemPayload"))

@@ -12,6 +12,7 @@ from registry.domain import Role, Session
 from sources.base import Paths, Skipped
 from sources.clients import ZED
 from sources.kit import drafts
+from sources.kit.contents import content_text
 from sources.kit.files import MAX_DOCUMENT_BYTES, is_there
 from sources.kit.loose_json import Record, first_text, items, mapping, objects, read_json, string, text_at, value_at
 from sources.kit.reader import DatabaseReader
@@ -178,4 +179,4 @@ def _output(content: object) -> str:
     given = mapping(content)
     if "Image" in given:
         return "[image]"
-    return string(given.get("Text")) if "Text" in given else drafts.content_text(content)
+    return string(given.get("Text")) if "Text" in given else content_text(content)

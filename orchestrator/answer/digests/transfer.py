@@ -11,7 +11,8 @@ from orchestrator.answer.delivery import tokens_in, truncate
 from registry.domain import Role, parse_time, preview_of
 from registry.ingest.own_calls import NOTE
 from registry.text.privacy.secrets import map_texts
-from sources.kit.drafts import FAILED, REJECTED, content_text, shortened
+from sources.kit.contents import content_text
+from sources.kit.drafts import FAILED, REJECTED, shortened
 from sources.writing import Call, TransferPart
 
 TOOL_WIDTH = 300  # characters of a tool call that is transferred as a line of the answer
