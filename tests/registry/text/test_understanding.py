@@ -270,6 +270,8 @@ def test_a_request_about_the_state_before_a_change_is_recognised() -> None:
         ("심화반은 무슨 요일에 했었죠?", True),
         ("잠이 안 올 때 뭐 하랬지?", False),
         ("log retention as of today", False),
+        ("log retention, as of the latest?", False),
+        ("which log retention had we picked at the very beginning", True),
         ("예약할 때 선입금 얼마야?", False),
     ]
     for text, is_past in cases:
