@@ -357,7 +357,9 @@ async def test_browsers_cache_scripts_and_styles_until_they_change(http: httpx.A
 @pytest.mark.both_databases
 async def test_deleted_conversations_are_listed_restored_or_deleted_for_good(http: httpx.AsyncClient) -> None:
     await http.post("/selections", data={"do": "delete", "channel": [LOGIN, FIBONACCI]})
-    assert rows_of(await text_of(http, "/settings/trash")) == [LOGIN, FIBONACCI]
+    trash = await text_of(http, "/settings/trash")
+    assert rows_of(trash) == [LOGIN, FIBONACCI]
+    assert trash.partition("<main")[0].count("aria-current") == 1
     await http.post("/restorations", data={"channel": FIBONACCI})
     answer = await http.post("/removals", data={"channel": LOGIN})
     assert (answer.status_code, answer.headers["Location"]) == (303, "/settings/trash")
