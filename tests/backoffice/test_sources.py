@@ -181,6 +181,11 @@ async def test_each_client_shows_which_parts_are_installed_and_how_to_get_the_re
     assert states == {"installed"}
 
 
+async def test_the_address_of_shown_changes_leads_back_to_the_clients(http: httpx.AsyncClient) -> None:
+    answer = await http.get("/settings/clients/cursor")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/settings")
+
+
 async def test_an_entry_of_another_program_and_an_unreadable_file_are_shown_as_such(
     app: FastAPI, empty_home: Path
 ) -> None:

@@ -68,6 +68,12 @@ async def connect_client(
     return see_other("/settings")
 
 
+@router.get("/settings/clients/{name}")
+async def leave_plan() -> RedirectResponse:
+    """Redirect to the clients: the changes are shown in answer to a form, so reloading their address finds no page."""
+    return see_other("/settings")
+
+
 @router.post("/settings/sync")
 async def start_sync(machine: Local) -> RedirectResponse:
     machine.start_sync()
