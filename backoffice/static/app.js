@@ -12,7 +12,8 @@ const clockOf = (at) => `${two(at.getHours())}:${two(at.getMinutes())}`;
 function showLocalTime(element) {
   const at = new Date(element.dateTime);
   const seconds = "seconds" in element.dataset ? `:${two(at.getSeconds())}` : "";
-  if (!("age" in element.dataset)) element.textContent = `${dayOf(at)} ${clockOf(at)}${seconds}`;
+  const day = "clock" in element.dataset ? "" : `${dayOf(at)} `;
+  if (!("age" in element.dataset)) element.textContent = `${day}${clockOf(at)}${seconds}`;
   const exact = at.toLocaleString(document.documentElement.lang, { dateStyle: "full", timeStyle: "long" });
   element.title = [exact, element.dataset.note].filter(Boolean).join("; ");
   element.dataset.local = "";

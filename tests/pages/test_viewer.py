@@ -95,6 +95,14 @@ async def test_times_are_in_the_readers_zone_and_inferred_ones_are_marked(server
     assert "inferred" in str(await guessed.first.get_attribute("title"))
 
 
+async def test_a_conversation_of_one_day_shows_its_date_once(server_to_read: str, page: Page) -> None:
+    facts = page.locator("[data-facts]")
+    await page.goto(f"{server_to_read}/channels/{LOGIN}")
+    await expect(facts).to_contain_text("2025-10-01 23:30 – 23:32")
+    await page.goto(f"{server_to_read}/channels/{LONG}")
+    await expect(facts).to_contain_text("2025-09-29 23:30 – 2025-09-30 02:49")
+
+
 async def test_a_block_of_code_is_copied(server_to_read: str, page: Page) -> None:
     await page.goto(f"{server_to_read}/channels/{FIBONACCI}")
     block = page.locator(".code").first

@@ -14,6 +14,7 @@ from pydantic import Field
 from backoffice.channels import Name
 from backoffice.conversations import Id
 from backoffice.dependencies import CurrentClient, HttpClient, without_parameters
+from backoffice.pages.reader import day_of, zone_state
 from backoffice.pages.rendering import HEADERS, address, channel_url, list_beside, list_parameters, opened, render
 from backoffice.pages.viewer.channels import FILTERS, ROWS, RegistryQuery, given_query, list_context, snippet
 from backoffice.pages.viewer.markdown import image_in
@@ -71,6 +72,7 @@ async def conversation_page(request: Request, client: CurrentClient, channel: Na
         "conversation.html",
         query=query,
         prompt=prompt,
+        is_one_day=_is_one_day(request, found["channel"]),
         openers=[(each.name, each.prompt_link + quote(prompt, safe="")) for each in CLIENTS if each.prompt_link],
         resumes=resume_commands(found["channel"]),
         whose=other_owner(found["channel"]),
@@ -79,6 +81,12 @@ async def conversation_page(request: Request, client: CurrentClient, channel: Na
         channel_url=partial(channel_url, list=query.list_),
         **{**listing, **found},
     )
+
+
+def _is_one_day(request: Request, channel: dict[str, Any]) -> bool:
+    """Return whether a conversation ends on the day it began, where the reader's zone is known."""
+    first, last = (day_of(request, channel[edge]) for edge in ("created_at", "updated_at"))
+    return first == last and zone_state(request) == "sent"
 
 
 async def _list_next_to_it(request: Request, client: HttpClient) -> dict[str, Any]:
