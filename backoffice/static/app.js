@@ -151,6 +151,13 @@ document.addEventListener("input", (event) => {
   }
 });
 
+// --- Show the name of a chosen file on its label.
+
+document.addEventListener("change", (event) => {
+  const file = event.target.files?.[0];
+  if (file) event.target.previousElementSibling.textContent = file.name;
+});
+
 // --- Show a chosen day immediately.
 
 document.addEventListener("change", (event) => event.target.matches("[data-go]") && event.target.form.requestSubmit());

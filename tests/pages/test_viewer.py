@@ -405,6 +405,18 @@ async def test_an_empty_registry_says_what_to_do(empty_server: str, page: Page) 
     assert box["width"] > 400, "the steps use the whole page"
 
 
+async def test_the_field_of_a_file_is_in_the_pages_language_and_names_the_file(
+    empty_server: str, page: Page, axe: str
+) -> None:
+    await page.context.add_cookies([{"name": "lang", "value": "ko", "url": empty_server}])
+    await page.goto(f"{empty_server}/settings")
+    field = page.get_by_label("파일 선택")
+    await expect(field).to_have_css("opacity", "0")  # the browser's own button is not seen
+    await field.set_input_files({"name": "export.zip", "mimeType": "application/zip", "buffer": b""})
+    await expect(page.locator("label.button")).to_have_text("export.zip")
+    assert await violations(page, axe) == []
+
+
 async def test_the_first_steps_are_ticked_off_while_the_page_is_open(empty_server: str, page: Page) -> None:
     await page.goto(empty_server)
     await expect(page.locator(".steps li")).to_have_count(3)
