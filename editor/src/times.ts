@@ -23,8 +23,8 @@ export function dayOf(time: string, language: string, timeZone?: string): string
   return new Date(time).toLocaleDateString(language, { weekday: "short", year: "numeric", month: "short", day: "numeric", timeZone });
 }
 
-/** Return a time in the reader's zone. */
+/** Return a time in the reader's zone, with the zone: an editor elsewhere, such as in a container, may have another one. */
 export function local(time: string, language: string, timeZone?: string): string {
   const at = new Date(time);
-  return Number.isNaN(at.getTime()) ? time : at.toLocaleString(language, { dateStyle: "medium", timeStyle: "short", timeZone });
+  return Number.isNaN(at.getTime()) ? time : at.toLocaleString(language, { dateStyle: "medium", timeStyle: "long", timeZone });
 }
