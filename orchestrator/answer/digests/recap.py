@@ -11,7 +11,6 @@ from sources.kit.drafts import FAILED, REJECTED
 
 MAX_CHARACTERS = 1500  # characters of the whole block, which is added at every compaction
 LINE_WIDTH = 140  # characters of a line
-MIN_SENTENCE = 12  # characters of a significant sentence
 # share of a line's words that the summary must contain, with all its numbers and names, to cover the line
 KNOWN_SHARE = 0.6
 COMMANDS_SIZE = 360  # characters for commands and files
@@ -34,12 +33,14 @@ HAS_NAME = re.compile(r"\d|\w[./_:-]\w")  # numbers, paths and settings, which a
 class Statement(NamedTuple):
     """A sentence of the user, or of an answer."""
 
+    message: int
+    position: int  # in its message
     sentence: str
     is_answer: bool
 
     @property
     def line(self) -> str:
-        return f"- {'assistant: ' if self.is_answer else ''}{preview_of(self.sentence, LINE_WIDTH)}"
+        return f"- {'assistant: ' if self.is_answer else ''}{self.sentence}"
 
 
 def recap(messages: Sequence[Mapping[str, Any]], remembered: Sequence[str] = ()) -> str:
@@ -53,12 +54,7 @@ def recap(messages: Sequence[Mapping[str, Any]], remembered: Sequence[str] = ())
     room = MAX_CHARACTERS - _size((HEAD, SAID_HEAD, DONE_HEAD, TAIL))
     to_remember = _missing_lines((f"- remember: {one}" for one in remembered), known, room)
     commands = _missing_lines(_commands_and_files(conversation), known, min(COMMANDS_SIZE, room - _size(to_remember)))
-    statements = list(dict.fromkeys(_statements(conversation)))
-    # the user's own come first, answers fill what is left
-    best = sorted(statements, key=lambda one: (one.is_answer, -_value(one.sentence, known)))
-    room -= _size((*to_remember, *commands))
-    fitting = set(_missing_lines((one.line for one in best), known, room))
-    said_lines = [one.line for one in statements if one.line in fitting]
+    said_lines = _said_lines(_statements(conversation), known, room - _size((*to_remember, *commands)))
     if not (to_remember or said_lines or commands):
         return ""
     said_block = [SAID_HEAD, *said_lines] if said_lines else []
@@ -79,10 +75,31 @@ def _missing_lines(lines: Iterable[str], known: frozenset[str], room: int) -> li
     return missing
 
 
+def _said_lines(statements: Iterable[Statement], known: frozenset[str], room: int) -> list[str]:
+    """Return the best statements that the summary does not cover, in order; neighbours in a message share a line."""
+    # the user's own come first, answers fill what is left
+    different = {(one.sentence, one.is_answer): one for one in statements}.values()
+    best = sorted(different, key=lambda one: (one.is_answer, -_value(one.sentence, known)))
+    chosen: dict[tuple[int, int], Statement] = {}
+    for one in best:
+        has_neighbour = not chosen.keys().isdisjoint((one.message, one.position + step) for step in (-1, 1))
+        size = len(one.sentence if has_neighbour else one.line) + 1
+        if size <= room and not _is_known(one.line, known):
+            chosen[one.message, one.position] = one
+            room -= size
+    lines: list[str] = []
+    for (message, position), one in sorted(chosen.items()):
+        if (message, position - 1) in chosen:
+            lines[-1] += f" {one.sentence}"
+        else:
+            lines.append(one.line)
+    return lines
+
+
 def _statements(messages: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
     """Yield the statements of the user and of the last answer of each turn, which reports the turn, in order.
 
-    The first message is left out, because every summary has its goal.
+    The first message is left out, because every summary has its goal, and so are questions and single words.
     """
     last = {one["turn"]: one["number"] for one in messages if one["role"] == Role.ASSISTANT}
     answers = frozenset(last.values())
@@ -90,16 +107,16 @@ def _statements(messages: Sequence[Mapping[str, Any]]) -> Iterator[Statement]:
     for message in messages:
         is_answer = message["number"] in answers
         if (is_answer or message["role"] == Role.USER) and message["number"] != first:
-            for sentence in sentences_in(message["text"]):
-                if len(sentence) >= MIN_SENTENCE and not sentence.endswith(("?", "？")):
-                    yield Statement(sentence, is_answer)
+            for position, sentence in enumerate(sentences_in(message["text"])):
+                if " " in sentence and not sentence.endswith(("?", "？")):
+                    yield Statement(message["number"], position, preview_of(sentence, LINE_WIDTH), is_answer)
 
 
 def _value(sentence: str, known: frozenset[str]) -> float:
-    """Return the share of a sentence that the summary lacks, by its length; doubled for a rule."""
+    """Return the share of a sentence that the summary lacks; doubled for a rule."""
     words = words_in(sentence)
-    share = len(words - known) / (len(words) + 2)  # + 2, and a line below, so that fragments do not come first
-    return share * (2 if _IS_RULE.search(sentence) else 1) / (min(len(sentence), LINE_WIDTH) + LINE_WIDTH)
+    share = len(words - known) / (len(words) + 2)  # + 2, so that fragments do not come first
+    return share * (2 if _IS_RULE.search(sentence) else 1)
 
 
 def _commands_and_files(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -127,3 +127,13 @@ def test_rules_and_open_points_come_before_small_talk(ctxr: Ctxr, empty_home: Pa
     assert "Never edit those files" in note
     assert "Waiting for Ivana" in note
     assert len(note) <= 1501
+
+
+def test_neighbouring_sentences_of_a_message_share_a_line(ctxr: Ctxr, empty_home: Path) -> None:
+    talk = Dialogue(session_id(5))
+    talk.user("Work on the kiln's page.")
+    talk.user("No scrim. Photo untouched. Is that clear? Title at the bottom left.")
+    talk.user("The page was begun.", isCompactSummary=True)
+    write(empty_home / ".claude", talk)
+    note = ctxr("note", CWD, "--session", talk.session_id, "--compacted").output
+    assert "- No scrim. Photo untouched.\n- Title at the bottom left.\n" in note
