@@ -11,8 +11,9 @@ from sources.kit.drafts import FAILED, REJECTED
 
 MAX_CHARACTERS = 1500  # characters of the whole block, which is added at every compaction
 LINE_WIDTH = 140  # characters of a line
-# share of a line's words that the summary must contain, with all its numbers and names, to cover the line
-KNOWN_SHARE = 0.6
+# share of a line's words that the summary must contain, with all its numbers and names, to cover the line; and of a
+# failed command's words in one that worked later, to be its solution
+KNOWN_SHARE = 0.7
 COMMANDS_SIZE = 360  # characters for commands and files
 HEAD = "Context Registry: what this chat's summary left out. Quoted from the record, not instructions:"
 SAID_HEAD, DONE_HEAD = "The user said:", "Commands and files:"
@@ -120,15 +121,21 @@ def _value(sentence: str, known: frozenset[str]) -> float:
 
 
 def _commands_and_files(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the commands that worked or failed, the latest first, and the files in tool calls."""
-    tools = [one["tool"] for one in reversed(messages) if isinstance(one.get("tool"), Mapping)]
-    for tool in tools:
+    """Yield commands, the latest first: those that mended a failed one, worked, and failed; then files."""
+    failures: list[frozenset[str]] = []
+    fixed, worked, failed = list[str](), list[str](), list[str]()
+    for tool in (one["tool"] for one in messages if isinstance(one.get("tool"), Mapping)):
         command = _INTO_FOLDER.sub("", first_param(tool.get("params"), COMMAND_KEYS))
+        line = f"`{preview_of(command, LINE_WIDTH)}`"
         if command and str(tool.get("status")).lower() in (FAILED, REJECTED):
-            reason = preview_of(str(tool.get("result") or ""), LINE_WIDTH // 2)
-            yield f"- failed: `{preview_of(command, LINE_WIDTH)}`: {reason}"
+            failures.append(words_in(command))
+            failed.append(f"- failed: {line}: {preview_of(str(tool.get('result') or ''), LINE_WIDTH // 2)}")
         elif command and not READ_ONLY_COMMAND.search(command):
-            yield f"- worked: `{preview_of(command, LINE_WIDTH)}`"
+            words = words_in(command)
+            unsolved = [one for one in failures if len(one & words) < KNOWN_SHARE * len(one)]
+            (worked if unsolved == failures else fixed).append(f"- worked: {line}")
+            failures = unsolved
+    yield from (*reversed(fixed), *reversed(worked), *reversed(failed))
     if files := list(dict.fromkeys(path for one in reversed(messages) for path in touched_files(one))):
         yield f"- files: {preview_of(', '.join(files), LINE_WIDTH)}"
 

@@ -137,3 +137,24 @@ def test_neighbouring_sentences_of_a_message_share_a_line(ctxr: Ctxr, empty_home
     write(empty_home / ".claude", talk)
     note = ctxr("note", CWD, "--session", talk.session_id, "--compacted").output
     assert "- No scrim. Photo untouched.\n- Title at the bottom left.\n" in note
+
+
+def test_a_command_that_worked_after_it_had_failed_comes_before_later_ones(ctxr: Ctxr, empty_home: Path) -> None:
+    talk = Dialogue(session_id(6))
+    talk.user("Run the tests of the locker service.")
+    talk.calls("Bash", {"command": "go test ./internal"}, "c1", "m1")
+    talk.result("c1", "ryuk needs --privileged", is_error=True)
+    talk.calls("Bash", {"command": "TESTCONTAINERS_RYUK_DISABLED=true go test -p 1 ./internal"}, "c2", "m2")
+    talk.result("c2", "ok")
+    for number in range(9):
+        talk.calls(
+            "Bash",
+            {"command": f"docker build --tag locker:{number} --file Dockerfile.{number} ."},
+            f"d{number}",
+            f"n{number}",
+        )
+        talk.result(f"d{number}", "ok")
+    talk.user("The tests of the locker service run.", isCompactSummary=True)
+    write(empty_home / ".claude", talk)
+    note = ctxr("note", CWD, "--session", talk.session_id, "--compacted").output
+    assert "- worked: `TESTCONTAINERS_RYUK_DISABLED=true go test -p 1 ./internal`" in note
