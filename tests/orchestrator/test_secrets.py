@@ -328,6 +328,16 @@ async def test_a_title_with_a_whole_secret_and_a_cut_one_holds_nothing_of_either
     assert second[:10] not in rows
 
 
+@pytest.mark.parametrize("more", ["", f" and {PLANTED['github-token']}"])
+async def test_a_title_loses_the_private_text_and_keeps_the_rest(orchestrator: Orchestrator, more: str) -> None:
+    said = f"Plan the talk <private>for\nAda Lovelace</private> in March{more}"
+    for number, title in enumerate(("Plan the talk", "Plan the talk <private>for Ada Lo…")):
+        await orchestrator.run({**sent(said, channel=f"talk {number}"), "metadata": {"title": title}})
+    listed = await orchestrator.run({"operation": "list"})
+    assert sorted(session["title"] for session in listed["sessions"]) == ["Plan the talk", "Plan the talk [private]"]
+    assert "Ada" not in "\n".join(rows_of(orchestrator.registry))
+
+
 @pytest.mark.parametrize("renamed", [pytest.param(None, marks=pytest.mark.both_databases), "Pushing"])
 @pytest.mark.parametrize("before", ["push with ", f"build with {PLANTED['openai-key']}, then push with "])
 async def test_a_cut_title_that_was_stored_unmasked_is_made_again(

@@ -26,14 +26,17 @@ def contains_secret(value: Any) -> bool:
 
 
 def marks_of(value: Any, masked: Any, key: bytes) -> dict[str, str]:
-    """Return the secrets that were masked in a value, and their marks."""
+    """Return the secrets and private texts that were masked in a value, and their marks."""
     from registry.domain import texts_in
-    from registry.text.privacy.secrets import find_secrets, mask
+    from registry.text.privacy.secrets import PRIVATE, find_secrets, mask, private_texts, without_private
 
     marks: dict[str, str] = {}
     for was, now in zip(texts_in(value), texts_in(masked), strict=True):
         if was != now:
-            spans = [(was[one.start : one.end], one.kind) for one in find_secrets(was)] or [(was, "secret")]
+            marks |= {" ".join(text.split()): PRIVATE for text in private_texts(was)}
+            spans = [(was[one.start : one.end], one.kind) for one in find_secrets(was)]
+            if not spans and now != without_private(was):  # replaced as a whole
+                spans = [(was, "secret")]
             marks |= {" ".join(secret.split()): mask(secret, kind, key) for secret, kind in spans}
     return marks
 

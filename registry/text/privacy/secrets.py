@@ -76,6 +76,11 @@ def map_texts(value: Any, change: Callable[[str], str]) -> Any:
     return value
 
 
+def private_texts(text: str) -> list[str]:
+    """Return what `without_private` replaces."""
+    return _PRIVATE_TEXT.findall(text)
+
+
 def without_private(text: str) -> str:
     """Replace the text between `<private>` and `</private>` by a mark."""
     return _PRIVATE_TEXT.sub(PRIVATE, text) if "</" in text else text
