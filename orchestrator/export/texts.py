@@ -49,12 +49,12 @@ def export(to: ExportFormat, session: Item, messages: Sequence[Item]) -> bytes:
 
 
 def with_attachments(message: Item) -> str:
-    """Return a message's text with the names of its attachments, which are not stored."""
+    """Return a message's text with the names of its attachments: a text cannot contain them."""
     attached = message.get("attachments")
     if not isinstance(attached, list) or not attached:
         return str(message["text"])
     names = (str(one.get("name") or one) if isinstance(one, Mapping) else str(one) for one in attached)
-    note = f"(attached, not stored: {', '.join(names)})"
+    note = f"(attached: {', '.join(names)})"
     return f"{closed(message['text'])}\n\n{note}" if message["text"] else note
 
 

@@ -62,7 +62,7 @@ def test_the_report_has_the_format_of_a_sync(ctxr: Ctxr, tmp_path: Path) -> None
 @pytest.mark.parametrize("command", ["show", "export"])
 def test_attachments_are_named_in_a_conversation(ctxr: Ctxr, tmp_path: Path, command: str) -> None:
     ctxr("import", str(write_zip(tmp_path / "x.zip", claude_files(claude_chat()))))
-    assert "(attached, not stored: pasted text, shot.png)" in ctxr(command, "1").output
+    assert "(attached: pasted text, shot.png)" in ctxr(command, "1").output
 
 
 def test_a_damaged_export_lists_what_was_skipped(ctxr: Ctxr, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_markdown_has_a_header_and_a_section_for_each_turn() -> None:
 def test_attachments_are_named(to: ExportFormat) -> None:
     attached = {"attachments": [{"name": "shot.png"}, "a.pdf"]}
     page = export(to, SESSION, [{**message("user", "```sh\nmake"), **attached}])
-    assert "(attached, not stored: shot.png, a.pdf)" in page
+    assert "(attached: shot.png, a.pdf)" in page
     assert "make\n\n(attached" not in page, "the attachment is outside the code block"
 
 
