@@ -94,7 +94,7 @@ def status() -> dict[str, Any]:
 def _settings_with_remote() -> Settings:
     settings = read_settings()
     if not settings.remote_url:
-        raise InvalidRequest("No other registry is configured.", "set CTXR_REMOTE_URL and CTXR_TOKEN, or config.toml's")
+        raise InvalidRequest("No other registry is configured.", "set CTXR_REMOTE_URL and CTXR_TOKEN")
     return settings
 
 
