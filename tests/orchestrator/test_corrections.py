@@ -27,3 +27,12 @@ async def test_corrections_of_a_projects_chats_are_counted_and_everywhere_those_
     assert await proposed(orchestrator, project="/work/shop") == [("use pnpm instead of npm", 2)]
     assert await proposed(orchestrator, project="/work/till") == []
     assert await proposed(orchestrator) == [("아니 pnpm 써", 3)]
+
+
+async def test_what_the_user_asked_to_remember_in_several_chats_is_proposed(orchestrator: Orchestrator) -> None:
+    for number, text in enumerate(("remember: use pnpm", "From now on use pnpm", "remember the bug of yesterday?")):
+        message = {"role": "user", "text": text, "timestamp": f"2026-01-0{number + 1}T12:00:00Z"}
+        await orchestrator.run(
+            {"operation": "save", "channel": f"c{number}", "messages": [message], "source": "cursor"}
+        )
+    assert await proposed(orchestrator) == [("From now on use pnpm", 2)]

@@ -12,7 +12,8 @@ MIN_CHATS = 2  # conversations with a correction before it is proposed
 MAX_PROPOSALS = 5
 MAX_LENGTH = 120  # characters of a correction; longer sentences are about one task
 _IS_CORRECTION = re.compile(
-    r"^(?:please )?(?:never|always|stop|don['’]?t|do not)\b|\binstead of\b|^(?:no|nope|again|i (?:said|told you))\b.*"
+    r"^(?:please )?(?:never|always|stop|don['’]?t|do not|from now on|remember(?= to|:))\b|\binstead of\b"
+    r"|^(?:no|nope|again|i (?:said|told you))\b.*"
     r"\b(?:use|not|never|always|don['’]?t|must|should|only|in|into|with|instead|belongs?)\b"
     r"|^(?:아니|아뇨|아냐).*(?:써|쓰|로|만|마|말고|해)|말고.*(?:써|쓰|로|만|해)"
     r"|지 ?마|에만|쓰라고|하라고|라니까|라고 ?했",
@@ -21,7 +22,7 @@ _IS_CORRECTION = re.compile(
 # words of a correction that do not say what it is about
 _FILLER = re.compile(
     r"\b(?:no|nope|again|please|i|said|told|you|we|use|using|not|never|always|stop|don['’]?t|do|must|should|only"
-    r"|with|in|into|instead|of|want|just|make|put|add|adding)\b"
+    r"|with|in|into|instead|of|want|just|make|put|add|adding|remember|to|from|now|on)\b"
     r"|아니\w*|아뇨|아냐|말고|지 ?마\w*|쓰\w*|써\w*|했\w*|하라고|라니까|라고|해\w*",
     re.IGNORECASE,
 )
