@@ -127,9 +127,7 @@ def _drop_forgotten_metadata(tx: WriteTransaction, metadata: dict[str, Any]) -> 
 def _mask_cut_titles(
     metadata: dict[str, Any], messages: Sequence[Message], admitted: Sequence[Message], key: bytes | None
 ) -> dict[str, Any]:
-    """Mask secrets in titles and summaries that a client has cut out of the messages."""
-    if key is None:
-        return metadata
+    """Mask secrets and private text in titles and summaries that a client has cut out of the messages."""
     changed = [(was.text, now.text) for was, now in zip(messages, admitted, strict=True) if was.text is not now.text]
     marks = marks_of([was for was, _ in changed], [now for _, now in changed], key)
     cut = {

@@ -338,6 +338,13 @@ async def test_a_title_loses_the_private_text_and_keeps_the_rest(orchestrator: O
     assert "Ada" not in "\n".join(rows_of(orchestrator.registry))
 
 
+async def test_a_title_in_a_project_without_masks_loses_the_private_text(registry_with_rules: Orchestrator) -> None:
+    said = "Plan the talk <private>for Ada Lovelace</private> in March"
+    about = {"title": "Plan the talk <private>for Ada Lo…", "project": "/home/me/lab"}
+    await registry_with_rules.run({**sent(said), "metadata": about})
+    assert "Ada" not in "\n".join(rows_of(registry_with_rules.registry))
+
+
 @pytest.mark.parametrize("renamed", [pytest.param(None, marks=pytest.mark.both_databases), "Pushing"])
 @pytest.mark.parametrize("before", ["push with ", f"build with {PLANTED['openai-key']}, then push with "])
 async def test_a_cut_title_that_was_stored_unmasked_is_made_again(

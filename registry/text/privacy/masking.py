@@ -25,8 +25,8 @@ def contains_secret(value: Any) -> bool:
     return bool(value) and mask_value(value, b"any") != value
 
 
-def marks_of(value: Any, masked: Any, key: bytes) -> dict[str, str]:
-    """Return the secrets and private texts that were masked in a value, and their marks."""
+def marks_of(value: Any, masked: Any, key: bytes | None) -> dict[str, str]:
+    """Return the private texts and, with a key, the secrets that were masked in a value, and their marks."""
     from registry.domain import texts_in
     from registry.text.privacy.secrets import PRIVATE, find_secrets, mask, private_texts, without_private
 
@@ -34,6 +34,8 @@ def marks_of(value: Any, masked: Any, key: bytes) -> dict[str, str]:
     for was, now in zip(texts_in(value), texts_in(masked), strict=True):
         if was != now:
             marks |= {" ".join(text.split()): PRIVATE for text in private_texts(was)}
+            if key is None:
+                continue
             spans = [(was[one.start : one.end], one.kind) for one in find_secrets(was)]
             if not spans and now != without_private(was):  # replaced as a whole
                 spans = [(was, "secret")]
