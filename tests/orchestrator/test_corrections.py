@@ -19,13 +19,17 @@ async def test_corrections_of_a_projects_chats_are_counted_and_everywhere_those_
     orchestrator: Orchestrator,
 ) -> None:
     for number, (project, text) in enumerate(
-        [("/work/shop", "no, use pnpm"), ("/work/shop", "use pnpm instead of npm"), ("/work/till", "아니 pnpm 써")]
+        [
+            ("/home/me/shop", "no, use pnpm"),
+            ("/home/me/shop", "use pnpm instead of npm"),
+            ("/home/me/till", "아니 pnpm 써"),
+        ]
     ):
         message = {"role": "user", "text": text, "timestamp": f"2026-01-0{number + 1}T12:00:00Z"}
         log: dict[str, Any] = {"operation": "save", "channel": f"c{number}", "messages": [message], "source": "cursor"}
         await orchestrator.run({**log, "metadata": {"project": project}})
-    assert await proposed(orchestrator, project="/work/shop") == [("use pnpm instead of npm", 2)]
-    assert await proposed(orchestrator, project="/work/till") == []
+    assert await proposed(orchestrator, project="/home/me/shop") == [("use pnpm instead of npm", 2)]
+    assert await proposed(orchestrator, project="/home/me/till") == []
     assert await proposed(orchestrator) == [("아니 pnpm 써", 3)]
 
 
