@@ -135,6 +135,7 @@ async def test_words_of_a_slow_search_are_kept_when_a_row_is_opened_on_a_phone(s
     await page.locator(f"[data-id='{FIBONACCI}'] [data-main]").click()
     await expect(page.locator("#detail h1")).to_have_text("피보나치 메모이제이션")
     await page.unroute("**/?q=*")
+    await page.wait_for_load_state()
     await page.locator(".back").click()
     await expect(page.locator(".list [data-search]")).to_have_value("rotation")
     await expect(page.locator(".list [data-main]")).to_have_count(1)
